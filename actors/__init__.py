@@ -1,0 +1,1 @@
+"""The side effects: Ray actors, sockets, clocks, telemetry and the command line."""

@@ -1,0 +1,1 @@
+"""Load, drills and benchmarks, side by side with Apache Kafka."""

@@ -1,0 +1,1 @@
+"""The pure core: messages, records, configurations, group logic. No clock, socket, thread or disk."""

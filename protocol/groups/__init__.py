@@ -1,0 +1,1 @@
+"""Group logic: (event, now) in; records, replies, tasks and facts out."""

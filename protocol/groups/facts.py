@@ -1,0 +1,104 @@
+"""What happened, for people: facts become traces, log sentences, metrics and the event list.
+
+A fact is written by the core and read by telemetry; nothing in the core reads one back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class MemberEventKind(StrEnum):
+    """What became of a member."""
+
+    JOINED = "joined"
+    REJOINED = "rejoined"
+    REPLACED = "replaced"  # a static member returned under a new member id (KIP-345)
+    FENCED = "fenced"
+    LEFT = "left"
+    EXPIRED = "expired"  # no heartbeat within the session timeout
+    NOT_REJOINED = "not-rejoined"  # missed the rebalance timeout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberEvent:
+    """One line of a group's diary: who, what, why (KIP-800), when."""
+
+    group_id: str
+    time_ms: int
+    kind: MemberEventKind
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    reason: str | None = None
+
+
+class RebalanceTrigger(StrEnum):
+    """Why a group began to rebalance."""
+
+    MEMBER_JOINED = "member-joined"
+    MEMBER_REJOINED = "member-rejoined"  # changed its protocols, or the leader joined again
+    MEMBER_LEFT = "member-left"
+    MEMBER_EXPIRED = "member-expired"
+    STATIC_PROTOCOL_CHANGED = "static-member-changed-protocol"
+    SYNC_TIMEOUT = "sync-timeout"
+
+
+class RebalanceOutcome(StrEnum):
+    """How a rebalance ended."""
+
+    STABLE = "stable"
+    EMPTY = "empty"
+    RESTARTED = "restarted"  # another rebalance began before every member had its assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One stretch of a rebalance; both ends in Unix milliseconds."""
+
+    name: str
+    started_ms: int
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebalance:
+    """A finished rebalance, whole: enough for one trace and one log sentence.
+
+    ``assignments_before`` and ``assignments_after`` map each member's lasting name (instance id,
+    else member id) to its assignment bytes as the leader sent them.
+    """
+
+    group_id: str
+    trigger: RebalanceTrigger
+    outcome: RebalanceOutcome
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    reason: str | None
+    generation_before: int
+    generation_after: int
+    protocol_type: str
+    protocol_name: str
+    leader_id: str
+    phases: tuple[Phase, ...]
+    assignments_before: Mapping[str, bytes]
+    assignments_after: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDeleted:
+    """A group is gone: deleted by request, or empty with its last offset expired."""
+
+    group_id: str
+    time_ms: int
+
+
+Fact: TypeAlias = MemberEvent | Rebalance | GroupDeleted

@@ -1,0 +1,1 @@
+"""Client members without sockets, shared by tests, simulator and load generators."""

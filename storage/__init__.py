@@ -1,0 +1,1 @@
+"""The replicated log: its replica state machine and the disk below it."""
