@@ -1,0 +1,110 @@
+"""What one node knows of the cluster when it answers by itself, and how it may answer.
+
+Node APIs (``failover/node_apis.py``) are pure functions of a :class:`ClusterView`, a request and
+the time. A host builds a new view when the catalogue, the leaders or its configurations change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from protocol.groups.topics import Topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kio.static.protocol import Entity
+
+    from protocol.config import Configs
+
+BROKER = 4
+"""Kafka's config resource type for a broker; the empty name is the cluster-wide default."""
+TOPIC = 2
+"""Kafka's config resource type for a topic."""
+CLIENT_METRICS = 16
+"""Kafka's config resource type for client metrics subscriptions: this cluster has none."""
+GROUP = 32
+"""Kafka's config resource type for a consumer group."""
+
+ResourceKey: TypeAlias = tuple[int, str]
+"""A config resource: its type and its name."""
+
+NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A coordinator as clients see it: a broker with an address.
+
+    ``up`` is False while nothing listens there; such a node is not listed and leads nothing.
+    """
+
+    node_id: int
+    host: str
+    port: int
+    up: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogImage:
+    """The catalogue at one offset, immutable: topics, dynamic configs and nodes."""
+
+    topics: Topics = field(default_factory=Topics)
+    nodes: Mapping[int, Node] = field(default_factory=dict)
+    overrides: Mapping[ResourceKey, Mapping[str, str]] = field(default_factory=dict)
+
+    def overrides_of(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """The dynamic configs set on one resource, by config name."""
+        return self.overrides.get((resource_type, name), NO_OVERRIDES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """One node's view of the cluster at one moment.
+
+    ``leaders`` maps each ``__consumer_offsets`` partition to the node that leads it; a partition
+    without a leader is left out. ``static_configs`` are this node's as it was started;
+    ``configs`` have the catalogue's dynamic ones on top (see :func:`effective_configs`).
+    ``controller_id`` is the node that leads the catalogue, -1 when there is none.
+    """
+
+    node_id: int
+    cluster_id: str
+    catalog: CatalogImage
+    static_configs: Configs
+    configs: Configs
+    leaders: Mapping[int, int]
+    controller_id: int = 0
+
+
+def effective_configs(static: Configs, catalog: CatalogImage, node_id: int) -> Configs:
+    """A node's configs: static, then the cluster-wide dynamic ones, then its own dynamic ones."""
+    cluster = catalog.overrides_of(BROKER, "")
+    own = catalog.overrides_of(BROKER, str(node_id))
+    if not cluster and not own:
+        return static
+    return static.with_overrides({**cluster, **own})
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The answer is known but is sent no sooner than ``deadline_ms`` (a fetch's long poll)."""
+
+    deadline_ms: int
+    response: Entity
+
+
+@dataclass(frozen=True, slots=True)
+class Mutating:
+    """Send ``response`` now, and ``mutation`` (a CreateTopicsRequest) to the catalogue's leader.
+
+    The mutation's own answer interests nobody: the client asks for the metadata again.
+    """
+
+    response: Entity
+    mutation: Entity
+
+
+NodeAnswer: TypeAlias = "Entity | Parked | Mutating"

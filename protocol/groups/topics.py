@@ -1,0 +1,62 @@
+"""The topics a shard knows: an immutable image, replaced whole when the catalogue changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic and where its partitions live.
+
+    ``replicas`` holds one tuple of node ids per partition, the preferred leader first; it may be
+    empty where placement does not matter.
+    """
+
+    topic_id: UUID
+    name: str
+    partitions: int
+    replicas: tuple[tuple[int, ...], ...] = ()
+
+
+class Topics:
+    """All topics by name and by id; iteration is by name."""
+
+    __slots__ = ("_by_id", "_by_name")
+
+    def __init__(self, topics: Iterable[Topic] = ()) -> None:
+        ordered = sorted(topics, key=lambda topic: topic.name)
+        self._by_name = {topic.name: topic for topic in ordered}
+        self._by_id = {topic.topic_id: topic for topic in ordered}
+
+    def by_name(self, name: str) -> Topic | None:
+        """The topic called so, if there is one."""
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: UUID) -> Topic | None:
+        """The topic with this id, if there is one."""
+        return self._by_id.get(topic_id)
+
+    def names(self) -> tuple[str, ...]:
+        """Every topic's name, sorted."""
+        return tuple(self._by_name)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topics) and self._by_name == other._by_name
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._by_name.values()))
