@@ -1,0 +1,245 @@
+"""What is kept on disk, as values to write and one interface to read; and a log in memory.
+
+A process has one log for all its partitions. Per partition it holds
+
+* the batches not yet dropped: offsets ``start_offset`` up to ``end_offset`` (exclusive);
+* the compacted *state*: the latest committed value of each key among the records before
+  ``applied_offset``. It is the snapshot: batches before it may be dropped;
+* the vote: epoch, voted for, and a high watermark that is never ahead of the truth.
+
+All writes of one call are one atomic unit: after a crash all of them are there or none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from storage.batch import Batch, RawRecord
+
+NOBODY = -1
+"""``voted_for`` of a replica that has not voted in its epoch."""
+
+
+class LogError(Exception):
+    """The log can not be used; the message is one sentence that says which and what to do."""
+
+
+class CorruptLogError(LogError):
+    """A checksum or the order of the log is wrong somewhere other than in a torn tail."""
+
+
+class ForeignLogError(LogError):
+    """The directory belongs to another cluster, partition count or format."""
+
+
+class LockedLogError(LogError):
+    """Another process has the directory open."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendBatch:
+    """Append ``batch`` at the end of a partition's log."""
+
+    partition: int
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateFrom:
+    """Drop every batch whose base offset is ``offset`` or later (a conflict with the leader)."""
+
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropBefore:
+    """Drop every batch whose base offset is less than ``offset`` (they are in the state)."""
+
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyState:
+    """Bring the compacted state to ``offset`` (exclusive), whose last record is of ``epoch``.
+
+    ``records`` are committed, at most one per key; a value of None removes the key.
+    """
+
+    partition: int
+    offset: int
+    epoch: int
+    records: Sequence[RawRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class InstallState:
+    """Replace everything: the state is ``records`` at ``offset``, and the log is empty there."""
+
+    partition: int
+    offset: int
+    epoch: int
+    records: Sequence[RawRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveVote:
+    """Keep the epoch, the vote given in it, and how far the log is known to be committed."""
+
+    partition: int
+    epoch: int
+    voted_for: int
+    high_watermark: int
+
+
+Write: TypeAlias = AppendBatch | TruncateFrom | DropBefore | ApplyState | InstallState | SaveVote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What the log holds of one partition, without its records. ``end_offset`` is exclusive."""
+
+    epoch: int = 0
+    voted_for: int = NOBODY
+    high_watermark: int = 0
+    applied_offset: int = 0
+    applied_epoch: int = 0
+    start_offset: int = 0
+    end_offset: int = 0
+    last_epoch: int = 0
+
+
+class Log(Protocol):
+    """One process's log. Reading sees every write made so far, synced or not."""
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        """Write all in order, as one atomic unit; return when it is safe if ``sync``."""
+
+    def stored(self, partition: int) -> Stored:
+        """Return what is there of a partition; an unknown one is empty."""
+
+    def batches(self, partition: int, offset: int) -> Iterator[Batch]:
+        """Iterate over the batches that end after ``offset``, in order."""
+
+    def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the compacted state in key order, as it was when the iteration began."""
+
+
+@dataclass(slots=True)
+class _Image:
+    """One partition in memory."""
+
+    batches: list[Batch] = field(default_factory=list)
+    state: dict[bytes, bytes] = field(default_factory=dict)
+    epoch: int = 0
+    voted_for: int = NOBODY
+    high_watermark: int = 0
+    applied_offset: int = 0
+    applied_epoch: int = 0
+
+    def put(self, write: Write) -> None:
+        match write:
+            case AppendBatch(_, batch):
+                self.batches.append(batch)
+            case TruncateFrom(_, offset):
+                self.batches = [b for b in self.batches if b.base_offset < offset]
+            case DropBefore(_, offset):
+                self.batches = [b for b in self.batches if b.base_offset >= offset]
+            case SaveVote(_, epoch, voted_for, high_watermark):
+                self.epoch, self.voted_for = epoch, voted_for
+                self.high_watermark = high_watermark
+            case ApplyState(_, offset, epoch, records):
+                self.apply(offset, epoch, records)
+            case InstallState(_, offset, epoch, records):
+                self.batches, self.state = [], {}
+                self.apply(offset, epoch, records)
+
+    def apply(self, offset: int, epoch: int, records: Sequence[RawRecord]) -> None:
+        self.applied_offset, self.applied_epoch = offset, epoch
+        for key, value in records:
+            if value is None:
+                self.state.pop(key, None)
+            else:
+                self.state[key] = value
+
+    def stored(self) -> Stored:
+        first = self.batches[0] if self.batches else None
+        last = self.batches[-1] if self.batches else None
+        return Stored(
+            epoch=self.epoch,
+            voted_for=self.voted_for,
+            high_watermark=max(self.high_watermark, self.applied_offset),
+            applied_offset=self.applied_offset,
+            applied_epoch=self.applied_epoch,
+            start_offset=first.base_offset if first else self.applied_offset,
+            end_offset=last.end_offset if last else self.applied_offset,
+            last_epoch=last.leader_epoch if last else self.applied_epoch,
+        )
+
+
+class MemoryLog:
+    """A log for tests and the simulator. What was not synced may be lost by :meth:`crash`."""
+
+    def __init__(self) -> None:
+        self._live: dict[int, _Image] = {}
+        self._safe: dict[int, _Image] = {}
+        self._unsynced: list[tuple[Write, ...]] = []
+
+    @property
+    def unsynced(self) -> int:
+        """How many atomic units a crash may lose."""
+        return len(self._unsynced)
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        """Write all in order, as one atomic unit."""
+        unit = tuple(writes)
+        _put(self._live, unit)
+        self._unsynced.append(unit)
+        if sync:
+            for earlier in self._unsynced:
+                _put(self._safe, earlier)
+            self._unsynced.clear()
+
+    def crash(self, kept: int = 0) -> MemoryLog:
+        """Return the log as a restart finds it: all that was synced, and ``kept`` units more."""
+        survivor = MemoryLog()
+        for unit in self._unsynced[:kept]:
+            _put(self._safe, unit)
+        survivor._live = self._safe
+        survivor._safe = {partition: _copy(image) for partition, image in self._safe.items()}
+        return survivor
+
+    def stored(self, partition: int) -> Stored:
+        """Return what is there of a partition."""
+        return self._live.get(partition, _Image()).stored()
+
+    def batches(self, partition: int, offset: int) -> Iterator[Batch]:
+        """Iterate over the batches that end after ``offset``."""
+        image = self._live.get(partition, _Image())
+        return (batch for batch in list(image.batches) if batch.end_offset > offset)
+
+    def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the compacted state in key order."""
+        return iter(sorted(self._live.get(partition, _Image()).state.items()))
+
+
+def _put(images: dict[int, _Image], unit: tuple[Write, ...]) -> None:
+    for write in unit:
+        images.setdefault(write.partition, _Image()).put(write)
+
+
+def _copy(image: _Image) -> _Image:
+    return _Image(
+        list(image.batches),
+        dict(image.state),
+        image.epoch,
+        image.voted_for,
+        image.high_watermark,
+        image.applied_offset,
+        image.applied_epoch,
+    )
