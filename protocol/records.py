@@ -6,11 +6,151 @@ begin with its type (int16, big-endian), a value's with its version (int16).
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.serial import entity_reader, entity_writer
+
+from protocol.record_types.classic import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from protocol.record_types.consumer import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentTopicPartitions,
+    TargetTopicPartitions,
+)
+from protocol.record_types.share import (
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupCurrentMemberAssignmentValue,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMemberMetadataValue,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMemberValue,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupTargetAssignmentMetadataValue,
+    ShareTopic,
+    ShareTopicPartitions,
+)
+from protocol.record_types.streams import (
+    CopartitionGroup,
+    CurrentTaskIds,
+    StreamsEndpoint,
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMemberMetadataValue,
+    StreamsGroupMetadataKey,
+    StreamsGroupMetadataValue,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupTargetAssignmentMetadataValue,
+    StreamsGroupTopologyKey,
+    StreamsGroupTopologyValue,
+    StreamsKeyValue,
+    StreamsSubtopology,
+    StreamsTopicInfo,
+    TargetTaskIds,
+)
+from protocol.wire.convert import converter
+from protocol.wire.schema import at_version
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from kio.static.protocol import Entity
+
+__all__ = (
+    "RECORD_TYPES",
+    "BadRecord",
+    "ClassicMemberMetadata",
+    "ClassicProtocol",
+    "ConsumerGroupCurrentMemberAssignmentKey",
+    "ConsumerGroupCurrentMemberAssignmentValue",
+    "ConsumerGroupMemberMetadataKey",
+    "ConsumerGroupMemberMetadataValue",
+    "ConsumerGroupMetadataKey",
+    "ConsumerGroupMetadataValue",
+    "ConsumerGroupPartitionMetadataKey",
+    "ConsumerGroupPartitionMetadataValue",
+    "ConsumerGroupRegularExpressionKey",
+    "ConsumerGroupRegularExpressionValue",
+    "ConsumerGroupTargetAssignmentMemberKey",
+    "ConsumerGroupTargetAssignmentMemberValue",
+    "ConsumerGroupTargetAssignmentMetadataKey",
+    "ConsumerGroupTargetAssignmentMetadataValue",
+    "CopartitionGroup",
+    "CurrentTaskIds",
+    "CurrentTopicPartitions",
+    "GroupMetadataKey",
+    "GroupMetadataValue",
+    "MemberMetadata",
+    "OffsetCommitKey",
+    "OffsetCommitValue",
+    "Record",
+    "RecordType",
+    "ShareGroupCurrentMemberAssignmentKey",
+    "ShareGroupCurrentMemberAssignmentValue",
+    "ShareGroupMemberMetadataKey",
+    "ShareGroupMemberMetadataValue",
+    "ShareGroupMetadataKey",
+    "ShareGroupMetadataValue",
+    "ShareGroupStatePartitionMetadataKey",
+    "ShareGroupStatePartitionMetadataValue",
+    "ShareGroupTargetAssignmentMemberKey",
+    "ShareGroupTargetAssignmentMemberValue",
+    "ShareGroupTargetAssignmentMetadataKey",
+    "ShareGroupTargetAssignmentMetadataValue",
+    "ShareTopic",
+    "ShareTopicPartitions",
+    "StreamsEndpoint",
+    "StreamsGroupCurrentMemberAssignmentKey",
+    "StreamsGroupCurrentMemberAssignmentValue",
+    "StreamsGroupMemberMetadataKey",
+    "StreamsGroupMemberMetadataValue",
+    "StreamsGroupMetadataKey",
+    "StreamsGroupMetadataValue",
+    "StreamsGroupTargetAssignmentMemberKey",
+    "StreamsGroupTargetAssignmentMemberValue",
+    "StreamsGroupTargetAssignmentMetadataKey",
+    "StreamsGroupTargetAssignmentMetadataValue",
+    "StreamsGroupTopologyKey",
+    "StreamsGroupTopologyValue",
+    "StreamsKeyValue",
+    "StreamsSubtopology",
+    "StreamsTopicInfo",
+    "TargetTaskIds",
+    "TargetTopicPartitions",
+    "UnknownRecordType",
+    "decode",
+    "encode",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +159,144 @@ class Record:
 
     key: Entity
     value: Entity | None
+
+
+class BadRecord(Exception):  # noqa: N818 - names the record, as Kafka's errors do
+    """Bytes of a known record type that its schema cannot read."""
+
+
+class UnknownRecordType(Exception):  # noqa: N818 - Kafka's name
+    """A key whose type, or a value whose version, is newer than this code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordType:
+    """One row of the table of record types.
+
+    ``written`` names the version that a value is written in; ``newest`` the last that can be read.
+    """
+
+    number: int
+    key: type[Entity]
+    value: type[Entity]
+    newest: int = 0
+    first_flexible: int = 0
+    written: Callable[[Any], int] = lambda _: 0
+
+
+def encode(record: Record) -> tuple[bytes, bytes | None]:
+    """Write a record as Kafka 4.3.1 does; the value of a tombstone is None."""
+    row = RECORD_TYPES[type(record.key)]
+    key = _bytes(row.number, type(record.key), record.key)
+    if record.value is None:
+        return key, None
+    version = row.written(record.value)
+    shape = _shape(row, version)
+    return key, _bytes(version, shape, record.value)
+
+
+def decode(key: bytes, value: bytes | None) -> Record:
+    """Read a record of any version that Kafka has written.
+
+    UnknownRecordType is for the caller to skip, as Kafka does after a downgrade; BadRecord is not.
+    """
+    number = _number(key)
+    row = _BY_NUMBER.get(number)
+    if row is None:
+        raise UnknownRecordType(f"record type {number} is not known")
+    typed_key = _read(row.key, key)
+    if value is None:
+        return Record(typed_key, None)
+    version = _number(value)
+    if not 0 <= version <= row.newest:
+        raise UnknownRecordType(f"{row.value.__name__} version {version} is not known")
+    shape, convert = _reading(row, version)
+    return Record(typed_key, convert(_read(shape, value)))
+
+
+def _number(data: bytes) -> int:
+    if len(data) < 2:
+        raise BadRecord("a record's key or value is too short to hold its type")
+    return int.from_bytes(data[:2], "big", signed=True)
+
+
+def _bytes(number: int, shape: type[Entity], entity: Entity) -> bytes:
+    buffer = io.BytesIO()
+    buffer.write(number.to_bytes(2, "big", signed=True))
+    entity_writer(shape)(buffer, entity)
+    return buffer.getvalue()
+
+
+def _read(shape: type[Entity], data: bytes) -> Entity:
+    try:
+        entity, _ = entity_reader(shape)(data, 2)
+    except Exception as error:
+        raise BadRecord(f"cannot read a {shape.__name__}: {error}") from error
+    return entity
+
+
+@cache
+def _shape_of(value: type[Entity], version: int, flexible: bool) -> type[Entity]:
+    return at_version(value, version, flexible=flexible)
+
+
+def _shape(row: RecordType, version: int) -> type[Entity]:
+    """Find the class of one version of a value; most values have had but one."""
+    if row.newest == 0:
+        return row.value
+    return _shape_of(row.value, version, version >= row.first_flexible)
+
+
+@cache
+def _reading(row: RecordType, version: int) -> tuple[type[Entity], Callable[[Any], Any]]:
+    shape = _shape(row, version)
+    return shape, converter(shape, row.value)
+
+
+def _offset_commit_version(value: OffsetCommitValue) -> int:
+    """Choose version 1, the only one with an expiry time, when there is one; else the newest."""
+    return 4 if value.expire_timestamp == -1 else 1
+
+
+_CLASSIC = (
+    RecordType(
+        number=1,
+        key=OffsetCommitKey,
+        value=OffsetCommitValue,
+        newest=4,
+        first_flexible=4,
+        written=_offset_commit_version,
+    ),
+    RecordType(
+        number=2,
+        key=GroupMetadataKey,
+        value=GroupMetadataValue,
+        newest=4,
+        first_flexible=4,
+        written=lambda _: 3,
+    ),
+)
+_MODERN = (
+    (3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    (4, ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    (5, ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    (6, ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    (7, ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    (8, ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    (10, ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    (11, ShareGroupMetadataKey, ShareGroupMetadataValue),
+    (12, ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    (13, ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    (14, ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+    (15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+    (16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    (17, StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+    (19, StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
+    (20, StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
+    (21, StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
+    (22, StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
+    (23, StreamsGroupTopologyKey, StreamsGroupTopologyValue),
+)
+_ROWS = _CLASSIC + tuple(RecordType(number=n, key=k, value=v) for n, k, v in _MODERN)
+RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
+_BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType({row.number: row for row in _ROWS})

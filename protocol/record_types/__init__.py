@@ -1,0 +1,1 @@
+"""Kafka's record types, one module per kind of group."""

@@ -1,0 +1,111 @@
+"""Copies a message into another shape of itself: one function per pair of classes, made once.
+
+Fields meet by name. A field that the source lacks gets the target's default, or else the zero of
+its type; a null meets a field that may not be null as that same default. What the names cannot say
+(LeaveGroup 2's one member against LeaveGroup 3's list) is handed in as ``special`` functions.
+
+The function is generated as source text, as dataclasses generate ``__init__``: a loop over fields
+at run time would cost several times the copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import timedelta
+from types import MappingProxyType, NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union, get_args, get_origin
+
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Convert: TypeAlias = "Callable[[Any], Any]"
+NO_SPECIALS: Final[Mapping[str, Convert]] = MappingProxyType({})
+ZEROS: Final[Mapping[str, object]] = MappingProxyType(
+    {
+        "string": "",
+        "bytes": b"",
+        "records": b"",
+        "bool": False,
+        "float64": 0.0,
+        "error_code": ErrorCode.none,
+        "timedelta_i32": timedelta(0),
+        "timedelta_i64": timedelta(0),
+        "uuid": None,
+    }
+)
+
+
+def unwrap(column: Field[Any]) -> tuple[Any, bool, bool]:
+    """Split a field's type: (type of the item, is it an array, may it be null)."""
+    kind: Any = column.type
+    nullable = False
+    if get_origin(kind) in (UnionType, Union):
+        nullable = True
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    if get_origin(kind) is tuple:
+        return get_args(kind)[0], True, nullable
+    return kind, False, nullable
+
+
+def default_of(column: Field[Any]) -> object:
+    """Tell what a field reads as in a version that has no such field."""
+    if column.default is not MISSING:
+        return column.default
+    kind, is_array, nullable = unwrap(column)
+    if nullable:
+        return None
+    if is_array:
+        return ()
+    if is_dataclass(kind):
+        assert isinstance(kind, type)
+        return kind(**{each.name: default_of(each) for each in fields(kind)})
+    return ZEROS.get(column.metadata["kafka_type"], 0)
+
+
+def converter(source: type, target: type, special: Mapping[str, Convert] = NO_SPECIALS) -> Convert:
+    """Make the function that copies a ``source`` into a ``target``; the same class is not copied.
+
+    ``special`` maps a field of the target to a function of the whole source message.
+    """
+    if source is target and not special:
+        return _same
+    names: dict[str, Any] = {"Target": target}
+    have = {column.name: column for column in fields(source)}
+    arguments = []
+    for index, column in enumerate(fields(target)):
+        if column.name in special:
+            names[f"f{index}"] = special[column.name]
+            arguments.append(f"{column.name}=f{index}(x)")
+        elif column.name in have:
+            value = _copied(have[column.name], column, index, names)
+            arguments.append(f"{column.name}={value}")
+        elif column.default is MISSING:
+            names[f"d{index}"] = default_of(column)
+            arguments.append(f"{column.name}=d{index}")
+    exec(f"def convert(x):\n return Target({', '.join(arguments)})", names)
+    made: Convert = names["convert"]
+    return made
+
+
+def _copied(source: Field[Any], target: Field[Any], index: int, names: dict[str, Any]) -> str:
+    """Write the expression that carries one field over."""
+    kind, is_array, target_nullable = unwrap(target)
+    source_kind, _, source_nullable = unwrap(source)
+    value = f"x.{source.name}"
+    copied = value
+    if is_dataclass(kind) and source_kind is not kind:
+        assert isinstance(kind, type)
+        names[f"c{index}"] = converter(source_kind, kind)
+        copied = f"tuple([c{index}(i) for i in {value}])" if is_array else f"c{index}({value})"
+    if not source_nullable:
+        return copied
+    if target_nullable:
+        return copied if copied is value else f"({copied}) if {value} is not None else None"
+    names[f"d{index}"] = default_of(target)
+    return f"({copied}) if {value} is not None else d{index}"
+
+
+def _same(message: Any) -> Any:
+    return message
