@@ -1,0 +1,313 @@
+"""Configs: their values, checked; and every sentence that says what is wrong with one.
+
+The rows are in ``config_table`` and ``config_topics``. :class:`Configs` is an immutable snapshot of
+the broker configs; whoever changes one makes another snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.config_table import (
+    BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    ConfigRow,
+    ConfigType,
+    Importance,
+    Value,
+)
+from protocol.config_topics import TOPIC_CONFIGS
+from protocol.config_unused import UNUSED_CONFIGS, UNUSED_PREFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = (
+    "BROKER_CONFIGS",
+    "CONFIGS",
+    "GROUP_CONFIGS",
+    "TOPIC_CONFIGS",
+    "ConfigError",
+    "ConfigRow",
+    "ConfigType",
+    "Configs",
+    "Importance",
+    "Scope",
+    "ServerFile",
+    "parse",
+    "parse_properties",
+    "read_server_configs",
+    "text_of",
+    "validate",
+    "validate_group",
+)
+
+
+class ConfigError(Exception):
+    """A config is wrong; ``str(error)`` is one sentence for the one who set it."""
+
+
+class Scope(IntEnum):
+    """What a config belongs to; the numbers are Kafka's config resource types."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+CONFIGS: Final[Mapping[Scope, Mapping[str, ConfigRow]]] = MappingProxyType(
+    {Scope.TOPIC: TOPIC_CONFIGS, Scope.BROKER: BROKER_CONFIGS, Scope.GROUP: GROUP_CONFIGS}
+)
+_INTEGERS: Final = MappingProxyType(
+    {ConfigType.SHORT: 2**15, ConfigType.INT: 2**31, ConfigType.LONG: 2**63}
+)
+
+
+class Configs:
+    """The broker configs of one moment: defaults, overridden by name.
+
+    The four readers differ only in the type they promise; asking for an unknown name is a bug.
+    """
+
+    __slots__ = ("_values", "overrides")
+
+    def __init__(self, overrides: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Check every value of ``overrides`` (name to text)."""
+        values = {name: row.default for name, row in BROKER_CONFIGS.items()}
+        for name, text in overrides.items():
+            values[name] = parse(find(name), text)
+        self._values = values
+        self.overrides: Mapping[str, str] = MappingProxyType(dict(overrides))
+        _check_together(values)
+
+    def with_overrides(self, overrides: Mapping[str, str]) -> Configs:
+        """Make the next snapshot; what is not named stays as it is."""
+        return Configs({**self.overrides, **overrides})
+
+    def without(self, names: Iterable[str]) -> Configs:
+        """Make the next snapshot with these back at their defaults."""
+        dropped = set(names)
+        return Configs({name: text for name, text in self.overrides.items() if name not in dropped})
+
+    def integer(self, name: str) -> int:
+        """Read a whole number (a time in the unit that the name ends with)."""
+        value = self._values[name]
+        assert isinstance(value, int), name
+        return value
+
+    def boolean(self, name: str) -> bool:
+        """Read a switch."""
+        value = self._values[name]
+        assert isinstance(value, bool), name
+        return value
+
+    def text(self, name: str) -> str:
+        """Read a string."""
+        value = self._values[name]
+        assert isinstance(value, str), name
+        return value
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """Read a list."""
+        value = self._values[name]
+        assert isinstance(value, tuple), name
+        return value
+
+    def value_text(self, name: str) -> str:
+        """Write a value as DescribeConfigs shows it."""
+        return text_of(self._values[name])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configs) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.overrides.items())))
+
+    def __repr__(self) -> str:
+        return f"Configs({dict(self.overrides)!r})"
+
+    def __reduce__(self) -> tuple[type[Configs], tuple[dict[str, str]]]:
+        return Configs, (dict(self.overrides),)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFile:
+    """What a properties file said: our configs, and the names of Kafka's that mean nothing here."""
+
+    configs: Configs
+    unused: tuple[str, ...]
+
+
+def read_server_configs(properties: Mapping[str, str]) -> ServerFile:
+    """Sort a server's properties; a name that is neither ours nor Kafka's is an error."""
+    overrides = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
+    others = [name for name in properties if name not in BROKER_CONFIGS]
+    for name in others:
+        if name not in UNUSED_CONFIGS and not name.startswith(UNUSED_PREFIXES):
+            find(name)
+    return ServerFile(Configs(overrides), tuple(others))
+
+
+def find(name: str, scope: Scope = Scope.BROKER) -> ConfigRow:
+    """Find a config's row; the error names the config that was probably meant."""
+    table = CONFIGS[scope]
+    row = table.get(name)
+    if row is not None:
+        return row
+    sentence = f"Unknown {scope.name.lower()} config name: {name}"
+    near = get_close_matches(name, [*table, *UNUSED_CONFIGS], n=1, cutoff=0.8)
+    raise ConfigError(f"{sentence} (did you mean {near[0]}?)" if near else sentence)
+
+
+def validate(name: str, text: str | None, scope: Scope = Scope.BROKER) -> str | None:
+    """Say what is wrong with one value as Kafka says it; None when nothing is.
+
+    For IncrementalAlterConfigs. The error code is INVALID_CONFIG throughout.
+    """
+    try:
+        parse(find(name, scope), text)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def validate_group(overrides: Mapping[str, str], configs: Configs) -> str | None:
+    """Say what is wrong with a group's configs as a whole: names, values, the broker's bounds."""
+    for name, text in overrides.items():
+        if name not in GROUP_CONFIGS:
+            return f"Unknown group config name: {name}"
+        sentence = validate(name, text, Scope.GROUP)
+        if sentence is not None:
+            return sentence
+    values = _group_values(overrides, configs)
+    for name in overrides:
+        row, value = GROUP_CONFIGS[name], values[name]
+        if row.floor is not None and value < configs.integer(row.floor):
+            return f"{name} must be greater than or equal to {row.floor}"
+        if row.ceiling is not None and value > configs.integer(row.ceiling):
+            return f"{name} must be less than or equal to {row.ceiling}"
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if values[session] <= values[heartbeat]:
+            return f"{session} must be greater than {heartbeat}"
+    return None
+
+
+def _group_values(overrides: Mapping[str, str], configs: Configs) -> dict[str, int]:
+    """Work out a group's numbers: its own, else the broker's."""
+    values = {}
+    for name, row in GROUP_CONFIGS.items():
+        if row.type is not ConfigType.INT or row.synonym is None:
+            continue
+        text = overrides.get(name)
+        values[name] = configs.integer(row.synonym) if text is None else int(text)
+    return values
+
+
+def parse(row: ConfigRow, text: str | None) -> Value:
+    """Read a value; a ConfigError says in one sentence what is wrong with it."""
+    if text is None:
+        raise ConfigError(f"Invalid value null for configuration {row.name}: it must have a value")
+    value = _typed(row, text.strip())
+    if row.low is not None and isinstance(value, int | float) and value < row.low:
+        raise _invalid(row, text, f"Value must be at least {row.low}")
+    if row.high is not None and isinstance(value, int | float) and value > row.high:
+        raise _invalid(row, text, f"Value must be no more than {row.high}")
+    if row.choices:
+        for one in value if isinstance(value, tuple) else (str(value),):
+            if one.lower() not in {choice.lower() for choice in row.choices}:
+                raise _invalid(row, text, f"String must be one of: {', '.join(row.choices)}")
+    return value
+
+
+def _typed(row: ConfigRow, text: str) -> Value:
+    if row.type is ConfigType.LIST:
+        return tuple(one.strip() for one in text.split(",") if one.strip())
+    if row.type is ConfigType.STRING:
+        return text
+    if row.type is ConfigType.BOOLEAN:
+        if text.lower() not in {"true", "false"}:
+            raise _invalid(row, text, "Expected value to be either true or false")
+        return text.lower() == "true"
+    try:
+        if row.type is ConfigType.DOUBLE:
+            return float(text)
+        number = int(text) if text.isascii() and "_" not in text else None
+    except ValueError:
+        number = None
+    bound = _INTEGERS.get(row.type, 0)
+    if number is None or not -bound <= number < bound:
+        raise _invalid(row, text, f"Not a number of type {row.type.name}")
+    return number
+
+
+def _invalid(row: ConfigRow, text: str, why: str) -> ConfigError:
+    return ConfigError(f"Invalid value {text} for configuration {row.name}: {why}")
+
+
+def _check_together(values: Mapping[str, Value]) -> None:
+    """Refuse values that are each fine but cannot all hold."""
+    for low, high in _ORDERED:
+        below, above = values[low], values[high]
+        assert isinstance(below, int), low
+        assert isinstance(above, int), high
+        if below > above:
+            raise ConfigError(f"{low} ({below}) must not be greater than {high} ({above})")
+
+
+def text_of(value: Value) -> str:
+    """Write a value as Kafka does: true and false, lists with commas."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return "" if value is None else str(value)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Read a Java properties file: comments, ``=`` or ``:``, lines continued by a backslash."""
+    properties: dict[str, str] = {}
+    pending = ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = pending + raw.strip()
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        if line.endswith("\\") and not line.endswith("\\\\"):
+            pending = line[:-1]
+            continue
+        pending = ""
+        name, value = _split(line)
+        if not name:
+            raise ConfigError(f"line {number} has no name before its value: {line}")
+        properties[name] = value.replace("\\\\", "\\")
+    if pending:
+        name, value = _split(pending)
+        properties[name] = value
+    return properties
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Split at the first ``=``, ``:`` or blank, as java.util.Properties does."""
+    for index, character in enumerate(line):
+        if character in "=:":
+            return line[:index].strip(), line[index + 1 :].strip()
+        if character.isspace():
+            rest = line[index:].strip()
+            return line[:index], rest[1:].strip() if rest[:1] in {"=", ":"} else rest
+    return line, ""
+
+
+_ORDERED: Final = (
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    *(
+        (f"group.{kind}.{low}{name}", f"group.{kind}.{high}{name}")
+        for kind in ("consumer", "share", "streams")
+        for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+        for low, high in (("min.", ""), ("", "max."))
+    ),
+)
+"""Pairs of configs whose first may not exceed the second."""

@@ -1,0 +1,298 @@
+"""Every config that a coordinator knows, one row each: Kafka's broker and group configs and ours.
+
+Kafka's names, types, defaults and bounds are those of Kafka 4.3.1; a default of our own is marked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+Value: TypeAlias = "int | float | bool | str | tuple[str, ...] | None"
+
+
+class ConfigType(IntEnum):
+    """A config's type; the numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class Importance(IntEnum):
+    """How much a user should care."""
+
+    HIGH = 0
+    MEDIUM = 1
+    LOW = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigRow:
+    """One config. ``low``, ``high`` and ``choices`` bound it; None and () leave it free.
+
+    A group config takes its default from the broker config ``synonym`` and must lie between the
+    broker configs ``floor`` and ``ceiling``. A ``dynamic`` broker config may change while running.
+    """
+
+    name: str
+    type: ConfigType
+    default: Value
+    doc: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    importance: Importance = Importance.MEDIUM
+    dynamic: bool = False
+    internal: bool = False
+    synonym: str | None = None
+    floor: str | None = None
+    ceiling: str | None = None
+
+
+def _int(name: str, default: int, low: int | None, doc: str, **more: object) -> ConfigRow:
+    return ConfigRow(name=name, type=ConfigType.INT, default=default, low=low, doc=doc, **more)  # type: ignore[arg-type]
+
+
+def _text(name: str, default: Value, doc: str, **more: object) -> ConfigRow:
+    kind = ConfigType.LIST if isinstance(default, tuple) else ConfigType.STRING
+    return ConfigRow(name=name, type=kind, default=default, doc=doc, **more)  # type: ignore[arg-type]
+
+
+def _flag(name: str, default: bool, doc: str, **more: object) -> ConfigRow:
+    return ConfigRow(name=name, type=ConfigType.BOOLEAN, default=default, doc=doc, **more)  # type: ignore[arg-type]
+
+
+def _table(*parts: tuple[ConfigRow, ...]) -> Mapping[str, ConfigRow]:
+    return MappingProxyType({row.name: row for part in parts for row in part})
+
+
+HIGH, LOW = Importance.HIGH, Importance.LOW
+
+_CLUSTER = (
+    _text(
+        "log.flush",
+        "majority",
+        "When a write is acknowledged: 'majority' once a majority of replicas has written and"
+        " synced it, 'os' once it is written but not synced, as Kafka does.",
+        choices=("majority", "os"),
+        importance=HIGH,
+    ),
+    _int("node.id", 0, 0, "This coordinator's node id.", importance=HIGH),
+    _int("broker.id", -1, None, "The old name of node.id.", importance=HIGH),
+    _int("socket.request.max.bytes", 104857600, 1, "The largest request accepted, in bytes."),
+    _int("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),
+    ConfigRow(
+        name="connections.max.idle.ms",
+        type=ConfigType.LONG,
+        default=600000,
+        doc="A connection without requests for this long is closed; below 0 never.",
+    ),
+    _int("max.connections", INT_MAX, 0, "Connections accepted by one coordinator.", dynamic=True),
+    _int("queued.max.requests", 500, 1, "Requests that may wait for the coordinator.",
+         importance=HIGH),
+    _flag("auto.create.topics.enable", True, "Create a topic when a client first asks for it.",
+          importance=HIGH),
+    _flag("delete.topic.enable", True, "Whether topics can be deleted.", importance=HIGH),
+    _int("num.partitions", 1, 1, "Partitions of a topic that does not say how many."),
+    ConfigRow(
+        name="default.replication.factor",
+        type=ConfigType.INT,
+        default=1,
+        doc="Replicas of a topic that does not say how many.",
+    ),
+    _int("min.insync.replicas", 1, 1, "Shown for topics; a majority rules the coordinators' log.",
+         importance=HIGH, dynamic=True),
+    _int("fetch.max.bytes", 57671680, 1024, "The most a fetch may return, in bytes."),
+    _int("max.request.partition.size.limit", 2000, 1,
+         "Partitions in one DescribeTopicPartitions response."),
+    _int("max.incremental.fetch.session.cache.slots", 1000, 0, "Fetch sessions kept."),
+)  # fmt: skip
+
+_OFFSETS = (
+    _int("offset.metadata.max.bytes", 4096, None, "The longest metadata of a committed offset.",
+         importance=HIGH),
+    _int("offsets.commit.timeout.ms", 5000, 1, "How long an offset commit may wait for replicas.",
+         importance=HIGH),
+    _int("offsets.load.buffer.size", 5242880, 1, "Bytes read at a time when loading offsets.",
+         importance=HIGH),
+    ConfigRow(
+        name="offsets.retention.check.interval.ms",
+        type=ConfigType.LONG,
+        default=600000,
+        low=1,
+        doc="How often offsets past their retention are looked for.",
+        importance=HIGH,
+    ),
+    _int("offsets.retention.minutes", 10080, 1,
+         "How long offsets outlive their group, or their last commit where there is no group.",
+         importance=HIGH),
+    _int("offsets.topic.compression.codec", 0, None, "Accepted, without effect.",
+         importance=HIGH),
+    _int("offsets.topic.num.partitions", 3, 1,
+         "Partitions of __consumer_offsets, each with a coordinator; fixed at first start."
+         " Kafka's default is 50.", importance=HIGH),
+    ConfigRow(
+        name="offsets.topic.replication.factor",
+        type=ConfigType.SHORT,
+        default=3,
+        low=1,
+        doc="Replicas of each coordinator's log, its leader included.",
+        importance=HIGH,
+    ),
+    _int("offsets.topic.segment.bytes", 104857600, 1, "Accepted, without effect.",
+         importance=HIGH),
+)  # fmt: skip
+
+_COORDINATOR = (
+    _int("group.coordinator.append.linger.ms", -1, -1,
+         "How long writes gather before they are appended; -1 adapts to the load."),
+    _int("group.coordinator.background.threads", 2, 1, "Assignor workers.", importance=HIGH),
+    _int("group.coordinator.cached.buffer.max.bytes", 1048588, 524288,
+         "Accepted, without effect.", dynamic=True),
+    _text("group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"),
+          "The kinds of groups served.", choices=("consumer", "classic", "share", "streams")),
+    _int("group.coordinator.threads", 4, 1,
+         "Accepted, without effect: a coordinator has one thread.", importance=HIGH),
+)  # fmt: skip
+
+_CLASSIC = (
+    _int("group.initial.rebalance.delay.ms", 3000, None,
+         "How long the first rebalance of an empty group waits for more members."),
+    _int("group.max.session.timeout.ms", 1800000, None, "The longest session timeout allowed."),
+    _int("group.max.size", INT_MAX, 1, "The most members of one group."),
+    _int("group.min.session.timeout.ms", 6000, None, "The shortest session timeout allowed."),
+)  # fmt: skip
+
+
+def _modern(kind: str) -> tuple[ConfigRow, ...]:
+    """List what consumer, share and streams groups have alike."""
+    prefix, noun = f"group.{kind}.", f"{kind} group"
+    return (
+        _int(f"{prefix}assignment.interval.ms", 1000, 0,
+             f"The shortest time between two assignments of a {noun}.", dynamic=True),
+        _int(f"{prefix}heartbeat.interval.ms", 5000, 1,
+             f"How often a {noun}'s members are told to heartbeat."),
+        _int(f"{prefix}max.assignment.interval.ms", 15000, 0,
+             f"The largest assignment interval that a {noun} may set."),
+        _int(f"{prefix}max.heartbeat.interval.ms", 15000, 1,
+             f"The largest heartbeat interval that a {noun} may set."),
+        _int(f"{prefix}max.session.timeout.ms", 60000, 1,
+             f"The largest session timeout that a {noun} may set."),
+        _int(f"{prefix}min.assignment.interval.ms", 0, 0,
+             f"The smallest assignment interval that a {noun} may set."),
+        _int(f"{prefix}min.heartbeat.interval.ms", 5000, 1,
+             f"The smallest heartbeat interval that a {noun} may set."),
+        _int(f"{prefix}min.session.timeout.ms", 45000, 1,
+             f"The smallest session timeout that a {noun} may set."),
+        _int(f"{prefix}session.timeout.ms", 45000, 1,
+             f"A {noun}'s member is removed after this long without a heartbeat."),
+    )  # fmt: skip
+
+
+_MODERN = (
+    _text("group.consumer.assignors", ("uniform", "range"),
+          "The assignors of consumer groups, the first one being the default."),
+    _int("group.consumer.max.size", INT_MAX, 1, "The most members of one consumer group."),
+    _text("group.consumer.migration.policy", "bidirectional",
+          "Which conversions between classic and consumer groups are allowed.",
+          choices=("disabled", "downgrade", "upgrade", "bidirectional")),
+    _int("group.consumer.regex.refresh.interval.ms", 600000, 10000,
+         "How often subscribed regular expressions are resolved anew.", internal=True),
+    _text("group.share.assignors", ("simple",), "The assignors of share groups."),
+    _int("group.share.initialize.retry.interval.ms", 30000, 1,
+         "How often initializing share state is tried again.", importance=LOW, internal=True),
+    _int("group.share.max.size", 200, 1, "The most members of one share group.", high=1000),
+    _int("group.share.delivery.count.limit", 5, 2, "How often a record is delivered at most.",
+         high=10),
+    _int("group.share.min.delivery.count.limit", 2, 2,
+         "The smallest delivery count limit that a share group may set.", high=5),
+    _int("group.share.max.delivery.count.limit", 10, 5,
+         "The largest delivery count limit that a share group may set.", high=25),
+    _int("group.share.record.lock.duration.ms", 30000, 1000, "How long a record is acquired.",
+         high=3600000),
+    _int("group.share.min.record.lock.duration.ms", 15000, 1000,
+         "The shortest lock duration that a share group may set.", high=30000),
+    _int("group.share.max.record.lock.duration.ms", 60000, 30000,
+         "The longest lock duration that a share group may set.", high=3600000),
+    _int("group.share.partition.max.record.locks", 2000, 100,
+         "Records acquired at once per share partition.", high=10000),
+    _int("group.share.min.partition.max.record.locks", 100, 100,
+         "The smallest such limit that a share group may set.", high=2000),
+    _int("group.share.max.partition.max.record.locks", 4000, 2000,
+         "The largest such limit that a share group may set.", high=10000),
+    _int("group.streams.initial.rebalance.delay.ms", 3000, 0,
+         "How long the first assignment of an empty streams group waits for more members."),
+    _int("group.streams.max.size", INT_MAX, 1, "The most members of one streams group."),
+    _int("group.streams.max.standby.replicas", 2, 0,
+         "The most standby replicas that a streams group may set."),
+    _int("group.streams.num.standby.replicas", 0, 0, "Standby replicas of each streams task."),
+)  # fmt: skip
+
+BROKER_CONFIGS: Final = _table(
+    _CLUSTER,
+    _OFFSETS,
+    _COORDINATOR,
+    _CLASSIC,
+    _MODERN,
+    _modern("consumer"),
+    _modern("share"),
+    _modern("streams"),
+)
+
+
+def _bounded(kind: str, name: str, doc: str) -> ConfigRow:
+    """Make a group config whose default and bounds are broker configs."""
+    row = BROKER_CONFIGS[f"group.{kind}.{name}"]
+    assert isinstance(row.default, int)
+    return _int(
+        f"{kind}.{name}",
+        row.default,
+        None if row.low is None else int(row.low),
+        doc,
+        synonym=row.name,
+        floor=f"group.{kind}.min.{name}",
+        ceiling=f"group.{kind}.max.{name}",
+    )
+
+
+def _group_modern(kind: str) -> tuple[ConfigRow, ...]:
+    return (
+        _bounded(kind, "assignment.interval.ms", "The shortest time between two assignments."),
+        _bounded(kind, "heartbeat.interval.ms", "How often members are told to heartbeat."),
+        _bounded(kind, "session.timeout.ms", "A member is removed after this long in silence."),
+    )
+
+
+_GROUP = (
+    _text("share.auto.offset.reset", "latest",
+          "Where a share partition starts: latest, earliest, or by_duration:<ISO 8601 duration>."),
+    _bounded("share", "delivery.count.limit", "How often a record is delivered at most."),
+    _text("share.isolation.level", "read_uncommitted",
+          "Whether records of open or aborted transactions are delivered.",
+          choices=("read_committed", "read_uncommitted")),
+    _bounded("share", "partition.max.record.locks", "Records acquired at once per partition."),
+    _bounded("share", "record.lock.duration.ms", "How long a record is acquired."),
+    _flag("share.renew.acknowledge.enable", True, "Whether members may renew a record's lock."),
+    _int("streams.initial.rebalance.delay.ms", 3000, 0,
+         "How long the first assignment waits for more members.",
+         synonym="group.streams.initial.rebalance.delay.ms"),
+    _int("streams.num.standby.replicas", 0, 0, "Standby replicas of each task.",
+         synonym="group.streams.num.standby.replicas",
+         ceiling="group.streams.max.standby.replicas"),
+)  # fmt: skip
+
+GROUP_CONFIGS: Final = _table(
+    _group_modern("consumer"), _group_modern("share"), _group_modern("streams"), _GROUP
+)
