@@ -1,0 +1,333 @@
+"""The log on disk: one RocksDB per process, three column families. The only file that opens one.
+
+=========  ==============================  =====================================================
+family     key                             value
+=========  ==============================  =====================================================
+``log``    partition, base offset          a batch's envelope (:mod:`storage.batch`)
+``state``  partition, record key           the latest committed record value (the compacted topic)
+``meta``   partition, name                 the vote; the applied offset; the identity
+=========  ==============================  =====================================================
+
+Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity of the
+directory also stands in ``meta.properties`` beside the database (Kafka's name and form), where it
+is checked before anything is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgpack  # type: ignore[import-untyped]  # no stubs are published for it
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteOptions,
+)
+
+from storage.batch import Batch, ChecksumError, RawRecord, pack, unpack
+from storage.identity import LogIdentity, check, render
+from storage.log import (
+    NOBODY,
+    AppendBatch,
+    ApplyState,
+    CorruptLogError,
+    DropBefore,
+    ForeignLogError,
+    InstallState,
+    LockedLogError,
+    LogError,
+    SaveVote,
+    Stored,
+    TruncateFrom,
+    Write,
+)
+from storage.wal import torn_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FAMILIES = ("log", "state", "meta")
+WRITE_BUFFER_BYTES = 4 << 20
+ALL_WRITE_BUFFERS_BYTES = 12 << 20
+BLOCK_CACHE_BYTES = 8 << 20
+WAL_BYTES_MAX = 16 << 20
+PREFIX = struct.Struct(">I")
+OFFSET = struct.Struct(">Q")
+OFFSET_MAX = (1 << 64) - 1
+VOTE = b"vote"
+APPLIED = b"applied"
+IDENTITY = b"identity"
+
+
+class RocksLog:
+    """A :class:`storage.log.Log` in RocksDB.
+
+    ``notes`` are sentences about what opening it found (a torn tail that was cut).
+    """
+
+    def __init__(self, path: Path, database: Rdict, notes: Sequence[str]) -> None:
+        self._path = path
+        self._database = database
+        self._families = {name: database.get_column_family(name) for name in FAMILIES}
+        self._log, self._state, self._meta = (
+            database.get_column_family_handle(name) for name in FAMILIES
+        )
+        self._synced = WriteOptions()
+        self._synced.sync = True
+        self._unsynced = WriteOptions()
+        self.notes = tuple(notes)
+
+    @classmethod
+    def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
+        """Open or create the log in ``path``; raises :class:`storage.log.LogError`."""
+        directory = Path(path)
+        _claim(directory, identity)
+        notes: list[str] = []
+        try:
+            database = _open(directory)
+        except Exception as error:
+            if "lock" in str(error).lower() and "corruption" not in str(error).lower():
+                raise LockedLogError(
+                    f"{directory}: another process has this log open; stop it first."
+                ) from error
+            notes.append(_cut_torn_tail(directory, error))
+            with _refusing_damage(directory):
+                database = _open(directory)
+        log = cls(directory, database, notes)
+        log._verify(identity)
+        return log
+
+    def close(self) -> None:
+        """Close the database. Nothing written is lost without it."""
+        self._families.clear()
+        self._database.close()
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        """Write all as one RocksDB write batch; on return it is on disk if ``sync``."""
+        unit = WriteBatch(raw_mode=True)
+        for write in writes:
+            self._put(unit, write)
+        try:
+            self._database.write(unit, self._synced if sync else self._unsynced)
+        except Exception as error:
+            raise LogError(f"{self._path}: the log can not be written: {error}") from error
+
+    def stored(self, partition: int) -> Stored:
+        """Return what is there of a partition."""
+        prefix = _prefix(partition)
+        meta = self._families["meta"]
+        epoch, voted_for, high_watermark = _unpacked(meta.get(prefix + VOTE), (0, NOBODY, 0))
+        applied_offset, applied_epoch = _unpacked(meta.get(prefix + APPLIED), (0, 0))
+        first, last = self._first(partition), self._last(partition)
+        return Stored(
+            epoch=epoch,
+            voted_for=voted_for,
+            high_watermark=max(high_watermark, applied_offset),
+            applied_offset=applied_offset,
+            applied_epoch=applied_epoch,
+            start_offset=first.base_offset if first else applied_offset,
+            end_offset=last.end_offset if last else applied_offset,
+            last_epoch=last.leader_epoch if last else applied_epoch,
+        )
+
+    def batches(self, partition: int, offset: int) -> Iterator[Batch]:
+        """Iterate over the batches that end after ``offset``."""
+        for batch in self._envelopes(partition):
+            if batch.end_offset > offset:
+                yield batch
+
+    def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the compacted state in key order."""
+        for key, value in self._rows("state", partition):
+            yield key[PREFIX.size :], value
+
+    def _envelopes(self, partition: int) -> Iterator[Batch]:
+        with _refusing_damage(self._path):
+            for _, envelope in self._rows("log", partition):
+                yield unpack(envelope)
+
+    def _rows(self, family: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over a partition's rows in key order.
+
+        The bounds of rocksdict's ReadOptions do not outlive the call that sets them, so the end is
+        found by the prefix.
+        """
+        prefix = _prefix(partition)
+        rows: Iterator[tuple[Any, Any]] = self._families[family].items(from_key=prefix)
+        with _refusing_damage(self._path):
+            for key, value in rows:
+                if not key.startswith(prefix):
+                    return
+                yield key, value
+
+    def _first(self, partition: int) -> Batch | None:
+        return next(self._envelopes(partition), None)
+
+    def _last(self, partition: int) -> Batch | None:
+        prefix = _prefix(partition)
+        rows: Iterator[tuple[Any, Any]] = self._families["log"].items(
+            backwards=True, from_key=prefix + OFFSET.pack(OFFSET_MAX)
+        )
+        with _refusing_damage(self._path):
+            for key, envelope in rows:
+                return unpack(envelope) if key.startswith(prefix) else None
+        return None
+
+    def _put(self, unit: WriteBatch, write: Write) -> None:
+        prefix = _prefix(write.partition)
+        match write:
+            case AppendBatch(_, batch):
+                unit.put(prefix + OFFSET.pack(batch.base_offset), pack(batch), self._log)
+            case ApplyState(_, offset, epoch, records):
+                self._apply(unit, prefix, records)
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), self._meta)
+            case SaveVote(_, epoch, voted_for, high_watermark):
+                vote = msgpack.packb((epoch, voted_for, high_watermark))
+                unit.put(prefix + VOTE, vote, self._meta)
+            case DropBefore(_, offset):
+                unit.delete_range(prefix, prefix + OFFSET.pack(offset), self._log)
+            case TruncateFrom(partition, offset):
+                begin = prefix + OFFSET.pack(offset)
+                unit.delete_range(begin, _prefix(partition + 1), self._log)
+            case InstallState(partition, offset, epoch, records):
+                unit.delete_range(prefix, _prefix(partition + 1), self._log)
+                unit.delete_range(prefix, _prefix(partition + 1), self._state)
+                self._apply(unit, prefix, records)
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), self._meta)
+
+    def _apply(self, unit: WriteBatch, prefix: bytes, records: Sequence[RawRecord]) -> None:
+        for key, value in records:
+            if value is None:
+                unit.delete(prefix + key, self._state)
+            else:
+                unit.put(prefix + key, value, self._state)
+
+    def _verify(self, identity: LogIdentity) -> None:
+        """Check the identity inside the database, then every batch: its checksum and its place."""
+        meta = self._families["meta"]
+        text = render(identity).encode()
+        with _refusing_damage(self._path):
+            found = meta.get(IDENTITY)
+        if found is None:
+            meta.put(IDENTITY, text, self._synced)
+            meta.flush()
+        elif found != text:
+            check(str(self._path), found.decode(), identity)
+        for partition in range(-1, identity.partitions):
+            stored = self.stored(partition)
+            at = stored.start_offset
+            for batch in self._envelopes(partition):
+                if batch.base_offset != at:
+                    raise _damaged(self._path, f"offset {at} of partition {partition} is missing")
+                at = batch.end_offset
+            if at < stored.applied_offset or stored.start_offset > stored.applied_offset:
+                raise _damaged(self._path, f"partition {partition} has a gap at {at}")
+
+
+def _prefix(partition: int) -> bytes:
+    """Return the first bytes of a partition's keys; the catalogue is partition -1."""
+    return PREFIX.pack(partition + 1)
+
+
+def _unpacked(value: bytes | None, default: tuple[int, ...]) -> tuple[int, ...]:
+    return default if value is None else tuple(msgpack.unpackb(value))
+
+
+def _claim(directory: Path, identity: LogIdentity) -> None:
+    """Check the directory's ``meta.properties``, or write them into a new directory."""
+    note = directory / "meta.properties"
+    if note.exists():
+        check(str(directory), note.read_text(), identity)
+        return
+    if (directory / "CURRENT").exists():
+        raise ForeignLogError(
+            f"{directory}: it holds a database without meta.properties; use another data directory."
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    draft = directory / "meta.properties.new"
+    with draft.open("w") as file:
+        file.write(render(identity))
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(note)
+    descriptor = os.open(directory, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def _open(directory: Path) -> Rdict:
+    cache = Cache(BLOCK_CACHE_BYTES)
+    return Rdict(
+        str(directory),
+        _options(cache),
+        column_families={name: _options(cache) for name in FAMILIES},
+    )
+
+
+def _options(cache: Cache) -> Options:
+    """Return modest settings: one process's share of memory is a few MiB, whatever it holds."""
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(cache)
+    blocks.set_cache_index_and_filter_blocks(True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_block_based_table_factory(blocks)
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.set_db_write_buffer_size(ALL_WRITE_BUFFERS_BYTES)
+    options.set_max_write_buffer_number(2)
+    options.set_max_total_wal_size(WAL_BYTES_MAX)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(256)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1 << 20)
+    options.set_stats_dump_period_sec(0)
+    options.set_stats_persist_period_sec(0)
+    options.set_wal_recovery_mode(DBRecoveryMode.absolute_consistency())
+    return options
+
+
+def _cut_torn_tail(directory: Path, error: Exception) -> str:
+    """Cut the incomplete last record off the write-ahead log, or refuse; return what was done."""
+    ahead = sorted(directory.glob("*.log"))
+    if "corruption" not in str(error).lower() or not ahead:
+        raise _damaged(directory, str(error)) from error
+    content = ahead[-1].read_bytes()
+    at = torn_at(content)
+    if at is None or at == len(content):
+        raise _damaged(directory, str(error)) from error
+    with ahead[-1].open("r+b") as file:
+        file.truncate(at)
+        os.fsync(file.fileno())
+    return (
+        f"{directory}: cut {len(content) - at} bytes of an unfinished write off {ahead[-1].name}; "
+        "nothing acknowledged was in them."
+    )
+
+
+@contextmanager
+def _refusing_damage(directory: Path) -> Iterator[None]:
+    """Turn a checksum error of ours or RocksDB's into one sentence."""
+    try:
+        yield
+    except LogError:
+        raise
+    except ChecksumError as error:
+        raise _damaged(directory, "a batch does not match its checksum") from error
+    except Exception as error:
+        raise _damaged(directory, str(error)) from error
+
+
+def _damaged(directory: Path, what: str) -> CorruptLogError:
+    return CorruptLogError(
+        f"{directory}: the log is damaged ({what}); restore the directory from a copy, or move it "
+        "away to start this node empty."
+    )
