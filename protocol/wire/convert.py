@@ -13,13 +13,14 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from types import MappingProxyType, NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+T = TypeVar("T")
 Convert: TypeAlias = "Callable[[Any], Any]"
 NO_SPECIALS: Final[Mapping[str, Convert]] = MappingProxyType({})
 ZEROS: Final[Mapping[str, object]] = MappingProxyType(
@@ -62,6 +63,16 @@ def default_of(column: Field[Any]) -> object:
         assert isinstance(kind, type)
         return kind(**{each.name: default_of(each) for each in fields(kind)})
     return ZEROS.get(column.metadata["kafka_type"], 0)
+
+
+def blank(cls: type[T], **values: object) -> T:
+    """Build a message from some of its fields; the others read as their defaults."""
+    defaults = {
+        column.name: default_of(column)
+        for column in fields(cls)  # type: ignore[arg-type]
+        if column.name not in values and column.default is MISSING
+    }
+    return cls(**defaults, **values)
 
 
 def converter(source: type, target: type, special: Mapping[str, Convert] = NO_SPECIALS) -> Convert:

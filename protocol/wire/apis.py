@@ -1,0 +1,241 @@
+"""The table of APIs: key, versions served, where a request goes, where its error goes.
+
+The versions are exactly those of Kafka 4.3.1. What is not in the table is not advertised, and a
+request for it closes the connection: producing and transactions (topics hold no records here).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.wire import messages as m
+from protocol.wire import refusals
+from protocol.wire.convert import blank
+from protocol.wire.errors import ErrorCode
+from protocol.wire.refusals import Refusal, Refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kio.static.protocol import Entity
+
+
+class Route(Enum):
+    """Who answers a request."""
+
+    NODE = auto()
+    """The node that got it, from the catalogue and what it knows of the cluster."""
+    GROUP = auto()
+    """The partition of the one group that it names."""
+    GROUPS = auto()
+    """The partitions of the groups that it names; their answers are merged."""
+    ALL_GROUPS = auto()
+    """Every partition led by the node."""
+    CATALOG = auto()
+    """The catalogue's leader: the request changes topics or configs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One row. ``request`` and ``response`` are the newest shapes, as in ``messages``."""
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    route: Route
+    request: type[Entity]
+    response: type[Entity]
+    refuse: Refuse
+
+
+def group_id(request: Any) -> str:
+    """Name the group of a request whose route is GROUP."""
+    named: str = request.group_id
+    return named
+
+
+def group_ids(api_key: int, request: Any) -> tuple[str, ...]:
+    """Name the groups of a request whose route is GROUPS, in the request's order."""
+    return _GROUPS[api_key].names(request)
+
+
+def for_groups(api_key: int, request: Any, wanted: Callable[[str], bool]) -> Entity:
+    """Cut a GROUPS request down to the groups that ``wanted`` accepts."""
+    return _GROUPS[api_key].cut(request, wanted)
+
+
+def merge(api_key: int, request: Any, responses: Sequence[Any]) -> Entity:
+    """Join the answers to the parts of a GROUPS request, in the order of the request."""
+    row = _GROUPS[api_key]
+    found: dict[str, list[Any]] = {}
+    for response in responses:
+        for part in getattr(response, row.parts):
+            found.setdefault(part.group_id, []).append(part)
+    parts = [found[name].pop(0) for name in row.names(request) if found.get(name)]
+    return blank(API[api_key].response, **{row.parts: tuple(parts)})
+
+
+def error_response(
+    api_key: int,
+    request: Any,
+    code: ErrorCode,
+    message: str | None = None,
+    api_version: int | None = None,
+) -> Entity:
+    """Answer ``request`` with an error in the place or places where Kafka puts it.
+
+    Give the client's ``api_version`` where it is at hand: OffsetFetch 1 and Fetch before 13 carry
+    their errors in the partitions.
+    """
+    api = API[api_key]
+    version = api.max_version if api_version is None else api_version
+    return api.refuse(request, Refusal(code, message, version))
+
+
+def api_versions_response(code: ErrorCode = ErrorCode.none) -> m.ApiVersionsResponse:
+    """List what is served; with UNSUPPORTED_VERSION, the answer to a too new ApiVersions."""
+    return m.ApiVersionsResponse(error_code=code, api_keys=_ADVERTISED, throttle_time=m.NO_THROTTLE)
+
+
+def _api_versions(request: Any, why: Refusal) -> Entity:  # noqa: ARG001
+    return api_versions_response(why.code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Groups:
+    """How a GROUPS request names its groups, and the field that holds a response's parts."""
+
+    names: Callable[[Any], tuple[str, ...]]
+    cut: Callable[[Any, Callable[[str], bool]], Entity]
+    parts: str
+
+
+_GROUPS: Final[Mapping[int, _Groups]] = MappingProxyType(
+    {
+        9: _Groups(
+            names=lambda request: tuple(group.group_id for group in request.groups),
+            cut=lambda request, wanted: m.OffsetFetchRequest(
+                groups=tuple(group for group in request.groups if wanted(group.group_id)),
+                require_stable=request.require_stable,
+            ),
+            parts="groups",
+        ),
+        15: _Groups(
+            names=lambda request: request.groups,
+            cut=lambda request, wanted: m.DescribeGroupsRequest(
+                groups=tuple(filter(wanted, request.groups)),
+                include_authorized_operations=request.include_authorized_operations,
+            ),
+            parts="groups",
+        ),
+        42: _Groups(
+            names=lambda request: request.groups_names,
+            cut=lambda request, wanted: m.DeleteGroupsRequest(
+                groups_names=tuple(filter(wanted, request.groups_names))
+            ),
+            parts="results",
+        ),
+    }
+)
+
+
+def _api(
+    key: int,
+    versions: tuple[int, int],
+    route: Route,
+    shapes: tuple[type[Entity], type[Entity]],
+    refuse: Refuse | None = None,
+) -> Api:
+    request, response = shapes
+    return Api(
+        key=key,
+        name=request.__name__.removesuffix("Request"),
+        min_version=versions[0],
+        max_version=versions[1],
+        route=route,
+        request=request,
+        response=response,
+        refuse=refuse or refusals.at_top(response),
+    )
+
+
+_ROWS: Final = (
+    _api(1, (4, 18), Route.NODE, (m.FetchRequest, m.FetchResponse), refusals.fetch),
+    _api(
+        2, (1, 11), Route.NODE, (m.ListOffsetsRequest, m.ListOffsetsResponse),
+        refusals.list_offsets,
+    ),
+    _api(3, (0, 13), Route.NODE, (m.MetadataRequest, m.MetadataResponse), refusals.metadata),
+    _api(
+        8, (2, 10), Route.GROUP, (m.OffsetCommitRequest, m.OffsetCommitResponse),
+        refusals.offset_commit,
+    ),
+    _api(
+        9, (1, 10), Route.GROUPS, (m.OffsetFetchRequest, m.OffsetFetchResponse),
+        refusals.offset_fetch,
+    ),
+    _api(
+        10, (0, 6), Route.NODE, (m.FindCoordinatorRequest, m.FindCoordinatorResponse),
+        refusals.find_coordinator,
+    ),
+    _api(
+        11, (0, 9), Route.GROUP, (m.JoinGroupRequest, m.JoinGroupResponse), refusals.join_group
+    ),
+    _api(12, (0, 4), Route.GROUP, (m.HeartbeatRequest, m.HeartbeatResponse)),
+    _api(13, (0, 5), Route.GROUP, (m.LeaveGroupRequest, m.LeaveGroupResponse)),
+    _api(14, (0, 5), Route.GROUP, (m.SyncGroupRequest, m.SyncGroupResponse)),
+    _api(
+        15, (0, 6), Route.GROUPS, (m.DescribeGroupsRequest, m.DescribeGroupsResponse),
+        refusals.describe_groups,
+    ),
+    _api(16, (0, 5), Route.ALL_GROUPS, (m.ListGroupsRequest, m.ListGroupsResponse)),
+    _api(18, (0, 4), Route.NODE, (m.ApiVersionsRequest, m.ApiVersionsResponse), _api_versions),
+    _api(
+        19, (2, 7), Route.CATALOG, (m.CreateTopicsRequest, m.CreateTopicsResponse),
+        refusals.create_topics,
+    ),
+    _api(
+        20, (1, 6), Route.CATALOG, (m.DeleteTopicsRequest, m.DeleteTopicsResponse),
+        refusals.delete_topics,
+    ),
+    _api(
+        23, (2, 4), Route.NODE,
+        (m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse),
+        refusals.offset_for_leader_epoch,
+    ),
+    _api(
+        32, (1, 4), Route.NODE, (m.DescribeConfigsRequest, m.DescribeConfigsResponse),
+        refusals.describe_configs,
+    ),
+    _api(
+        37, (0, 3), Route.CATALOG, (m.CreatePartitionsRequest, m.CreatePartitionsResponse),
+        refusals.create_partitions,
+    ),
+    _api(
+        42, (0, 2), Route.GROUPS, (m.DeleteGroupsRequest, m.DeleteGroupsResponse),
+        refusals.delete_groups,
+    ),
+    _api(
+        44, (0, 1), Route.CATALOG,
+        (m.IncrementalAlterConfigsRequest, m.IncrementalAlterConfigsResponse),
+        refusals.incremental_alter_configs,
+    ),
+    _api(47, (0, 0), Route.GROUP, (m.OffsetDeleteRequest, m.OffsetDeleteResponse)),
+    _api(60, (0, 2), Route.NODE, (m.DescribeClusterRequest, m.DescribeClusterResponse)),
+    _api(74, (0, 1), Route.NODE, (m.ListConfigResourcesRequest, m.ListConfigResourcesResponse)),
+    _api(
+        75, (0, 0), Route.NODE,
+        (m.DescribeTopicPartitionsRequest, m.DescribeTopicPartitionsResponse),
+        refusals.describe_topic_partitions,
+    ),
+)  # fmt: skip
+
+API: Final[Mapping[int, Api]] = MappingProxyType({row.key: row for row in _ROWS})
+_ADVERTISED: Final = tuple(
+    m.ApiVersion(api_key=row.key, min_version=row.min_version, max_version=row.max_version)
+    for row in _ROWS
+)
