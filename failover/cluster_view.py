@@ -6,18 +6,22 @@ the time. A host builds a new view when the catalogue, the leaders or its config
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from failover.topic_names import CONSUMER_OFFSETS
+from protocol.config import ConfigError
 from protocol.groups.topics import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kio.static.protocol import Entity
 
     from protocol.config import Configs
+    from protocol.groups.topics import Topic
 
 BROKER = 4
 """Kafka's config resource type for a broker; the empty name is the cluster-wide default."""
@@ -47,22 +51,25 @@ class Node:
     up: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CatalogImage:
-    """The catalogue at one offset, immutable: topics, dynamic configs and nodes."""
+    """The catalogue at one offset, immutable: topics, dynamic configs and nodes.
+
+    Two images are the same only if they are one object, so that what is made from one can be kept.
+    """
 
     topics: Topics = field(default_factory=Topics)
     nodes: Mapping[int, Node] = field(default_factory=dict)
     overrides: Mapping[ResourceKey, Mapping[str, str]] = field(default_factory=dict)
 
     def overrides_of(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """The dynamic configs set on one resource, by config name."""
+        """Return the dynamic configs set on one resource, by config name."""
         return self.overrides.get((resource_type, name), NO_OVERRIDES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterView:
-    """One node's view of the cluster at one moment.
+    """One node's view of the cluster at one moment; as a key it stands for itself.
 
     ``leaders`` maps each ``__consumer_offsets`` partition to the node that leads it; a partition
     without a leader is left out. ``static_configs`` are this node's as it was started;
@@ -79,13 +86,45 @@ class ClusterView:
     controller_id: int = 0
 
 
+def leader_of(view: ClusterView, topic: Topic, index: int) -> int:
+    """Return the node that leads a partition, -1 when none can.
+
+    A coordinator leads its ``__consumer_offsets`` partition; any other partition is led by the
+    first of its replicas that is up.
+    """
+    nodes = view.catalog.nodes
+    if topic.name == CONSUMER_OFFSETS:
+        candidates: Sequence[int] = (view.leaders.get(index, -1),)
+    else:
+        candidates = topic.replicas[index]
+    return next((one for one in candidates if one in nodes and nodes[one].up), -1)
+
+
 def effective_configs(static: Configs, catalog: CatalogImage, node_id: int) -> Configs:
-    """A node's configs: static, then the cluster-wide dynamic ones, then its own dynamic ones."""
-    cluster = catalog.overrides_of(BROKER, "")
-    own = catalog.overrides_of(BROKER, str(node_id))
-    if not cluster and not own:
+    """Return a node's configs: the static ones, the cluster's dynamic ones, then its own.
+
+    The catalogue checks dynamic configs against its leader's static ones; another node's may
+    contradict them, and win then.
+    """
+    dynamic = {
+        **catalog.overrides_of(BROKER, ""),
+        **catalog.overrides_of(BROKER, str(node_id)),
+    }
+    if not dynamic:
         return static
-    return static.with_overrides({**cluster, **own})
+    try:
+        return static.with_overrides(dynamic)
+    except ConfigError:
+        return _what_fits(static, dynamic)
+
+
+def _what_fits(static: Configs, dynamic: Mapping[str, str]) -> Configs:
+    """Leave out the dynamic configs that this node's static ones do not allow."""
+    configs = static
+    for name, text in dynamic.items():
+        with suppress(ConfigError):
+            configs = configs.with_overrides({name: text})
+    return configs
 
 
 @dataclass(frozen=True, slots=True)

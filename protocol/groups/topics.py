@@ -35,11 +35,11 @@ class Topics:
         self._by_id = {topic.topic_id: topic for topic in ordered}
 
     def by_name(self, name: str) -> Topic | None:
-        """The topic called so, if there is one."""
+        """Return the topic called so, if there is one."""
         return self._by_name.get(name)
 
     def by_id(self, topic_id: UUID) -> Topic | None:
-        """The topic with this id, if there is one."""
+        """Return the topic with this id, if there is one."""
         return self._by_id.get(topic_id)
 
     def names(self) -> tuple[str, ...]:
