@@ -50,6 +50,14 @@ class Elected:
 
 
 @dataclass(frozen=True, slots=True)
+class Resigned:
+    """This replica no longer leads the partition: answer what is parked, drop the soft state.
+
+    The answers (NOT_COORDINATOR) wait for nothing. Every HeartbeatLease given out ends.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class TimersDue:
     """The deadline that the shard asked for has come."""
 
@@ -61,7 +69,7 @@ class TopicsDeleted:
     names: Sequence[str]
 
 
-Event: TypeAlias = Request | Elected | TimersDue | TopicsDeleted
+Event: TypeAlias = Request | Elected | Resigned | TimersDue | TopicsDeleted
 
 
 class SessionHolder(Protocol):
@@ -97,13 +105,15 @@ class Reply:
     """The answer to a ticket, in the newest shape of its API.
 
     ``group_id`` names the group whose records must be committed before the answer may leave;
-    None waits for nothing.
+    None waits for nothing. An answer about several groups (DescribeGroups, DeleteGroups,
+    ListGroups) names the others in ``more_group_ids`` and waits for them too.
     """
 
     ticket: Ticket
     message: Entity
     group_id: str | None = None
     lease: HeartbeatLease | None = None
+    more_group_ids: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

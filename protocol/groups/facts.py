@@ -23,11 +23,17 @@ class MemberEventKind(StrEnum):
     LEFT = "left"
     EXPIRED = "expired"  # no heartbeat within the session timeout
     NOT_REJOINED = "not-rejoined"  # missed the rebalance timeout
+    REFUSED = "refused"  # rejoined a group that group.max.size has become too small for
+    NOT_SYNCED = "not-synced"  # joined, and did not fetch its assignment within the same time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberEvent:
-    """One line of a group's diary: who, what, why (KIP-800), when."""
+    """One line of a group's diary: who, what, why (KIP-800), when.
+
+    ``reason`` is the client's own, at most 255 characters; ``previous_member_id`` is set when a
+    static member was replaced: the id that is fenced from now on.
+    """
 
     group_id: str
     time_ms: int
@@ -37,6 +43,7 @@ class MemberEvent:
     client_id: str = ""
     client_host: str = ""
     reason: str | None = None
+    previous_member_id: str | None = None
 
 
 class RebalanceTrigger(StrEnum):
@@ -47,7 +54,9 @@ class RebalanceTrigger(StrEnum):
     MEMBER_LEFT = "member-left"
     MEMBER_EXPIRED = "member-expired"
     STATIC_PROTOCOL_CHANGED = "static-member-changed-protocol"
+    STATIC_MEMBER_REPLACED = "static-member-replaced"  # while an assignment was awaited
     SYNC_TIMEOUT = "sync-timeout"
+    OVER_CAPACITY = "over-capacity"  # a loaded group is larger than group.max.size allows
 
 
 class RebalanceOutcome(StrEnum):
@@ -70,6 +79,9 @@ class Phase:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
     """A finished rebalance, whole: enough for one trace and one log sentence.
+
+    ``phases`` are "join" (PreparingRebalance) and, when it was reached, "sync"
+    (CompletingRebalance). ``member_id`` to ``reason`` tell of the member that set it off.
 
     ``assignments_before`` and ``assignments_after`` map each member's lasting name (instance id,
     else member id) to its assignment bytes as the leader sent them.

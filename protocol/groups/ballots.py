@@ -1,0 +1,64 @@
+"""How a group chooses its protocol: each member votes for the first of its own that all support.
+
+Members with the same list, in the same order, are counted together, so that choosing costs the
+number of different lists (one or two in practice) and not the number of members.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar
+
+Ballot: TypeAlias = tuple[str, ...]
+"""The names of a member's protocols, most preferred first, each once."""
+
+_Key = TypeVar("_Key", str, Ballot)
+
+
+class Ballots:
+    """The lists of a group's members."""
+
+    __slots__ = ("_count", "_lists", "_supporters")
+
+    def __init__(self) -> None:
+        self._lists: dict[Ballot, int] = {}
+        self._supporters: dict[str, int] = {}
+        self._count = 0
+
+    def add(self, ballot: Ballot) -> None:
+        """Count a member in."""
+        self._count += 1
+        self._lists[ballot] = self._lists.get(ballot, 0) + 1
+        for name in ballot:
+            self._supporters[name] = self._supporters.get(name, 0) + 1
+
+    def remove(self, ballot: Ballot) -> None:
+        """Count a member out."""
+        self._count -= 1
+        _decrement(self._lists, ballot)
+        for name in ballot:
+            _decrement(self._supporters, name)
+
+    def accepts(self, ballot: Ballot) -> bool:
+        """Whether a member with this list has a protocol in common with all members."""
+        supporters = self._supporters
+        return any(supporters.get(name, 0) == self._count for name in ballot)
+
+    def winner(self) -> str:
+        """Choose the protocol with most votes among those that all support; somebody must vote.
+
+        A tie goes to the protocol that was voted for first.
+        """
+        candidates = {name for name, count in self._supporters.items() if count == self._count}
+        votes: dict[str, int] = {}
+        for ballot, count in self._lists.items():
+            name = next(name for name in ballot if name in candidates)
+            votes[name] = votes.get(name, 0) + count
+        return max(votes, key=votes.__getitem__)
+
+
+def _decrement(counts: dict[_Key, int], key: _Key) -> None:
+    left = counts[key] - 1
+    if left:
+        counts[key] = left
+    else:
+        del counts[key]

@@ -1,0 +1,79 @@
+"""Static membership (KIP-345): an instance that comes back without a member id takes its place.
+
+It gets a new member id and keeps the assignment, the generation and the lead; the old id is fenced
+from then on. In a Stable group that is all, unless the group would now choose another protocol. The
+new id is persisted before the answer leaves, so that a failover does not bring the old one back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from protocol.groups import answers, membership, rebalance
+from protocol.groups.facts import MemberEventKind, RebalanceTrigger
+from protocol.groups.joining import update
+from protocol.groups.states import ClassicGroupState
+from protocol.groups.timers import TimerKind
+
+if TYPE_CHECKING:
+    from protocol.groups.context import Context
+    from protocol.groups.facts import MemberEvent
+    from protocol.groups.group import Group, Member
+    from protocol.groups.joining import Join
+
+
+def take_over(ctx: Context, group: Group, join: Join, new_member_id: str) -> None:
+    """Let the request's instance have its member's place under a new member id."""
+    member = group.members[group.static_members[join.message.group_instance_id or ""]]
+    previous_leader = group.leader_id
+    event = _replace(ctx, group, member, join, new_member_id)
+    if group.state is ClassicGroupState.STABLE:
+        if group.ballots.winner() == group.protocol_name:
+            _keep_generation(ctx, group, member, join, previous_leader)
+            return
+        trigger = RebalanceTrigger.STATIC_PROTOCOL_CHANGED
+    else:
+        # The leader may be computing an assignment for the old member id: it would be lost.
+        trigger = RebalanceTrigger.STATIC_MEMBER_REPLACED
+    membership.park_join(ctx, group, member, join.request.ticket)
+    rebalance.prepare(ctx, group, trigger, event, join.now)
+
+
+def _replace(
+    ctx: Context, group: Group, member: Member, join: Join, new_member_id: str
+) -> MemberEvent:
+    previous_member_id = member.member_id
+    membership.fence(ctx, group, member)
+    ctx.timers.cancel(TimerKind.SESSION, group.group_id, previous_member_id)
+    group.replace(member, new_member_id)
+    update(group, member, join)
+    member.is_new = False
+    membership.touch(ctx, group, member, join.now)
+    reason = membership.cut(join.message.reason)
+    event = replace(
+        membership.event(group, member, MemberEventKind.REPLACED, join.now, reason),
+        client_id=join.request.client.client_id,
+        client_host=join.request.client.host,
+        previous_member_id=previous_member_id,
+    )
+    membership.note(ctx, group, event)
+    return event
+
+
+def _keep_generation(
+    ctx: Context, group: Group, member: Member, join: Join, previous_leader: str | None
+) -> None:
+    """Persist the new member id and answer with the generation as it is.
+
+    A returning leader learns from JoinGroup 9 on that it leads but need not assign (KIP-814).
+    Before that it is told that somebody else leads, by the id that it had itself.
+    """
+    group.records[member.member_id] = member.metadata(group.protocol_name)
+    rebalance.persist(ctx, group)
+    if join.request.api_version >= 9:
+        is_leader = group.leader_id == member.member_id
+        answer = answers.joined(group, member, skip_assignment=is_leader)
+    else:
+        answer = answers.joined(group, member, leader=previous_leader)
+    ctx.reply(join.request.ticket, answer, group.group_id)

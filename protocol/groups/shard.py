@@ -1,0 +1,146 @@
+"""The one door to the groups of a partition: events in, results out, records replayed.
+
+This module only dispatches: what a request, a timer or a record means is in the tables of the
+modules that it puts together.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.groups import classic, describe, offset_expiry, offsets, rebuild
+from protocol.groups.context import Context
+from protocol.groups.effects import Elected, Request, Resigned, Result, TimersDue, TopicsDeleted
+from protocol.wire.apis import error_response, group_id
+from protocol.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+
+    from protocol.config import Configs
+    from protocol.groups.effects import Event
+    from protocol.groups.facts import MemberEvent
+    from protocol.groups.timers import TimerKey, TimerKind
+    from protocol.groups.topics import Topics
+    from protocol.records import Record
+
+
+class GroupShard:
+    """The groups and committed offsets of one ``__consumer_offsets`` partition.
+
+    A standby calls ``replay`` only; a leader calls ``handle``, with ``Elected`` first.
+    ``configs`` and ``topics`` are immutable images that the owner replaces when they change.
+    """
+
+    __slots__ = ("_context",)
+
+    def __init__(self, configs: Configs, topics: Topics, rng: random.Random) -> None:
+        self._context = Context(configs, topics, rng, REPLAYS)
+
+    @property
+    def configs(self) -> Configs:
+        """The configs in force."""
+        return self._context.configs
+
+    @configs.setter
+    def configs(self, configs: Configs) -> None:
+        self._context.configs = configs
+
+    @property
+    def topics(self) -> Topics:
+        """The topics that exist."""
+        return self._context.topics
+
+    @topics.setter
+    def topics(self, topics: Topics) -> None:
+        self._context.topics = topics
+
+    def handle(self, event: Event, now: int) -> Result:
+        """Do what an event asks for; ``now`` in Unix milliseconds."""
+        ctx = self._context
+        ctx.result = result = Result()
+        if isinstance(event, Request):
+            _answer(ctx, event, now)
+        else:
+            _EVENTS[type(event)](ctx, event, now)
+        return result
+
+    def replay(self, record: Record) -> None:
+        """Apply a committed record to the hard state."""
+        self._context.replay(record)
+
+    def next_deadline(self) -> int | None:
+        """When ``TimersDue`` is wanted next, in Unix milliseconds; None if never."""
+        return self._context.timers.next_deadline()
+
+    def forgive(self, stall_ms: int) -> None:
+        """Move all deadlines by the time that this process stood still.
+
+        Nobody is expelled, and no phase cut short, for our own sleep.
+        """
+        ctx = self._context
+        ctx.timers.forgive(stall_ms)
+        if ctx.elected_ms is not None:
+            ctx.elected_ms += stall_ms
+        for group in ctx.live.values():
+            for member in group.members.values():
+                member.session_deadline_ms += stall_ms
+
+    def events(self, group_id: str) -> list[MemberEvent]:
+        """Tell what lately became of a group's members, oldest first; only this leader knows."""
+        group = self._context.live.get(group_id)
+        return [] if group is None else group.recent_events()
+
+
+def _answer(ctx: Context, request: Request, now: int) -> None:
+    try:
+        HANDLERS[request.api_key](ctx, request, now)
+    except KafkaError as error:
+        message = request.message
+        response = error_response(
+            request.api_key, message, error.code, error.message, request.api_version
+        )
+        ctx.reply(request.ticket, response, group_id(message))
+
+
+def _elected(ctx: Context, _event: Elected, now: int) -> None:
+    classic.resigned(ctx)  # whatever an earlier term left behind
+    rebuild.elected(ctx, now)
+    offset_expiry.arm(ctx, now)
+
+
+def _resigned(ctx: Context, _event: Resigned, _now: int) -> None:
+    classic.resigned(ctx)
+
+
+def _timers_due(ctx: Context, _event: TimersDue, now: int) -> None:
+    """Run what is due; what a timer sets for this very moment runs with the next event."""
+    timers = ctx.timers
+    mark = timers.mark()
+    while (key := timers.pop_due(now, mark)) is not None:
+        TIMEOUTS[key.kind](ctx, key, now)
+
+
+def _topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:
+    offsets.topics_deleted(ctx, event, now)
+
+
+HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
+    {**classic.HANDLERS, **describe.HANDLERS, **offsets.HANDLERS}
+)
+REPLAYS: Final[Mapping[type, Callable[[Context, Any, Any], None]]] = MappingProxyType(
+    {**classic.REPLAYS, **offsets.REPLAYS}
+)
+TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+    {**classic.TIMEOUTS, **offsets.TIMEOUTS}
+)
+_EVENTS: Final[Mapping[type, Callable[[Context, Any, int], None]]] = MappingProxyType(
+    {
+        Elected: _elected,
+        Resigned: _resigned,
+        TimersDue: _timers_due,
+        TopicsDeleted: _topics_deleted,
+    }
+)

@@ -1,0 +1,150 @@
+"""Timers are data: a kind, a group, a member and a deadline. Nothing here runs or sleeps.
+
+Moving a deadline later costs one attribute write: the heap keeps its old, earlier entry, and when
+that comes to the top it is put back at the true deadline. Moving it earlier adds an entry; the
+stale one is dropped when it surfaces.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple
+
+
+class TimerKind(StrEnum):
+    """What a timer is for; ``shard.TIMEOUTS`` maps each kind to the function that runs it."""
+
+    SESSION = "session"
+    """A member, joined or pending, was not heard of within its session timeout."""
+
+    JOIN = "join"
+    """The join phase of a group's rebalance is over, or its initial delay is."""
+
+    SYNC = "sync"
+    """Members had one rebalance timeout to send SyncGroup after their JoinGroup answer."""
+
+    OFFSET_EXPIRY = "offset-expiry"
+    """Committed offsets are looked through (KIP-211); one for the whole shard."""
+
+    REBUILD = "rebuild"
+    """More groups wait for their soft state after an election; one for the whole shard."""
+
+
+class TimerKey(NamedTuple):
+    """Names one timer; ids that a kind does not need are empty."""
+
+    kind: TimerKind
+    group_id: str
+    member_id: str
+
+
+class _Timer:
+    """``deadline_ms`` is the truth; ``armed_ms`` is where the live heap entry stands."""
+
+    __slots__ = ("armed_ms", "deadline_ms")
+
+    def __init__(self, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.armed_ms = deadline_ms
+
+
+_SLACK: Final = 64
+"""Stale heap entries tolerated beyond one per live timer before the heap is rebuilt."""
+
+
+class Timers:
+    """All timers of a shard, earliest first; equal deadlines in the order they were armed."""
+
+    __slots__ = ("_heap", "_sequence", "_timers")
+
+    def __init__(self) -> None:
+        self._timers: dict[TimerKey, _Timer] = {}
+        self._heap: list[tuple[int, int, TimerKey]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._timers)
+
+    def set(self, kind: TimerKind, group_id: str, member_id: str, deadline_ms: int) -> None:
+        """Start the timer, or move it."""
+        key = TimerKey(kind, group_id, member_id)
+        timer = self._timers.get(key)
+        if timer is None:
+            self._timers[key] = timer = _Timer(deadline_ms)
+            self._push(deadline_ms, key)
+            return
+        timer.deadline_ms = deadline_ms
+        if deadline_ms < timer.armed_ms:
+            timer.armed_ms = deadline_ms
+            self._push(deadline_ms, key)
+
+    def cancel(self, kind: TimerKind, group_id: str, member_id: str) -> None:
+        """Stop the timer if it runs."""
+        self._timers.pop(TimerKey(kind, group_id, member_id), None)
+
+    def deadline(self, kind: TimerKind, group_id: str, member_id: str) -> int | None:
+        """When the timer comes due; None if it does not run."""
+        timer = self._timers.get(TimerKey(kind, group_id, member_id))
+        return None if timer is None else timer.deadline_ms
+
+    def next_deadline(self) -> int | None:
+        """When to ask again: the earliest heap entry, never later than the earliest deadline."""
+        heap, timers = self._heap, self._timers
+        while heap:
+            armed_ms, _, key = heap[0]
+            timer = timers.get(key)
+            if timer is not None and timer.armed_ms == armed_ms:
+                return armed_ms
+            heappop(heap)
+        return None
+
+    def mark(self) -> int:
+        """Name this moment: timers set from now on are newer than it."""
+        return self._sequence
+
+    def pop_due(self, now: int, mark: int) -> TimerKey | None:
+        """Take the earliest timer whose deadline has come; None when there is none left.
+
+        One that was set after ``mark`` ends the round: a timer that sets another for this very
+        moment must not keep everybody else waiting.
+        """
+        heap, timers = self._heap, self._timers
+        while heap and heap[0][0] <= now and heap[0][1] <= mark:
+            armed_ms, _, key = heappop(heap)
+            timer = timers.get(key)
+            if timer is None or timer.armed_ms != armed_ms:
+                continue
+            if timer.deadline_ms <= now:
+                del timers[key]
+                return key
+            timer.armed_ms = timer.deadline_ms
+            self._push(timer.deadline_ms, key)
+        return None
+
+    def forgive(self, stall_ms: int) -> None:
+        """Move every deadline later by the time the process itself stood still."""
+        for timer in self._timers.values():
+            timer.deadline_ms += stall_ms
+            timer.armed_ms += stall_ms
+        self._heap = [(armed_ms + stall_ms, n, key) for armed_ms, n, key in self._heap]
+
+    def clear(self) -> None:
+        """Stop every timer."""
+        self._timers.clear()
+        self._heap.clear()
+
+    def _push(self, deadline_ms: int, key: TimerKey) -> None:
+        self._sequence += 1
+        heappush(self._heap, (deadline_ms, self._sequence, key))
+        if len(self._heap) > 2 * len(self._timers) + _SLACK:
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        live = {}
+        for armed_ms, sequence, key in self._heap:
+            timer = self._timers.get(key)
+            if timer is not None and timer.armed_ms == armed_ms:
+                live[key] = (armed_ms, sequence, key)
+        self._heap = list(live.values())
+        heapify(self._heap)
