@@ -5,8 +5,6 @@ Topic ids replaced topic names in OffsetCommit 10 and OffsetFetch 10 (KIP-848) a
 the client's version has no such field.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import timedelta
 

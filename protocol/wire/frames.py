@@ -1,0 +1,247 @@
+"""From a connection's bytes to typed requests, and from typed answers back to bytes.
+
+A frame is a length (int32) and that many bytes: a header and a message. Whatever the bytes, only
+FrameError, BadFrame and UnsupportedApiVersion come out of here.
+
+The correlation id has a fixed place in every frame, so that an answer can be repeated for another
+request without being written anew: see :func:`correlation_id` and :func:`answer_again`.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from protocol.wire.apis import API, api_versions_response
+from protocol.wire.errors import ErrorCode
+from protocol.wire.readers import UnreadableError, decoder, skip_tags
+from protocol.wire.versions import UnsupportedVersionError, request_plan, response_plan
+from protocol.wire.writers import encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+API_VERSIONS: Final = 18
+_HEADER: Final = struct.Struct(">hhih")
+_PREFIX: Final = struct.Struct(">ii")
+_FLEXIBLE_PREFIX: Final = struct.Struct(">iib")
+_REQUEST_PREFIX: Final = struct.Struct(">ihhih")
+_UNSUPPORTED: Final = int(ErrorCode.unsupported_version).to_bytes(2, "big")
+
+
+class FrameError(Exception):
+    """The length before a frame is impossible: the connection is not Kafka's, or not sane."""
+
+
+class BadFrame(Exception):  # noqa: N818 - names the thing, as Kafka's errors do
+    """A frame that cannot be read: the sentence is for the log, and the connection closes."""
+
+
+class UnsupportedApiVersion(Exception):  # noqa: N818 - Kafka's name
+    """An API or version that is not served.
+
+    ``answer`` is what to send before carrying on, for an ApiVersions request only: a client that
+    is newer than us learns what it may speak (KIP-511). Without one the connection closes.
+    """
+
+    def __init__(self, api_key: int, api_version: int, answer: bytes | None) -> None:
+        super().__init__(f"API {api_key} version {api_version} is not served")
+        self.api_key = api_key
+        self.api_version = api_version
+        self.answer = answer
+
+
+class Decoded(NamedTuple):
+    """A request as it came, its message in the newest shape of its API."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    message: Any
+
+
+class FrameBuffer:
+    """Cuts a stream of bytes into frames; holds at most one unfinished frame."""
+
+    __slots__ = ("_max_bytes", "_pending")
+
+    def __init__(self, max_bytes: int) -> None:
+        """Frames longer than ``max_bytes`` (``socket.request.max.bytes``) are refused."""
+        self._max_bytes = max_bytes
+        self._pending = bytearray()
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a frame that has not come whole."""
+        return len(self._pending)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take what came; give the whole frames, without their lengths."""
+        if not self._pending:
+            # Nearly always one read brings exactly one request.
+            size = int.from_bytes(data[:4], "big", signed=True)
+            if len(data) == size + 4 and 0 < size <= self._max_bytes:
+                return [data[4:]]
+        self._pending += data
+        return self._cut()
+
+    def _cut(self) -> list[bytes]:
+        pending, frames, at = self._pending, [], 0
+        while len(pending) - at >= 4:
+            size = int.from_bytes(pending[at : at + 4], "big", signed=True)
+            if size < 0:
+                raise FrameError(f"a frame's length is negative ({size})")
+            if size > self._max_bytes:
+                raise FrameError(f"a frame of {size} bytes is over the limit of {self._max_bytes}")
+            if len(pending) - at - 4 < size:
+                break
+            frames.append(bytes(pending[at + 4 : at + 4 + size]))
+            at += 4 + size
+        del pending[:at]
+        return frames
+
+
+class _Codec(NamedTuple):
+    """Everything one API version needs, looked up once."""
+
+    decode: Callable[[bytes, int], Any]
+    up: Callable[[Any], Any]
+    is_flexible: bool
+
+
+@cache
+def _request_codec(api_key: int, version: int) -> _Codec | None:
+    api = API.get(api_key)
+    if api is None or not api.min_version <= version <= api.max_version:
+        return None
+    plan = request_plan(api_key, version)
+    return _Codec(decoder(plan.shape), plan.up, plan.shape.__flexible__)
+
+
+def decode_request(frame: bytes) -> Decoded:
+    """Read a request frame (without its length)."""
+    if len(frame) < 10:
+        raise BadFrame(f"a frame of {len(frame)} bytes is too short for a request header")
+    api_key, version, correlation, size = _HEADER.unpack_from(frame)
+    api = API.get(api_key)
+    if api is None or not api.min_version <= version <= api.max_version:
+        raise UnsupportedApiVersion(api_key, version, _refusal(api_key, correlation))
+    codec = _request_codec(api_key, version)
+    assert codec is not None
+    at = 10
+    client_id = None
+    try:
+        if size >= 0:
+            at += size
+            client_id = frame[10:at].decode()
+            if len(frame) < at:
+                raise UnreadableError("the client id is longer than the frame")
+        if codec.is_flexible:
+            at = at + 1 if frame[at] == 0 else skip_tags(frame, at)
+        message = codec.up(codec.decode(frame, at))
+    except (UnreadableError, UnicodeDecodeError, IndexError, ValueError) as error:
+        raise BadFrame(f"{api.name} version {version} cannot be read: {error}") from None
+    return Decoded(api_key, version, correlation, client_id, message)
+
+
+def _refusal(api_key: int, correlation: int) -> bytes | None:
+    """Answer a too new ApiVersions in version 0, which every client can read."""
+    if api_key != API_VERSIONS:
+        return None
+    answer = api_versions_response(ErrorCode.unsupported_version)
+    return encode_response(API_VERSIONS, 0, correlation, answer)
+
+
+@cache
+def _response_writer(api_key: int, version: int) -> Callable[[int, Any], bytes]:
+    """Make the function that writes one API version's answers, length and header included."""
+    plan = response_plan(api_key, version)
+    encode = encoder(plan.shape)
+    down = None if plan.writes_newest else plan.down
+    if plan.shape.__flexible__ and api_key != API_VERSIONS:
+        pack, header = _FLEXIBLE_PREFIX.pack, 5
+
+        def write(correlation: int, message: Any) -> bytes:
+            body = encode(message if down is None else down(message))
+            return pack(len(body) + header, correlation, 0) + body
+    else:
+        plain = _PREFIX.pack
+
+        def write(correlation: int, message: Any) -> bytes:
+            body = encode(message if down is None else down(message))
+            return plain(len(body) + 4, correlation) + body
+
+    return write
+
+
+def encode_response(api_key: int, api_version: int, correlation_id: int, message: Any) -> bytes:
+    """Write an answer, given in the newest shape, in the version that the client asked in."""
+    return _response_writer(api_key, api_version)(correlation_id, message)
+
+
+def encode_request(
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Any
+) -> bytes:
+    """Write a request of our own, given in the newest shape, with its length."""
+    plan = request_plan(api_key, api_version)
+    body = encoder(plan.shape)(message if plan.writes_newest else plan.down(message))
+    name = b"" if client_id is None else client_id.encode()
+    tags = b"\0" if plan.shape.__flexible__ else b""
+    size = 10 + len(name) + len(tags) + len(body)
+    name_size = -1 if client_id is None else len(name)
+    prefix = _REQUEST_PREFIX.pack(size, api_key, api_version, correlation_id, name_size)
+    return b"".join((prefix, name, tags, body))
+
+
+def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Any]:
+    """Read an answer to a request of our own: its correlation id and the newest shape."""
+    if len(frame) < 4:
+        raise BadFrame(f"a frame of {len(frame)} bytes is too short for a response header")
+    correlation = int.from_bytes(frame[:4], "big", signed=True)
+    if api_key == API_VERSIONS and frame[4:6] == _UNSUPPORTED:
+        api_version = 0
+    plan = response_plan(api_key, api_version)
+    try:
+        at = 4
+        if plan.shape.__flexible__ and api_key != API_VERSIONS:
+            at = skip_tags(frame, at)
+        return correlation, plan.up(decoder(plan.shape)(frame, at))
+    except Exception as error:
+        name = API[api_key].name
+        raise BadFrame(f"{name} response version {api_version} cannot be read: {error}") from None
+
+
+def correlation_id(frame: bytes) -> bytes:
+    """Give the four bytes of a request frame's correlation id."""
+    return frame[4:8]
+
+
+def without_correlation_id(frame: bytes) -> bytes:
+    """Give what makes a request the same as another one of its connection."""
+    return frame[:4] + frame[8:]
+
+
+def answer_again(response: bytes, frame: bytes) -> bytes:
+    """Address a written answer (with its length) to another request frame (without)."""
+    return response[:4] + frame[4:8] + response[8:]
+
+
+__all__ = (
+    "API_VERSIONS",
+    "BadFrame",
+    "Decoded",
+    "FrameBuffer",
+    "FrameError",
+    "UnsupportedApiVersion",
+    "UnsupportedVersionError",
+    "answer_again",
+    "correlation_id",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "without_correlation_id",
+)

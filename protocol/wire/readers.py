@@ -1,0 +1,184 @@
+"""Turns bytes into messages: kio's native reader, and what Kafka demands beyond it.
+
+kio refuses a tagged field that its schema does not know, where Kafka skips it so that clients may
+be newer than the server (KIP-482); and it lets a null array pass where the schema knows no null.
+The first is rare, so it is met by reading such a message again in Python; the second is checked by
+a function compiled per class, which is no work at all for a message without arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kio.serial import entity_reader
+from kio.serial._parse import get_field_reader
+from kio.serial.readers import read_unsigned_varint
+
+from protocol.wire.convert import default_of, unwrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from dataclasses import Field
+
+    from kio.static.protocol import Entity
+
+Read: TypeAlias = "Callable[[bytes, int], tuple[Any, int]]"
+
+
+class UnreadableError(Exception):
+    """The bytes are not the message that they should be; the sentence says where it failed."""
+
+
+@cache
+def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
+    """Make the function that reads a message of ``shape`` from an offset on.
+
+    Bytes behind the message are left alone, as Kafka leaves them.
+    """
+    native = entity_reader(shape)
+    has_illegal_null = _null_check(shape)
+
+    def decode(data: bytes, offset: int) -> Any:
+        try:
+            message, _ = native(data, offset)
+        except KeyError:
+            message = _read_carefully(shape, data, offset)
+        except Exception as error:
+            raise UnreadableError(f"cannot read a {shape.__name__}: {error}") from None
+        if has_illegal_null is not None and has_illegal_null(message):
+            raise UnreadableError(f"a {shape.__name__} has null where it may not")
+        return message
+
+    return decode
+
+
+@cache
+def _null_check(shape: type[Entity]) -> Callable[[Any], bool] | None:
+    """Compile "an array that may not be null is null"; None when no array could be."""
+    names: dict[str, Any] = {}
+    claims = []
+    for index, column in enumerate(fields(shape)):
+        kind, is_array, nullable = unwrap(column)
+        value = f"x.{column.name}"
+        inner = _null_check(kind) if is_dataclass(kind) else None  # type: ignore[arg-type]
+        if inner is not None:
+            names[f"inner{index}"] = inner
+        if is_array and not nullable:
+            claims.append(f"{value} is None")
+        if inner is not None and is_array:
+            claims.append(f"any([inner{index}(i) for i in {value} or ()])")
+        elif inner is not None:
+            claims.append(f"({value} is not None and inner{index}({value}))")
+    if not claims:
+        return None
+    made: Callable[[Any], bool] = eval(f"lambda x: {' or '.join(claims)}", names)
+    return made
+
+
+def _read_carefully(shape: type[Entity], data: bytes, offset: int) -> Any:
+    """Read a message again, skipping the tagged fields that its schema does not know."""
+    try:
+        return _careful(shape)(data, offset)[0]
+    except Exception as error:
+        raise UnreadableError(f"cannot read a {shape.__name__}: {error}") from None
+
+
+@cache
+def _careful(shape: type[Entity]) -> Read:
+    columns = fields(shape)
+    plain = [(each.name, _field(shape, each)) for each in columns if "tag" not in each.metadata]
+    tagged = {
+        each.metadata["tag"]: (each.name, _field(shape, each))
+        for each in columns
+        if "tag" in each.metadata
+    }
+    defaults = {name: default_of(each) for each in columns if (name := each.name)}
+    flexible = shape.__flexible__
+
+    def read(data: bytes, offset: int) -> tuple[Any, int]:
+        at = offset
+        values = dict(defaults)
+        for name, read_field in plain:
+            values[name], size = read_field(data, at)
+            at += size
+        if flexible:
+            at = _read_tags(data, at, tagged, values)
+        return shape(**values), at - offset
+
+    return read
+
+
+def _read_tags(
+    data: bytes, at: int, tagged: dict[int, tuple[str, Read]], values: dict[str, Any]
+) -> int:
+    """Read a section of tagged fields into ``values``; tell where it ends."""
+    count, size = read_unsigned_varint(data, at)
+    at += size
+    for _ in range(count):
+        tag, size = read_unsigned_varint(data, at)
+        at += size
+        length, size = read_unsigned_varint(data, at)
+        at += size
+        if length > len(data) - at:
+            raise UnreadableError("a tagged field is longer than the message")
+        if tag in tagged:
+            name, read_field = tagged[tag]
+            values[name], _ = read_field(data, at)
+        at += length
+    return at
+
+
+def skip_tags(data: bytes, at: int) -> int:
+    """Pass over a header's tagged fields, of which none is known; tell where they end."""
+    return _read_tags(data, at, {}, {})
+
+
+def _field(shape: type[Entity], column: Field[Any]) -> Read:
+    """Make the reader of one field; structs are read carefully too."""
+    kind, is_array, nullable = unwrap(column)
+    if not is_dataclass(kind):
+        return get_field_reader(
+            shape,
+            column,
+            is_request_header=False,
+            is_tagged_field="tag" in column.metadata,
+        )
+    item = _careful(kind)  # type: ignore[arg-type]
+    if is_array:
+        return _array(item, compact=shape.__flexible__)
+    return _nullable(item) if nullable else item
+
+
+def _array(item: Read, *, compact: bool) -> Read:
+    def read(data: bytes, offset: int) -> tuple[Any, int]:
+        at = 4
+        length = int.from_bytes(data[offset : offset + 4], "big", signed=True)
+        if compact:
+            above, at = read_unsigned_varint(data, offset)
+            length = above - 1
+        if length < 0:
+            return None, at
+        if length > len(data) - offset:
+            raise UnreadableError("an array is longer than the message")
+        items = []
+        for _ in range(length):
+            value, size = item(data, offset + at)
+            items.append(value)
+            at += size
+        return tuple(items), at
+
+    return read
+
+
+def _nullable(item: Read) -> Read:
+    def read(data: bytes, offset: int) -> tuple[Any, int]:
+        if offset >= len(data):
+            raise UnreadableError("the message ends early")
+        if data[offset] > 127:
+            return None, 1
+        value, size = item(data, offset + 1)
+        return value, size + 1
+
+    return read

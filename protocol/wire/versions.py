@@ -1,0 +1,253 @@
+"""Every version of an API meets here: requests come up to the newest shape, answers go down.
+
+Field names and defaults do nearly all of it (see ``convert``). What they cannot say is in the
+tables at the foot: the APIs that once spoke of one group, key or member and now speak of many.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from kio.index import load_request_schema, load_response_schema
+
+from protocol.wire import messages as m
+from protocol.wire.apis import API
+from protocol.wire.convert import Convert, converter
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kio.static.protocol import Entity
+
+
+class UnsupportedVersionError(Exception):
+    """A message says something that the other side's version has no words for."""
+
+
+class Plan(NamedTuple):
+    """How one version of a request or response is read and written.
+
+    ``shape`` is kio's class; ``up`` copies it to the newest shape and ``down`` back.
+    ``writes_newest`` tells that the writer of ``shape`` can take the newest shape as it is.
+    """
+
+    shape: type[Entity]
+    up: Convert
+    down: Convert
+    writes_newest: bool
+
+
+@cache
+def request_plan(api_key: int, version: int) -> Plan:
+    """Find the plan of a request."""
+    newest = API[api_key].request
+    return _plan(load_request_schema(api_key, version), newest, REQUESTS.get(api_key, ()))
+
+
+@cache
+def response_plan(api_key: int, version: int) -> Plan:
+    """Find the plan of a response."""
+    newest = API[api_key].response
+    return _plan(load_response_schema(api_key, version), newest, RESPONSES.get(api_key, ()))
+
+
+def _plan(shape: type[Entity], newest: type[Entity], rows: tuple[Special, ...]) -> Plan:
+    up: dict[str, Convert] = {}
+    down: dict[str, Convert] = {}
+    for row in rows:
+        if shape.__version__ <= row.last_version:
+            up.update(row.up)
+            down.update(row.down)
+    return Plan(shape, converter(shape, newest, up), converter(newest, shape, down), not down)
+
+
+def upgrade(api_key: int, version: int, request: Any) -> Any:
+    """Bring a client's request to the newest shape; nothing is copied when it already is."""
+    return request_plan(api_key, version).up(request)
+
+
+def downgrade(api_key: int, version: int, response: Any) -> Any:
+    """Bring an answer from the newest shape to the version that the client asked in.
+
+    Sending needs no such copy: ``frames.encode_response`` writes the old version directly.
+    """
+    return response_plan(api_key, version).down(response)
+
+
+def downgrade_request(api_key: int, version: int, request: Any) -> Any:
+    """Bring a request of our own client to the version that the server speaks."""
+    return request_plan(api_key, version).down(request)
+
+
+def upgrade_response(api_key: int, version: int, response: Any) -> Any:
+    """Bring a server's answer to the newest shape."""
+    return response_plan(api_key, version).up(response)
+
+
+Fields: TypeAlias = "Mapping[str, Convert]"
+_NONE: Final[Fields] = MappingProxyType({})
+
+
+class Special(NamedTuple):
+    """For versions up to ``last_version``: fields that are not simply copied.
+
+    Each function takes the whole message and gives the field's value: ``up`` the newest shape's
+    fields from the old message, ``down`` the old version's fields from the newest message.
+    """
+
+    last_version: int
+    up: Fields
+    down: Fields = _NONE
+
+
+def _one(items: Any, what: str) -> Any:
+    """Take the only item; an old version has room for just one."""
+    if len(items) != 1:
+        raise UnsupportedVersionError(f"this version has room for one {what}, not {len(items)}")
+    return items[0]
+
+
+def _fetch_groups(old: Any) -> tuple[m.OffsetFetchRequestGroup, ...]:
+    topics = old.topics
+    if topics is not None:
+        topics = tuple(
+            m.OffsetFetchRequestTopics(
+                topic_id=None, name=topic.name, partition_indexes=topic.partition_indexes
+            )
+            for topic in topics
+        )
+    return (m.OffsetFetchRequestGroup(group_id=old.group_id, topics=topics),)
+
+
+def _fetched_groups(old: Any) -> tuple[m.OffsetFetchResponseGroup, ...]:
+    topics = tuple(
+        m.OffsetFetchResponseTopics(
+            topic_id=None,
+            name=topic.name,
+            partitions=tuple(
+                m.OffsetFetchResponsePartitions(
+                    partition_index=each.partition_index,
+                    committed_offset=each.committed_offset,
+                    committed_leader_epoch=getattr(each, "committed_leader_epoch", -1),
+                    metadata=each.metadata,
+                    error_code=each.error_code,
+                )
+                for each in topic.partitions
+            ),
+        )
+        for topic in old.topics
+    )
+    code = getattr(old, "error_code", ErrorCode.none)
+    return (m.OffsetFetchResponseGroup(group_id="", topics=topics, error_code=code),)
+
+
+def _coordinators(old: Any) -> tuple[m.Coordinator, ...]:
+    return (
+        m.Coordinator(
+            key="",
+            node_id=old.node_id,
+            host=old.host,
+            port=old.port,
+            error_code=old.error_code,
+            error_message=getattr(old, "error_message", None),
+        ),
+    )
+
+
+def _coordinator(field: str) -> Convert:
+    return lambda new: getattr(_one(new.coordinators, "key"), field)
+
+
+def _left_error(new: Any) -> ErrorCode:
+    """Tell the one member's error where there is none above it."""
+    if new.error_code != ErrorCode.none or not new.members:
+        return new.error_code  # type: ignore[no-any-return]
+    return _one(new.members, "member").error_code  # type: ignore[no-any-return]
+
+
+def _names(new: Any) -> tuple[str, ...]:
+    if any(topic.name is None for topic in new.topics):
+        raise UnsupportedVersionError("this version deletes topics by name only")
+    return tuple(topic.name for topic in new.topics)
+
+
+REQUESTS: Final[Mapping[int, tuple[Special, ...]]] = MappingProxyType(
+    {
+        3: (  # version 0 asks for all topics by an empty list, later ones by null
+            Special(0, {"topics": lambda old: _metadata_topics(old.topics)}),
+        ),
+        9: (  # one group until KIP-709
+            Special(
+                7,
+                {"groups": _fetch_groups},
+                {
+                    "group_id": lambda new: _one(new.groups, "group").group_id,
+                    "topics": lambda new: _one(new.groups, "group").topics,
+                },
+            ),
+        ),
+        10: (  # one key until KIP-699
+            Special(
+                3,
+                {"coordinator_keys": lambda old: (old.key,)},
+                {"key": lambda new: _one(new.coordinator_keys, "key")},
+            ),
+        ),
+        11: (  # version 0 rebalances within the session timeout
+            Special(0, {"rebalance_timeout": lambda old: old.session_timeout}),
+        ),
+        13: (  # one member until KIP-345
+            Special(
+                2,
+                {"members": lambda old: (m.MemberIdentity(member_id=old.member_id),)},
+                {"member_id": lambda new: _one(new.members, "member").member_id},
+            ),
+        ),
+        20: (  # names only until KIP-516
+            Special(
+                5,
+                {
+                    "topics": lambda old: tuple(
+                        m.DeleteTopicState(name=name, topic_id=None) for name in old.topic_names
+                    )
+                },
+                {"topic_names": _names},
+            ),
+        ),
+    }
+)
+
+RESPONSES: Final[Mapping[int, tuple[Special, ...]]] = MappingProxyType(
+    {
+        9: (
+            Special(
+                7,
+                {"groups": _fetched_groups},
+                {
+                    "topics": lambda new: _one(new.groups, "group").topics,
+                    "error_code": lambda new: _one(new.groups, "group").error_code,
+                },
+            ),
+        ),
+        10: (
+            Special(
+                3,
+                {"coordinators": _coordinators},
+                {
+                    field: _coordinator(field)
+                    for field in ("error_code", "error_message", "node_id", "host", "port")
+                },
+            ),
+        ),
+        13: (Special(2, _NONE, {"error_code": _left_error}),),
+    }
+)
+
+
+def _metadata_topics(topics: Any) -> tuple[m.MetadataRequestTopic, ...] | None:
+    if not topics:
+        return None
+    return tuple(m.MetadataRequestTopic(topic_id=None, name=topic.name) for topic in topics)
