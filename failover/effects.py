@@ -6,40 +6,36 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kio.static.protocol import Entity
-    from protocol.groups.effects import Client, Reply, Ticket
+    from protocol.groups.effects import Reply, Request
     from protocol.groups.facts import Fact
+    from storage.batch import RawRecord
     from storage.log import Write
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Committed catalogue records for every other node, in log order without gaps.
+    """Committed catalogue records for every other node, which takes them by ``apply_catalog``.
 
-    ``offset`` is the catalogue offset of the first record. A receiver hands the pair to
-    ``Host.apply_catalog``.
+    They are the records from ``offset`` up to ``end_offset`` (exclusive; the log's own control
+    records are left out), or with ``snapshot`` the whole catalogue as it is at ``end_offset``.
     """
 
     offset: int
-    records: Sequence[tuple[bytes, bytes | None]]
+    end_offset: int
+    records: tuple[RawRecord, ...]
+    snapshot: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Forward:
     """A change of the catalogue to be carried to ``node_id``, which leads it.
 
-    There it enters by ``Host.receive`` as a request of API ``api_key`` in its newest shape, under a
-    ticket of that driver's own; the answer comes back here by ``Host.forwarded(ticket, response)``,
-    or None when the leader could not be reached.
+    There it enters by ``Host.receive``, under a ticket of that driver's own; the answer comes back
+    here by ``Host.forwarded(request.ticket, response)``: None when the leader was not reached.
     """
 
-    ticket: Ticket
     node_id: int
-    api_key: int
-    client: Client
-    message: Entity
+    request: Request
 
 
 @dataclass(slots=True)

@@ -1,0 +1,193 @@
+"""One replica of one partition's log, as a state machine: Raft, in Kafka's words.
+
+Messages, time and records go in; :meth:`Replica.ready` says what to write, what to send and what is
+newly committed. The rules kept here:
+
+* one vote per epoch, written before it counts (:class:`storage.log.SaveVote` is in the writes, the
+  vote is counted in :meth:`Replica.persisted`);
+* a leader's first record in its epoch is a LeaderChange control record, and nothing is committed
+  before it: older epochs' records are committed by it, never counted by themselves;
+* a record is committed when a majority of the voters has it on disk, the leader's own copy included
+  only once :meth:`Replica.persisted` said so.
+
+There is one voter for now, so the majority is the replica itself.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from kio.schema.leader_change_message.v0 import LeaderChangeMessage
+from kio.schema.leader_change_message.v0.data import Voter
+from kio.serial import entity_writer
+
+from storage.batch import Batch
+from storage.log import AppendBatch, SaveVote, Write
+from storage.quorum import committed_offset, majority
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from storage.batch import RawRecord
+    from storage.log import Stored
+
+LEADER_CHANGE_KEY = b"\x00\x00\x00\x02"
+"""A control record's key: version 0, type 2 (LEADER_CHANGE), as Kafka writes it."""
+
+
+class Role(StrEnum):
+    """What a replica is in its epoch."""
+
+    FOLLOWER = "follower"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """Ask the replica to stand for election now, without waiting for an election timeout."""
+
+
+Message: TypeAlias = Campaign
+"""What can be said to a replica. Peers' messages join this union with the second voter."""
+
+
+@dataclass(slots=True)
+class Ready:
+    """What has to happen now: write, then call ``persisted``, then ask again.
+
+    ``committed`` are the batches that have become committed since the last call, in order.
+    ``elected`` is set once, when this replica has become the leader of its epoch.
+    """
+
+    writes: list[Write] = field(default_factory=list)
+    committed: list[Batch] = field(default_factory=list)
+    elected: bool = False
+
+
+class Replica:
+    """The replication state machine of one partition on one node."""
+
+    def __init__(
+        self,
+        node_id: int,
+        partition: int,
+        voters: Sequence[int],
+        stored: Stored,
+        tail: Iterable[Batch] = (),
+    ) -> None:
+        """Start from what the log holds; ``tail`` are its batches after the applied offset."""
+        if tuple(voters) != (node_id,):
+            raise ValueError("a partition has one replica, its own node, until logs are replicated")
+        self.partition = partition
+        self.role = Role.FOLLOWER
+        self.epoch = max(stored.epoch, stored.last_epoch)
+        self.voted_for = stored.voted_for if stored.epoch == self.epoch else -1
+        self.high_watermark = stored.high_watermark
+        self.end_offset = stored.end_offset
+        self.last_epoch = stored.last_epoch
+        self._node_id = node_id
+        self._voters = tuple(voters)
+        self._durable = dict.fromkeys(voters, 0) | {node_id: stored.end_offset}
+        self._uncommitted = [b for b in tail if b.end_offset > stored.high_watermark]
+        self._epoch_start = stored.end_offset
+        self._votes: set[int] = set()
+        self._writes: list[Write] = []
+        self._handed_out: tuple[int, int] = (stored.end_offset, -1)
+        self._committed: list[Batch] = []
+        self._elected = False
+
+    @property
+    def uncommitted(self) -> Sequence[Batch]:
+        """The batches at the end of the log that are not known to be committed, in order."""
+        return self._uncommitted
+
+    def step(self, message: Message, now: int) -> None:
+        """Take a message."""
+        del now  # a leader's lease and the followers' election timeouts need it, one voter does not
+        match message:
+            case Campaign():
+                if self.role is not Role.LEADER:
+                    self._campaign()
+
+    def tick(self, now: int) -> None:
+        """Let time pass: a replica that has no leader stands for election."""
+        if self.role is Role.FOLLOWER:
+            self.step(Campaign(), now)
+
+    def append(self, records: Sequence[RawRecord], now: int) -> int:
+        """Append records as one batch of this leader's epoch; return the log's new end offset."""
+        assert self.role is Role.LEADER, "only the leader appends"
+        return self._append(Batch(self.end_offset, self.epoch, now, tuple(records)))
+
+    def ready(self) -> Ready:
+        """Take out what is to be done; empty when there is nothing."""
+        ready = Ready(self._writes, self._committed, self._elected)
+        if self._writes:
+            self._handed_out = (self.end_offset, self.epoch)
+        self._writes, self._committed, self._elected = [], [], False
+        return ready
+
+    def persisted(self, now: int) -> None:
+        """Take notice that all writes taken out so far are on disk."""
+        end_offset, epoch = self._handed_out
+        self._durable[self._node_id] = min(end_offset, self.end_offset)
+        if self.role is Role.CANDIDATE and epoch == self.epoch:
+            self._votes.add(self._node_id)
+            if len(self._votes) >= majority(len(self._voters)):
+                self._lead(now)
+        if self.role is Role.LEADER:
+            self._advance()
+
+    def _campaign(self) -> None:
+        self.role = Role.CANDIDATE
+        self.epoch += 1
+        self.voted_for = self._node_id
+        self._votes.clear()
+        self._writes.append(
+            SaveVote(self.partition, self.epoch, self.voted_for, self.high_watermark)
+        )
+
+    def _lead(self, now: int) -> None:
+        """Begin the epoch: its LeaderChange record is what commits everything before it."""
+        self.role = Role.LEADER
+        self._elected = True
+        self._epoch_start = self.end_offset
+        change = (LEADER_CHANGE_KEY, leader_change(self._node_id, self._voters))
+        self._append(Batch(self.end_offset, self.epoch, now, (change,), True))
+
+    def _append(self, batch: Batch) -> int:
+        self._writes.append(AppendBatch(self.partition, batch))
+        self._uncommitted.append(batch)
+        self.end_offset = batch.end_offset
+        self.last_epoch = batch.leader_epoch
+        return self.end_offset
+
+    def _advance(self) -> None:
+        """Move the high watermark to what a majority holds, if that is of this epoch."""
+        offset = committed_offset(self._durable.values())
+        if offset <= max(self.high_watermark, self._epoch_start):
+            return
+        self.high_watermark = offset
+        done = 0
+        while done < len(self._uncommitted) and self._uncommitted[done].end_offset <= offset:
+            done += 1
+        self._committed += self._uncommitted[:done]
+        del self._uncommitted[:done]
+
+
+def leader_change(leader_id: int, voters: Sequence[int]) -> bytes:
+    """Return the value of a LeaderChange record, as Kafka writes it."""
+    members = tuple(Voter(voter_id=voter) for voter in voters)
+    message = LeaderChangeMessage(
+        version=0, leader_id=leader_id, voters=members, granting_voters=members
+    )
+    with io.BytesIO() as buffer:
+        _write_leader_change(buffer, message)
+        return buffer.getvalue()
+
+
+_write_leader_change = entity_writer(LeaderChangeMessage)

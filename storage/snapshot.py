@@ -1,0 +1,83 @@
+"""Brings the compacted state forward behind the commits and drops the log behind it.
+
+The state needs no write of its own per commit: the log's tail repeats what it lacks. So committed
+records are gathered here, last value per key, and written when there are enough of them. The writes
+need no sync: if a crash loses them, the batches that they stand for are still in the log.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from storage.log import ApplyState, DropBefore, Write
+
+if TYPE_CHECKING:
+    from storage.batch import Batch
+    from storage.log import Stored
+
+STEP_RECORDS = 1_000
+"""How many keys are gathered before the state is written: at most so many are replayed twice."""
+
+STEP_BYTES = 1 << 20
+
+KEPT_BATCHES = 1_000
+"""How many applied batches stay in the log, for a standby that is a little behind."""
+
+
+class Compactor:
+    """Gathers one partition's committed batches and turns them into writes of its state."""
+
+    def __init__(self, partition: int, stored: Stored) -> None:
+        self.applied_offset = stored.applied_offset
+        self.start_offset = stored.start_offset
+        self._partition = partition
+        self._latest: dict[bytes, bytes | None] = {}
+        self._bytes = 0
+        self._offset = stored.applied_offset
+        self._epoch = stored.applied_epoch
+        self._kept: deque[int] = deque()
+        self._batches = 0
+
+    def hold(self, batch: Batch) -> None:
+        """Remember that a batch is in the log (in order, each once)."""
+        self._kept.append(batch.base_offset)
+
+    def add(self, batch: Batch) -> None:
+        """Gather a newly committed batch."""
+        self._offset = batch.end_offset
+        self._epoch = batch.leader_epoch
+        self._batches += 1
+        if not batch.control:
+            for key, value in batch.records:
+                self._latest[key] = value
+                self._bytes += len(key) + (len(value) if value else 0)
+
+    def due(self) -> bool:
+        """Tell whether enough has been gathered to be written."""
+        return (
+            len(self._latest) >= STEP_RECORDS
+            or self._bytes >= STEP_BYTES
+            or self._batches >= 2 * STEP_RECORDS
+        )
+
+    def writes(self) -> list[Write]:
+        """Return the writes that bring the state to the last gathered batch; empty when there."""
+        if self._offset == self.applied_offset:
+            return []
+        records = tuple(self._latest.items())
+        self._latest.clear()
+        self._bytes = self._batches = 0
+        self.applied_offset = self._offset
+        return [ApplyState(self._partition, self._offset, self._epoch, records), *self._drop()]
+
+    def _drop(self) -> list[Write]:
+        """Drop the oldest batches, but none that the state does not hold."""
+        if len(self._kept) <= 2 * KEPT_BATCHES:
+            return []
+        while len(self._kept) > KEPT_BATCHES and self._kept[1] <= self.applied_offset:
+            self._kept.popleft()
+        if self._kept[0] == self.start_offset:
+            return []
+        self.start_offset = self._kept[0]
+        return [DropBefore(self._partition, self.start_offset)]

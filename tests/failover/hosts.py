@@ -1,0 +1,105 @@
+"""A host driven by hand: what the actor's pump does, without actor, socket or clock."""
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from failover.effects import Effects
+from failover.host import Host, Identity
+from protocol.config import Configs
+from protocol.groups.effects import Client, Reply, Request
+from storage.log import Log, MemoryLog
+
+CLIENT = Client("client", "/127.0.0.1")
+T0 = 1_700_000_000_000
+
+
+class Driver:
+    """Feeds a host, writes its log, and keeps what came out."""
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        partitions: int = 1,
+        leads: Iterable[int] = (0,),
+        node_id: int = 0,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        identity = Identity(
+            node_id=node_id, cluster_id="cluster", partitions=partitions, leads=tuple(leads)
+        )
+        overrides = {"group.initial.rebalance.delay.ms": "0", **(configs or {})}
+        self.log = log
+        self.now = T0
+        self.tickets = 0
+        self.replies: dict[int, Any] = {}
+        self.turns: list[Effects] = []
+        self.host = Host(identity, Configs(overrides), log, random.Random(7))
+
+    def load(self, slice_size: int = 100) -> "Driver":
+        while not self.host.load_slice(slice_size):
+            pass
+        self.pump()
+        return self
+
+    def send(self, api_key: int, api_version: int, message: Any) -> int:
+        """Give a request to the host without pumping; return its ticket."""
+        self.tickets += 1
+        self.host.receive(
+            Request(
+                ticket=self.tickets,
+                api_key=api_key,
+                api_version=api_version,
+                client=CLIENT,
+                message=message,
+            ),
+            self.now,
+        )
+        return self.tickets
+
+    def ask(self, api_key: int, api_version: int, message: Any) -> Any:
+        """Send a request, pump, and return its answer (None while it is parked)."""
+        ticket = self.send(api_key, api_version, message)
+        self.pump()
+        return self.replies.get(ticket)
+
+    def pump(self) -> None:
+        while effects := self.host.drain(self.now):
+            self.write(effects)
+            self.host.persisted(self.now)
+
+    def write(self, effects: Effects) -> None:
+        if effects.writes:
+            self.log.write(effects.writes, effects.sync)
+        self.turns.append(effects)
+        self.note(effects.replies)
+
+    def note(self, replies: Iterable[Reply]) -> None:
+        for reply in replies:
+            assert reply.ticket not in self.replies, "a ticket is answered at most once"
+            self.replies[reply.ticket] = reply.message
+
+    def wait(self, ms: int) -> None:
+        """Let time pass in the steps that the host asks for."""
+        until = self.now + ms
+        while (due := self.host.next_deadline()) is not None and due <= until:
+            self.now = max(due, self.now)
+            self.host.tick(self.now)
+            self.pump()
+        self.now = until
+
+    def restarted(self, log: Log | None = None) -> "Driver":
+        """Start a new host of the same identity on ``log``, or on this one's."""
+        again = Driver.__new__(Driver)
+        again.__dict__.update(self.__dict__)
+        again.log = log if log is not None else self.log
+        again.replies, again.turns = {}, []
+        again.host = Host(
+            self.host.identity, self.host.view.static_configs, again.log, random.Random(8)
+        )
+        return again
+
+
+def memory_driver(**arguments: Any) -> Driver:
+    return Driver(MemoryLog(), **arguments).load()
