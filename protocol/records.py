@@ -1,18 +1,15 @@
 """The record types of a ``__consumer_offsets`` partition, byte-compatible with Kafka's.
 
-Keys and values are declared once, in kio's entity form, and read and written by kio. A key's bytes
-begin with its type (int16, big-endian), a value's with its version (int16).
+Keys and values are declared once, in kio's entity form (``record_types``). A key's bytes begin with
+its type (int16, big-endian), a value's with its version (int16).
 """
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
-
-from kio.serial import entity_reader, entity_writer
 
 from protocol.record_types.classic import (
     GroupMetadataKey,
@@ -79,7 +76,9 @@ from protocol.record_types.streams import (
     TargetTaskIds,
 )
 from protocol.wire.convert import converter
+from protocol.wire.readers import UnreadableError, decoder
 from protocol.wire.schema import at_version
+from protocol.wire.writers import encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,6 +149,8 @@ __all__ = (
     "UnknownRecordType",
     "decode",
     "encode",
+    "encode_key",
+    "encode_value",
 )
 
 
@@ -186,13 +187,22 @@ class RecordType:
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
     """Write a record as Kafka 4.3.1 does; the value of a tombstone is None."""
-    row = RECORD_TYPES[type(record.key)]
-    key = _bytes(row.number, type(record.key), record.key)
-    if record.value is None:
-        return key, None
-    version = row.written(record.value)
-    shape = _shape(row, version)
-    return key, _bytes(version, shape, record.value)
+    return encode_key(record.key), encode_value(record.key, record.value)
+
+
+def encode_key(key: Entity) -> bytes:
+    """Write a record's key alone."""
+    prefix, write = _key_writing(type(key))
+    return prefix + write(key)
+
+
+def encode_value(key: Entity, value: Entity | None) -> bytes | None:
+    """Write the value that belongs to ``key``; None stays None."""
+    if value is None:
+        return None
+    kind = type(key)
+    prefix, write = _value_writing(kind, RECORD_TYPES[kind].written(value))
+    return prefix + write(value)
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
@@ -204,14 +214,14 @@ def decode(key: bytes, value: bytes | None) -> Record:
     row = _BY_NUMBER.get(number)
     if row is None:
         raise UnknownRecordType(f"record type {number} is not known")
-    typed_key = _read(row.key, key)
+    typed_key = _read(decoder(row.key), key)
     if value is None:
         return Record(typed_key, None)
     version = _number(value)
     if not 0 <= version <= row.newest:
         raise UnknownRecordType(f"{row.value.__name__} version {version} is not known")
-    shape, convert = _reading(row, version)
-    return Record(typed_key, convert(_read(shape, value)))
+    read, convert = _reading(number, version)
+    return Record(typed_key, convert(_read(read, value)))
 
 
 def _number(data: bytes) -> int:
@@ -220,37 +230,36 @@ def _number(data: bytes) -> int:
     return int.from_bytes(data[:2], "big", signed=True)
 
 
-def _bytes(number: int, shape: type[Entity], entity: Entity) -> bytes:
-    buffer = io.BytesIO()
-    buffer.write(number.to_bytes(2, "big", signed=True))
-    entity_writer(shape)(buffer, entity)
-    return buffer.getvalue()
-
-
-def _read(shape: type[Entity], data: bytes) -> Entity:
+def _read(read: Callable[[bytes, int], Any], data: bytes) -> Any:
     try:
-        entity, _ = entity_reader(shape)(data, 2)
-    except Exception as error:
-        raise BadRecord(f"cannot read a {shape.__name__}: {error}") from error
-    return entity
+        return read(data, 2)
+    except UnreadableError as error:
+        raise BadRecord(str(error)) from None
 
 
 @cache
-def _shape_of(value: type[Entity], version: int, flexible: bool) -> type[Entity]:
-    return at_version(value, version, flexible=flexible)
+def _key_writing(key: type[Entity]) -> tuple[bytes, Callable[[Any], bytes]]:
+    number = RECORD_TYPES[key].number
+    return number.to_bytes(2, "big"), encoder(key)
+
+
+@cache
+def _value_writing(key: type[Entity], version: int) -> tuple[bytes, Callable[[Any], bytes]]:
+    return version.to_bytes(2, "big"), encoder(_shape(RECORD_TYPES[key], version))
+
+
+@cache
+def _reading(number: int, version: int) -> tuple[Callable[[bytes, int], Any], Callable[[Any], Any]]:
+    row = _BY_NUMBER[number]
+    shape = _shape(row, version)
+    return decoder(shape), converter(shape, row.value)
 
 
 def _shape(row: RecordType, version: int) -> type[Entity]:
     """Find the class of one version of a value; most values have had but one."""
     if row.newest == 0:
         return row.value
-    return _shape_of(row.value, version, version >= row.first_flexible)
-
-
-@cache
-def _reading(row: RecordType, version: int) -> tuple[type[Entity], Callable[[Any], Any]]:
-    shape = _shape(row, version)
-    return shape, converter(shape, row.value)
+    return at_version(row.value, version, flexible=version >= row.first_flexible)
 
 
 def _offset_commit_version(value: OffsetCommitValue) -> int:
