@@ -1,0 +1,100 @@
+"""Expiry of committed offsets (KIP-211), and of empty groups that have none left.
+
+An offset's retention begins
+
+- when its group became Empty, for a group that has had members (when the offset was committed, if
+  an old record does not say since when the group is Empty),
+- when it was committed, for a simple consumer and for a topic that no member of a Stable consumer
+  group is subscribed to any more;
+
+and never while the group rebalances or has members of another protocol type. A client that named
+its own retention time (OffsetCommit 2-4) gets exactly that, in all of these cases.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups import classic as groups
+from protocol.groups.states import ClassicGroupState
+from protocol.groups.timers import TimerKey, TimerKind
+from protocol.records import OffsetCommitKey, OffsetCommitValue, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from protocol.groups.context import Context
+
+SLICE: Final = 5_000
+"""Groups and offsets looked at in one go: the heartbeats in between must not wait."""
+
+
+def arm(ctx: Context, now: int) -> None:
+    """Begin a round one check interval from now (at election)."""
+    interval_ms = ctx.configs.integer("offsets.retention.check.interval.ms")
+    ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", "", now + interval_ms)
+
+
+def expire(ctx: Context, key: TimerKey, now: int) -> None:
+    """Look through one slice of the groups; the timer's member id says where it begins.
+
+    Groups that vanish between two slices can make a group miss its turn: it is seen next round.
+    """
+    begin = int(key.member_id or 0)
+    seen = looked_at = 0
+    for group_id in list(islice(ctx.groups, begin, begin + SLICE)):
+        looked_at += 1 + _expire_group(ctx, group_id, now)
+        seen += 1
+        if looked_at >= SLICE:
+            break
+    if begin + seen < len(ctx.groups) and seen:
+        ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", str(begin + seen), now)
+    else:
+        arm(ctx, now)
+
+
+def _expire_group(ctx: Context, group_id: str, now: int) -> int:
+    """Expire what is due, delete the group if nothing is left; return the offsets looked at."""
+    committed = ctx.offsets.get(group_id, {})
+    expires = _expires(ctx, group_id)
+    kept = groups.subscribed_topics(ctx, group_id) or frozenset() if committed else frozenset()
+    retention_ms = ctx.configs.integer("offsets.retention.minutes") * 60_000
+    doomed, looked_at = [], 0
+    for topic, partitions in committed.items():
+        if expires is None or topic in kept:
+            continue
+        looked_at += len(partitions)
+        doomed += [
+            OffsetCommitKey(group_id, topic, index)
+            for index, value in partitions.items()
+            if _is_expired(value, expires(value) + retention_ms, now)
+        ]
+    for key in doomed:
+        ctx.emit(Record(key, None))
+    if group_id not in ctx.offsets:
+        groups.delete_if_empty(ctx, group_id, now)
+    return looked_at
+
+
+def _is_expired(value: OffsetCommitValue, expiry_ms: int, now: int) -> bool:
+    return now >= (expiry_ms if value.expire_timestamp == -1 else value.expire_timestamp)
+
+
+def _expires(ctx: Context, group_id: str) -> Callable[[OffsetCommitValue], int] | None:
+    """Return what tells when an offset's retention begins; None while the group keeps them all."""
+    looks = groups.shown(ctx, group_id)
+    assert looks is not None
+    if looks.state is ClassicGroupState.EMPTY:
+        since_ms = looks.state_timestamp_ms
+        if looks.protocol_type and since_ms != -1:
+            return lambda _: since_ms
+        return _committed_ms
+    is_readable = groups.subscribed_topics(ctx, group_id) is not None
+    if looks.state is ClassicGroupState.STABLE and is_readable:
+        return _committed_ms
+    return None
+
+
+def _committed_ms(value: OffsetCommitValue) -> int:
+    return value.commit_timestamp
