@@ -46,9 +46,9 @@ def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
         except KeyError:
             message = _read_carefully(shape, data, offset)
         except Exception as error:
-            raise UnreadableError(f"cannot read a {shape.__name__}: {error}") from None
+            raise UnreadableError(f"cannot read {shape.__name__}: {error}") from None
         if has_illegal_null is not None and has_illegal_null(message):
-            raise UnreadableError(f"a {shape.__name__} has null where it may not")
+            raise UnreadableError(f"{shape.__name__} has null where it may not")
         return message
 
     return decode
@@ -82,7 +82,7 @@ def _read_carefully(shape: type[Entity], data: bytes, offset: int) -> Any:
     try:
         return _careful(shape)(data, offset)[0]
     except Exception as error:
-        raise UnreadableError(f"cannot read a {shape.__name__}: {error}") from None
+        raise UnreadableError(f"cannot read {shape.__name__}: {error}") from None
 
 
 @cache
@@ -132,7 +132,10 @@ def _read_tags(
 
 def skip_tags(data: bytes, at: int) -> int:
     """Pass over a header's tagged fields, of which none is known; tell where they end."""
-    return _read_tags(data, at, {}, {})
+    try:
+        return _read_tags(data, at, {}, {})
+    except Exception as error:
+        raise UnreadableError(f"cannot read the header's tagged fields: {error}") from None
 
 
 def _field(shape: type[Entity], column: Field[Any]) -> Read:

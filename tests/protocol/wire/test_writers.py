@@ -1,0 +1,97 @@
+"""The compiled writers and the hardened readers against kio's own."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.offset_commit.v6.request import OffsetCommitRequest as OffsetCommitRequestV6
+from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestV9
+from kio.serial import entity_writer
+
+from protocol.wire.apis import API
+from protocol.wire.readers import UnreadableError, decoder
+from protocol.wire.writers import encoder, varint
+from tests.protocol.wire.strategies import messages
+
+SHAPES = [
+    load(api.key, version)
+    for api in API.values()
+    for version in range(api.min_version, api.max_version + 1)
+    for load in (load_request_schema, load_response_schema)
+]
+QUICK = settings(max_examples=8, suppress_health_check=list(HealthCheck), deadline=None)
+
+
+def kio_bytes(message: Any) -> bytes:
+    buffer = io.BytesIO()
+    entity_writer(type(message))(buffer, message)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"{s.__name__}-v{s.__version__}")
+@QUICK
+@given(data=st.data())
+def test_a_compiled_writer_writes_what_kio_writes_and_the_reader_reads_it_back(
+    shape: Any, data: st.DataObject
+) -> None:
+    message = data.draw(messages(shape))
+    written = encoder(shape)(message)
+    assert written == kio_bytes(message)
+    assert decoder(shape)(b"xy" + written + b"trailing", 2) == message
+
+
+@given(st.integers(0, 2**35 - 1))
+def test_a_varint_is_kios(number: int) -> None:
+    buffer = io.BytesIO()
+    from kio.serial.writers import write_unsigned_varint
+
+    write_unsigned_varint(buffer, number)
+    assert varint(number) == buffer.getvalue()
+
+
+HEARTBEAT = b"\x02g\x00\x00\x00\x05\x02m\x00"
+
+
+def test_unknown_tagged_fields_are_skipped() -> None:
+    # KIP-482: a receiver ignores the tagged fields that it does not know.
+    plain = decoder(HeartbeatRequest)(HEARTBEAT + b"\x00", 0)
+    assert decoder(HeartbeatRequest)(HEARTBEAT + b"\x02\x07\x03abc\x63\x00", 0) == plain
+
+
+def test_unknown_tagged_fields_are_skipped_in_nested_structs() -> None:
+    commit = b"\x02g\x00\x00\x00\x05\x02m\x00\x02\x02t\x02" + bytes(16) + b"\x01\x01\x05\x01z"
+    partition = struct.pack(">iqi", 3, 9, -1) + b"\x01" + b"\x01\x05\x01z"
+    body = b"\x02g\x00\x00\x00\x05\x02m\x00\x02\x02t\x02" + partition + b"\x01\x06\x00" + b"\x00"
+    message = decoder(OffsetCommitRequestV9)(body, 0)
+    assert message.topics[0].partitions[0].committed_offset == 9
+    with pytest.raises(UnreadableError):
+        decoder(OffsetCommitRequestV9)(commit, 0)
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [b"\x01\x07\x7fabc", b"\x7f\x07\x00", b"\x01", b"\xff\xff\xff\xff\x07", b"\xff" * 12],
+    ids=["longer than the frame", "too many", "cut off", "a huge count", "no varint"],
+)
+def test_broken_tagged_fields_are_unreadable(tags: bytes) -> None:
+    with pytest.raises(UnreadableError):
+        decoder(HeartbeatRequest)(HEARTBEAT + tags, 0)
+
+
+def test_a_null_array_is_unreadable_where_kafka_allows_no_null() -> None:
+    with pytest.raises(UnreadableError, match="null where it may not"):
+        decoder(OffsetCommitRequestV9)(b"\x02g\x00\x00\x00\x05\x02m\x00\x00\x00", 0)
+
+
+@pytest.mark.parametrize("length", [2**31 - 1, -2, -(2**31)])
+def test_an_impossible_array_length_is_unreadable_and_takes_no_memory(length: int) -> None:
+    body = struct.pack(">h1sih1si", 1, b"g", 1, 1, b"m", length)
+    with pytest.raises(UnreadableError):
+        decoder(OffsetCommitRequestV6)(body, 0)
