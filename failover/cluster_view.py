@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from protocol.config import Configs
     from protocol.groups.topics import Topic
+    from protocol.wire.messages import MetadataResponseTopic
 
 BROKER = 4
 """Kafka's config resource type for a broker; the empty name is the cluster-wide default."""
@@ -74,7 +75,9 @@ class ClusterView:
     ``leaders`` maps each ``__consumer_offsets`` partition to the node that leads it; a partition
     without a leader is left out. ``static_configs`` are this node's as it was started;
     ``configs`` have the catalogue's dynamic ones on top (see :func:`effective_configs`).
-    ``controller_id`` is the node that leads the catalogue, -1 when there is none.
+    ``controller_id`` is the node that leads the catalogue, -1 when there is none. ``described``
+    keeps Metadata's topics once they are built (key: name, with authorized operations or not): they
+    are the same for everybody who asks while the view lasts.
     """
 
     node_id: int
@@ -84,6 +87,7 @@ class ClusterView:
     configs: Configs
     leaders: Mapping[int, int]
     controller_id: int = 0
+    described: dict[tuple[str, bool], MetadataResponseTopic] = field(default_factory=dict)
 
 
 def leader_of(view: ClusterView, topic: Topic, index: int) -> int:

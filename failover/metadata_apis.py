@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final, cast
 
@@ -64,12 +63,13 @@ def metadata(view: ClusterView, request: Request, now_ms: int) -> Entity | Mutat
     message = cast("MetadataRequest", request.message)
     _check_versions(message, request.api_version)
     names, unknown_ids = _names_asked(view, message)
+    known = [name for name in names if name in view.catalog.topics]
     missing = [name for name in names if name not in view.catalog.topics]
     creatable = _creatable(view, message, missing)
     with_operations = message.include_topic_authorized_operations
     topics = [
         *(_unknown_id(topic_id) for topic_id in unknown_ids),
-        *(_describe(view, name, with_operations) for name in names if name not in missing),
+        *(_describe(view, name, with_operations) for name in known),
         *(_missing(name) for name in missing),
     ]
     response = MetadataResponse(
@@ -150,12 +150,13 @@ def _missing(name: str) -> MetadataResponseTopic:
     )
 
 
-@lru_cache(maxsize=4096)
 def _describe(view: ClusterView, name: str, with_operations: bool) -> MetadataResponseTopic:
-    """Describe a topic; the same for everybody who asks while the view lasts."""
+    described = view.described.get((name, with_operations))
+    if described is not None:
+        return described
     topic = view.catalog.topics.by_name(name)
     assert topic is not None
-    return MetadataResponseTopic(
+    view.described[name, with_operations] = described = MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=name,
         topic_id=topic.topic_id,
@@ -163,6 +164,7 @@ def _describe(view: ClusterView, name: str, with_operations: bool) -> MetadataRe
         partitions=tuple(_partition(view, topic, index) for index in range(topic.partitions)),
         topic_authorized_operations=TOPIC_OPERATIONS if with_operations else NOT_ASKED,
     )
+    return described
 
 
 def _partition(view: ClusterView, topic: Topic, index: int) -> MetadataResponsePartition:
@@ -185,7 +187,6 @@ def _offline(view: ClusterView, replicas: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(one for one in replicas if one not in nodes or not nodes[one].up)
 
 
-@lru_cache(maxsize=8)
 def _brokers(view: ClusterView) -> tuple[MetadataResponseBroker, ...]:
     return tuple(
         MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port)

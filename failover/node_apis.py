@@ -1,7 +1,7 @@
 """The APIs a node answers by itself: one table from API key to function.
 
 Each function is ``(view, request, now_ms) -> NodeAnswer`` and raises ``KafkaError`` for an error
-that stands for the whole request; :func:`answer` turns that into the answer, too.
+that stands for the whole request.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from failover.config_apis import describe_configs, list_config_resources
 from failover.coordinator_apis import api_versions, find_coordinator
 from failover.log_apis import fetch, list_offsets, offset_for_leader_epoch
 from failover.metadata_apis import describe_cluster, describe_topic_partitions, metadata
-from protocol.wire.apis import error_response
-from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,16 +20,6 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Request
 
     NodeHandler = Callable[[ClusterView, Request, int], NodeAnswer]
-
-
-def answer(view: ClusterView, request: Request, now_ms: int) -> NodeAnswer:
-    """Answer a request whose route is NODE, with an error response if need be."""
-    try:
-        return NODE_HANDLERS[request.api_key](view, request, now_ms)
-    except KafkaError as error:
-        return error_response(
-            request.api_key, request.message, error.code, error.message, request.api_version
-        )
 
 
 NODE_HANDLERS: Mapping[int, NodeHandler] = {

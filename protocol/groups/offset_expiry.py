@@ -37,19 +37,16 @@ def arm(ctx: Context, now: int) -> None:
 
 
 def expire(ctx: Context, key: TimerKey, now: int) -> None:
-    """Look through one slice of the groups; the timer's member id says where it begins.
-
-    Groups that vanish between two slices can make a group miss its turn: it is seen next round.
-    """
-    begin = int(key.member_id or 0)
-    seen = looked_at = 0
-    for group_id in list(islice(ctx.groups, begin, begin + SLICE)):
-        looked_at += 1 + _expire_group(ctx, group_id, now)
-        seen += 1
+    """Look through one slice of the groups; the timer's member id says where it begins."""
+    position = int(key.member_id or 0)
+    looked_at = 0
+    for group_id in list(islice(ctx.groups, position, position + SLICE)):
         if looked_at >= SLICE:
             break
-    if begin + seen < len(ctx.groups) and seen:
-        ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", str(begin + seen), now)
+        looked_at += 1 + _expire_group(ctx, group_id, now)
+        position += group_id in ctx.groups  # those behind a deleted group move up
+    if position < len(ctx.groups):
+        ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", str(position), now)
     else:
         arm(ctx, now)
 
