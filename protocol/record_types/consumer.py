@@ -78,7 +78,11 @@ class ClassicMemberMetadata(Flexible):
 
 @entity
 class ConsumerGroupMemberMetadataValue(Flexible):
-    """A member's subscription and client."""
+    """A member's subscription and client.
+
+    ``classic_member_metadata`` is None for a member that speaks the consumer protocol; Kafka writes
+    that out, and reads a missing field as an empty struct.
+    """
 
     instance_id: str | None = wire("string")
     rack_id: str | None = wire("string")
@@ -88,7 +92,9 @@ class ConsumerGroupMemberMetadataValue(Flexible):
     subscribed_topic_regex: str | None = wire("string")
     rebalance_timeout_ms: int = wire("int32", default=-1)
     server_assignor: str | None = wire("string")
-    classic_member_metadata: ClassicMemberMetadata | None = wire(default=None, tag=0)
+    classic_member_metadata: ClassicMemberMetadata | None = wire(
+        tag=0, absent=ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+    )
 
 
 @key
@@ -143,7 +149,7 @@ class CurrentTopicPartitions(Flexible):
 
     topic_id: uuid.UUID | None = wire("uuid")
     partitions: tuple[int, ...] = wire("int32")
-    assignment_epochs: tuple[int, ...] | None = wire("int32", default=None, tag=0)
+    assignment_epochs: tuple[int, ...] | None = wire("int32", default=(), tag=0)
 
 
 @entity

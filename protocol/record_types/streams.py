@@ -25,7 +25,7 @@ class StreamsGroupMetadataValue(Flexible):
     epoch: int = wire("int32")
     metadata_hash: int = wire("int64")
     validated_topology_epoch: int = wire("int32", default=-1, tag=0)
-    last_assignment_configs: tuple[StreamsKeyValue, ...] | None = wire(default=None, tag=1)
+    last_assignment_configs: tuple[StreamsKeyValue, ...] | None = wire(default=(), tag=1)
 
 
 @key
@@ -113,7 +113,7 @@ class CurrentTaskIds(Flexible):
 
     subtopology_id: str = wire("string")
     partitions: tuple[int, ...] = wire("int32")
-    assignment_epochs: tuple[int, ...] | None = wire("int32", default=None, tag=0)
+    assignment_epochs: tuple[int, ...] | None = wire("int32", default=(), tag=0)
 
 
 @entity

@@ -52,6 +52,8 @@ def unwrap(column: Field[Any]) -> tuple[Any, bool, bool]:
 
 def default_of(column: Field[Any]) -> object:
     """Tell what a field reads as in a version that has no such field."""
+    if "absent" in column.metadata:
+        return column.metadata["absent"]
     if column.default is not MISSING:
         return column.default
     kind, is_array, nullable = unwrap(column)

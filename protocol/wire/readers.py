@@ -9,8 +9,8 @@ a function compiled per class, which is no work at all for a message without arr
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kio.serial import entity_reader
 from kio.serial._parse import get_field_reader
@@ -37,6 +37,8 @@ def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
 
     Bytes behind the message are left alone, as Kafka leaves them.
     """
+    if _has_tagged_struct(shape):
+        return partial(_read_carefully, shape)
     native = entity_reader(shape)
     has_illegal_null = _null_check(shape)
 
@@ -44,7 +46,7 @@ def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
         try:
             message, _ = native(data, offset)
         except KeyError:
-            message = _read_carefully(shape, data, offset)
+            return _read_carefully(shape, data, offset)
         except Exception as error:
             raise UnreadableError(f"cannot read {shape.__name__}: {error}") from None
         if has_illegal_null is not None and has_illegal_null(message):
@@ -52,6 +54,18 @@ def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
         return message
 
     return decode
+
+
+def _has_tagged_struct(shape: type[Entity]) -> bool:
+    """Tell whether a struct that may be null is tagged: kio then misses the byte that says so."""
+    for column in fields(shape):
+        kind, is_array, nullable = unwrap(column)
+        if is_dataclass(kind):
+            if nullable and not is_array and "tag" in column.metadata:
+                return True
+            if _has_tagged_struct(kind):  # type: ignore[arg-type]
+                return True
+    return False
 
 
 @cache
@@ -78,11 +92,15 @@ def _null_check(shape: type[Entity]) -> Callable[[Any], bool] | None:
 
 
 def _read_carefully(shape: type[Entity], data: bytes, offset: int) -> Any:
-    """Read a message again, skipping the tagged fields that its schema does not know."""
+    """Read a message in Python, skipping the tagged fields that its schema does not know."""
     try:
-        return _careful(shape)(data, offset)[0]
+        message = _careful(shape)(data, offset)[0]
     except Exception as error:
         raise UnreadableError(f"cannot read {shape.__name__}: {error}") from None
+    has_illegal_null = _null_check(shape)
+    if has_illegal_null is not None and has_illegal_null(message):
+        raise UnreadableError(f"{shape.__name__} has null where it may not")
+    return message
 
 
 @cache
@@ -151,7 +169,9 @@ def _field(shape: type[Entity], column: Field[Any]) -> Read:
     item = _careful(kind)  # type: ignore[arg-type]
     if is_array:
         return _array(item, compact=shape.__flexible__)
-    return _nullable(item) if nullable else item
+    if not nullable:
+        return item
+    return _nullable(item, is_null=_TAGGED_NULL if "tag" in column.metadata else _NULL)
 
 
 def _array(item: Read, *, compact: bool) -> Read:
@@ -175,11 +195,16 @@ def _array(item: Read, *, compact: bool) -> Read:
     return read
 
 
-def _nullable(item: Read) -> Read:
+# Kafka says "null" with any negative byte before a struct, but with a zero before a tagged one.
+_NULL: Final = range(128, 256)
+_TAGGED_NULL: Final = range(1)
+
+
+def _nullable(item: Read, *, is_null: range) -> Read:
     def read(data: bytes, offset: int) -> tuple[Any, int]:
         if offset >= len(data):
             raise UnreadableError("the message ends early")
-        if data[offset] > 127:
+        if data[offset] in is_null:
             return None, 1
         value, size = item(data, offset + 1)
         return value, size + 1

@@ -26,18 +26,22 @@ def wire(
     *,
     default: object = MISSING,
     tag: int | None = None,
+    absent: object = MISSING,
     versions: tuple[int, int] = (0, NEWEST),
 ) -> Any:
     """Declare a field: ``kafka_type`` as in Kafka's schemas, None for a struct or array of them.
 
     ``versions`` are the first and the last that carry it; where it is missing it reads as
-    ``default``.
+    ``default``. ``absent`` is what a tagged field reads as when it is not there, where that is not
+    what a caller who leaves it out would mean.
     """
     metadata: dict[str, object] = {"versions": versions}
     if kafka_type is not None:
         metadata["kafka_type"] = kafka_type
     if tag is not None:
         metadata["tag"] = tag
+    if absent is not MISSING:
+        metadata["absent"] = absent
     if default is MISSING:
         return field(metadata=metadata)
     return field(default=default, metadata=metadata)

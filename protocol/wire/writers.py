@@ -135,7 +135,8 @@ def _write_field(source: _Source, column: Field[Any], value: str, compact: bool)
     elif is_dataclass(kind):
         name = source.name("write", appender(kind))  # type: ignore[arg-type]
         if nullable:
-            source.line(f"if {value} is None: add(b'\\xff')")
+            null = b"\0" if "tag" in column.metadata else b"\xff"
+            source.line(f"if {value} is None: add({null!r})")
             source.line(f"else: add(b'\\x01'); {name}({value}, add)")
         else:
             source.line(f"{name}({value}, add)")
