@@ -91,7 +91,8 @@ _CLUSTER = (
     ),
     _int("node.id", 0, 0, "This coordinator's node id.", importance=HIGH),
     _int("broker.id", -1, None, "The old name of node.id.", importance=HIGH),
-    _int("socket.request.max.bytes", 104857600, 1, "The largest request accepted, in bytes."),
+    _int("socket.request.max.bytes", 104857600, 1, "The largest request accepted, in bytes.",
+         importance=HIGH),
     _int("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),
     ConfigRow(
         name="connections.max.idle.ms",

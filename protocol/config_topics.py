@@ -25,7 +25,7 @@ _ROWS = (
         name="compression.gzip.level",
         type=ConfigType.INT,
         default=-1,
-        low=1,
+        low=-1,
         high=9,
         doc="The gzip level, when compression.type is gzip.",
     ),
