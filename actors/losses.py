@@ -1,0 +1,55 @@
+"""What telemetry had to drop, counted, and said in the log at most once a minute."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Final
+
+_log = logging.getLogger("rollcall.telemetry")
+REPORT_EVERY_S: Final = 60.0
+
+
+class Losses:
+    """Counts from any thread; reading ``facts`` and ``spans`` gives the totals since the start."""
+
+    def __init__(self) -> None:
+        self.facts = 0
+        self.spans = 0
+        self.why = ""
+        self._reported = (0, 0)
+        self._next_report_s = 0.0
+        self._lock = threading.Lock()
+
+    def lose_facts(self, count: int) -> None:
+        """Count facts that came faster than they could be told."""
+        with self._lock:
+            self.facts += count
+
+    def lose_spans(self, count: int, why: str = "") -> None:
+        """Count spans that were not delivered; ``why`` is kept for the next report."""
+        with self._lock:
+            self.spans += count
+            self.why = why or self.why
+
+    def report(self, *, finally_: bool = False) -> None:
+        """Say what was lost since the last report, if anything and if it is time to."""
+        with self._lock:
+            now_s = time.monotonic()
+            facts, spans = self.facts - self._reported[0], self.spans - self._reported[1]
+            if not (facts or spans) or (now_s < self._next_report_s and not finally_):
+                return
+            self._reported = (self.facts, self.spans)
+            self._next_report_s = now_s + REPORT_EVERY_S
+            why, self.why = self.why, ""
+        if facts:
+            _log.warning("%d facts were dropped: they came faster than they could be told", facts)
+        if spans:
+            _log.warning("%d spans were not delivered%s", spans, f": {why}" if why else "")
+
+    def next_report_in_s(self) -> float | None:
+        """Tell how long to wait with what is not reported yet; None when all is said."""
+        if (self.facts, self.spans) == self._reported:
+            return None
+        return max(self._next_report_s - time.monotonic(), 0.0)
