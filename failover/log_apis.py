@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from failover.cluster_view import Parked, leader_of
 from failover.metadata_apis import LEADER_EPOCH
-from protocol.wire.errors import ErrorCode, KafkaError
+from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
     EpochEndOffset,
@@ -168,7 +168,8 @@ def fetch(view: ClusterView, request: Request, now_ms: int) -> Entity | Parked:
     """Return no records, after ``max_wait`` unless there is an error to tell at once."""
     message = cast("FetchRequest", request.message)
     if message.session_epoch > 0:
-        raise KafkaError(ErrorCode.fetch_session_id_not_found)
+        code = ErrorCode.fetch_session_id_not_found
+        return FetchResponse(throttle_time=NO_THROTTLE, error_code=code, responses=())
     by_id = request.api_version >= TOPIC_IDS_SINCE
     is_committed = message.isolation_level == READ_COMMITTED
     topics = tuple(_fetched(view, topic, by_id, is_committed) for topic in message.topics)
