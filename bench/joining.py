@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 JOIN_SECONDS_MAX: Final = 120
 QUIET_SECONDS: Final = 0.05
 """With nothing heard for so long, the members that are done heartbeat, to learn of a rebalance."""
-SESSION: Final = timedelta(minutes=5)
+SESSION: Final = timedelta(minutes=25)
 GENERATION_AT: Final = ERROR_AT + 2
 JOIN_GROUP, JOIN_VERSION = 11, 9
 
@@ -97,6 +97,7 @@ class Joiner:
         ]
         self._reactor = reactor
         self._busy = 0
+        self._heard = 0
         self._joins = {each: Template(_join(plan, each)) for each in plan.instance_ids}
         self._shares = [
             compact_bytes(encode_assignment([(plan.topic, index)]))
@@ -127,13 +128,15 @@ class Joiner:
         for member in members:
             self._send_join(member)
         deadline = begun + JOIN_SECONDS_MAX
+        quiet_s = QUIET_SECONDS
         while True:
-            busy = self._busy
-            self._reactor.turn(QUIET_SECONDS)
+            heard = self._heard
+            self._reactor.turn(quiet_s)
             if self._busy == 0 and len({member.generation for member in members}) == 1:
                 return time.perf_counter() - begun
-            if self._busy == busy:
+            if self._heard == heard:
                 self._look_for_rebalance()
+                quiet_s *= 2
             if time.perf_counter() > deadline:
                 raise JoinError(f"{self._busy} members have no assignment after two minutes.")
 
@@ -159,13 +162,14 @@ class Joiner:
 
     def _look_for_rebalance(self) -> None:
         for member in self.members:
-            if member.awaits is Awaits.NOTHING:
+            if member.awaits is Awaits.NOTHING and member.generation >= 0:
                 self._send(member, bytes(frame_of(heartbeat(self.plan, member))), Awaits.HEARTBEAT)
 
     def _received(self, member: Joining, data: bytes) -> None:
         frames, member.left_over = split_frames(member.left_over + data)
         for frame in frames:
             self._busy -= 1
+            self._heard += 1
             awaited, member.awaits = member.awaits, Awaits.NOTHING
             error = int.from_bytes(frame[ERROR_AT:GENERATION_AT], signed=True)
             if error == ErrorCode.rebalance_in_progress:

@@ -1,0 +1,123 @@
+"""``rollcall bench NAME [--kafka] [--json FILE]``: one benchmark, a table, and JSON for tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.commits import bench_commits
+from bench.heartbeats import bench_heartbeats
+from bench.joining import JoinError
+from bench.joins import bench_joins
+from bench.looping import AnswerError
+from bench.memory import bench_memory
+from bench.report import as_json, table
+from bench.rollcall import ONE_COORDINATOR, running_rollcall
+from bench.rounds import Row, Setting
+from bench.server import Server, StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+OK, FAILURE, BAD_INPUT = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A row of the table of benchmarks."""
+
+    about: str
+    run: Callable[[Sequence[Server], Setting], list[Row]]
+    settings: Mapping[str, str]
+    has_peer: bool = True
+
+
+THREE_COORDINATORS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
+BENCHES: Final[Mapping[str, Bench]] = {
+    "heartbeats": Bench(
+        "steady heartbeats of 1,000 members in a closed loop and of 5,000 once a second",
+        bench_heartbeats, ONE_COORDINATOR,
+    ),
+    "commits": Bench(
+        "OffsetCommit, one partition per request", bench_commits, ONE_COORDINATOR,
+    ),
+    "joins": Bench(
+        "1,000 and 5,000 members join one group at once; all static members restart at once",
+        bench_joins, ONE_COORDINATOR,
+    ),
+    "memory": Bench(
+        "resident memory that 10,000 members add to three coordinators",
+        bench_memory, THREE_COORDINATORS, has_peer=False,
+    ),
+}  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one benchmark; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    if asked.list or asked.name is None:
+        for name, bench in BENCHES.items():
+            print(f"{name:12} {bench.about}")
+        return OK if asked.list else BAD_INPUT
+    if asked.name not in BENCHES:
+        print(f"There is no benchmark {asked.name!r}: see --list.", file=sys.stderr)
+        return BAD_INPUT
+    bench = BENCHES[asked.name]
+    if asked.kafka and not bench.has_peer:
+        print(
+            f"{asked.name} has nothing to compare with Kafka: leave --kafka out.", file=sys.stderr
+        )
+        return BAD_INPUT
+    try:
+        rows = _run(bench, asked)
+    except (StartError, JoinError, AnswerError, ConnectionError) as error:
+        print(f"The benchmark failed: {error}", file=sys.stderr)
+        return FAILURE
+    print(table(rows))
+    if asked.json:
+        asked.json.write_text(as_json(asked.name, rows))
+    return OK
+
+
+def _run(bench: Bench, asked: argparse.Namespace) -> list[Row]:
+    with ExitStack() as running:
+        servers = [running.enter_context(running_rollcall(bench.settings))]
+        if asked.kafka:
+            from bench.kafka import running_kafka
+
+            servers.append(running.enter_context(running_kafka()))
+        return bench.run(servers, Setting(rounds=asked.rounds, seconds=asked.seconds))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="rollcall bench", description="Run one benchmark.")
+    parser.add_argument("name", nargs="?", help="which one; see --list")
+    parser.add_argument("--list", action="store_true", help="name the benchmarks")
+    parser.add_argument("--kafka", action="store_true", help="run real Apache Kafka beside us")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
+    parser.add_argument(
+        "--rounds", type=_positive(int), default=5, help="rounds for each server (5)"
+    )
+    parser.add_argument(
+        "--seconds", type=_positive(float), default=5.0, help="length of a timed round (5)"
+    )
+    return parser
+
+
+def _positive(number: Callable[[str], float]) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        value = number(text)
+        if not value > 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+
+    parse.__name__ = number.__name__  # argparse names it when the text is no number at all
+    return parse
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""Groups of members that stand ready: what heartbeats and commits are measured with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bench.asking import Connection
+from bench.joining import Joiner, Joining, Plan
+from bench.reactor import Reactor
+
+if TYPE_CHECKING:
+    from bench.server import Server
+
+TOPIC: Final = "bench"
+
+
+def stable_groups(
+    server: Server, prefix: str, groups: int, members_each: int
+) -> list[tuple[Plan, Joining]]:
+    """Make ``groups`` Stable groups; return every member with its group, group by group."""
+    reactor = Reactor()
+    ready: list[tuple[Plan, Joining]] = []
+    try:
+        with Connection(server.address) as connection:
+            connection.create_topic(TOPIC, members_each)
+            for number in range(groups):
+                plan = Plan(
+                    group_id=f"{prefix}-{number}",
+                    topic=TOPIC,
+                    instance_ids=(None,) * members_each,
+                )
+                address = connection.coordinator(plan.group_id)
+                joiner = Joiner(plan, reactor, reactor.open(address, members_each))
+                joiner.join_all()
+                ready.extend((plan, member) for member in joiner.members)
+    finally:
+        reactor.close()
+    return ready

@@ -1,0 +1,98 @@
+"""Starts and stops a Rollcall cluster of our own, as a user would: ``rollcall up``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.server import Server, StartError, serving_processes, stop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+START_SECONDS: Final = 60
+READY: Final = re.compile(r"^READY bootstrap=(?P<bootstrap>\S+)", re.MULTILINE)
+ONE_COORDINATOR: Final[Mapping[str, str]] = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.flush": "os",
+}
+"""What a single-node Kafka is compared with: one partition, one replica, no wait for the disk."""
+
+
+@contextlib.contextmanager
+def running_rollcall(overrides: Mapping[str, str]) -> Iterator[Server]:
+    """Start a cluster in a directory of its own, hand it over once READY, and stop it after."""
+    directory = Path(tempfile.mkdtemp(prefix="rollcall-bench-"))
+    try:
+        with (directory / "up.log").open("wb") as log:
+            process = subprocess.Popen(
+                command(["up", "--port", "0", "--data-dir", str(directory / "data")], overrides),
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        try:
+            bootstrap = parse_ready(_first_line(process, directory / "up.log"))
+            yield Server(
+                name="rollcall",
+                bootstrap=bootstrap,
+                root=process.pid,
+                serving=serving_processes(bootstrap),
+            )
+        finally:
+            stop(process)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def command(arguments: Sequence[str], overrides: Mapping[str, str] | None = None) -> list[str]:
+    """Return the command line of ``rollcall``, run by this Python."""
+    settings = [part for item in (overrides or {}).items() for part in ("--set", "=".join(item))]
+    return [sys.executable, "-m", "actors.cli", *arguments, *settings]
+
+
+def parse_ready(text: str) -> tuple[tuple[str, int], ...]:
+    """Return the bootstrap addresses of the READY line in ``text``."""
+    ready = READY.search(text)
+    if ready is None:
+        raise StartError(f"The cluster did not say READY but: {text.strip() or 'nothing'}")
+    addresses = (address.rpartition(":") for address in ready["bootstrap"].split(","))
+    return tuple((host, int(port)) for host, _, port in addresses)
+
+
+def status() -> dict[str, Any]:
+    """Return what ``rollcall status --json`` says of the cluster of this machine."""
+    done = subprocess.run(
+        command(["status", "--json"]), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise StartError(f"No status: {done.stderr.strip()}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _first_line(process: subprocess.Popen[bytes], log: Path) -> str:
+    assert process.stdout is not None
+    output = process.stdout.fileno()
+    deadline = time.monotonic() + START_SECONDS
+    said = b""
+    while b"READY" not in said or not said.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        readable, _, _ = select.select([output], [], [], max(left, 0))
+        piece = os.read(output, 4096) if readable else b""
+        if not piece:
+            last = log.read_text(errors="replace").strip().splitlines()[-1:]
+            raise StartError(f"rollcall up did not get READY: {' '.join(last) or said.decode()}")
+        said += piece
+    return said.decode()
