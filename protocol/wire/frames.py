@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.wire.apis import API, api_versions_response
 from protocol.wire.errors import ErrorCode
-from protocol.wire.readers import UnreadableError, decoder, skip_tags
+from protocol.wire.readers import UnreadableError, decoder, request_decoder, skip_tags
 from protocol.wire.versions import UnsupportedVersionError, request_plan, response_plan
 from protocol.wire.writers import encoder
 
@@ -112,13 +112,18 @@ class _Codec(NamedTuple):
     is_flexible: bool
 
 
-@cache
-def _request_codec(api_key: int, version: int) -> _Codec | None:
+_CODECS: Final[dict[tuple[int, int], _Codec]] = {}
+
+
+def _request_codec(api_key: int, version: int, correlation: int) -> _Codec:
+    """Make a codec at its first use. Only what is served is kept: clients choose the key."""
     api = API.get(api_key)
     if api is None or not api.min_version <= version <= api.max_version:
-        return None
+        raise UnsupportedApiVersion(api_key, version, _refusal(api_key, correlation))
     plan = request_plan(api_key, version)
-    return _Codec(decoder(plan.shape), plan.up, plan.shape.__flexible__)
+    codec = _Codec(request_decoder(plan.shape), plan.up, plan.shape.__flexible__)
+    _CODECS[api_key, version] = codec
+    return codec
 
 
 def decode_request(frame: bytes) -> Decoded:
@@ -126,11 +131,7 @@ def decode_request(frame: bytes) -> Decoded:
     if len(frame) < 10:
         raise BadFrame(f"a frame of {len(frame)} bytes is too short for a request header")
     api_key, version, correlation, size = _HEADER.unpack_from(frame)
-    api = API.get(api_key)
-    if api is None or not api.min_version <= version <= api.max_version:
-        raise UnsupportedApiVersion(api_key, version, _refusal(api_key, correlation))
-    codec = _request_codec(api_key, version)
-    assert codec is not None
+    codec = _CODECS.get((api_key, version)) or _request_codec(api_key, version, correlation)
     at = 10
     client_id = None
     try:
@@ -143,7 +144,8 @@ def decode_request(frame: bytes) -> Decoded:
             at = at + 1 if frame[at] == 0 else skip_tags(frame, at)
         message = codec.up(codec.decode(frame, at))
     except (UnreadableError, UnicodeDecodeError, IndexError, ValueError) as error:
-        raise BadFrame(f"{api.name} version {version} cannot be read: {error}") from None
+        name = API[api_key].name
+        raise BadFrame(f"{name} version {version} cannot be read: {error}") from None
     return Decoded(api_key, version, correlation, client_id, message)
 
 

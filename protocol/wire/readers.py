@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 Read: TypeAlias = "Callable[[bytes, int], tuple[Any, int]]"
 
 
+LARGE: Final = 1 << 20
+"""Requests of more bytes than this have their elements counted while they are read."""
+ELEMENTS_MAX: Final = 500_000
+
+
 class UnreadableError(Exception):
     """The bytes are not the message that they should be; the sentence says where it failed."""
 
@@ -54,6 +59,38 @@ def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
         return message
 
     return decode
+
+
+class _Counted(bytes):
+    """A message's bytes, and how many elements of arrays may still be read from them."""
+
+    left: int
+
+
+@cache
+def request_decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
+    """Make a :func:`decoder` that refuses a large message made of nothing but tiny elements.
+
+    100 MB of empty structs would become gigabytes of objects and stop the process for seconds. So a
+    message of more than LARGE bytes is read in Python, counting.
+    """
+    decode = decoder(shape)
+
+    def decode_request(data: bytes, offset: int) -> Any:
+        if len(data) <= LARGE:
+            return decode(data, offset)
+        counted = _Counted(data)
+        counted.left = ELEMENTS_MAX
+        return _read_carefully(shape, counted, offset)
+
+    return decode_request
+
+
+def _count(data: bytes, length: int) -> None:
+    if isinstance(data, _Counted):
+        data.left -= length
+        if data.left < 0:
+            raise UnreadableError(f"it has more than {ELEMENTS_MAX} elements")
 
 
 def _has_tagged_struct(shape: type[Entity]) -> bool:
@@ -160,12 +197,13 @@ def _field(shape: type[Entity], column: Field[Any]) -> Read:
     """Make the reader of one field; structs are read carefully too."""
     kind, is_array, nullable = unwrap(column)
     if not is_dataclass(kind):
-        return get_field_reader(
+        native = get_field_reader(
             shape,
             column,
             is_request_header=False,
             is_tagged_field="tag" in column.metadata,
         )
+        return _counted(native, compact=shape.__flexible__) if is_array else native
     item = _careful(kind)  # type: ignore[arg-type]
     if is_array:
         return _array(item, compact=shape.__flexible__)
@@ -174,17 +212,32 @@ def _field(shape: type[Entity], column: Field[Any]) -> Read:
     return _nullable(item, is_null=_TAGGED_NULL if "tag" in column.metadata else _NULL)
 
 
+def _array_length(data: bytes, offset: int, *, compact: bool) -> tuple[int, int]:
+    """Read how long an array is, -1 for null, and how many bytes say so."""
+    if compact:
+        above, size = read_unsigned_varint(data, offset)
+        length = above - 1
+    else:
+        size, length = 4, int.from_bytes(data[offset : offset + 4], "big", signed=True)
+    if length > len(data) - offset:
+        raise UnreadableError("an array is longer than the message")
+    _count(data, max(length, 0))
+    return length, size
+
+
+def _counted(native: Read, *, compact: bool) -> Read:
+    def read(data: bytes, offset: int) -> tuple[Any, int]:
+        _array_length(data, offset, compact=compact)
+        return native(data, offset)
+
+    return read
+
+
 def _array(item: Read, *, compact: bool) -> Read:
     def read(data: bytes, offset: int) -> tuple[Any, int]:
-        at = 4
-        length = int.from_bytes(data[offset : offset + 4], "big", signed=True)
-        if compact:
-            above, at = read_unsigned_varint(data, offset)
-            length = above - 1
+        length, at = _array_length(data, offset, compact=compact)
         if length < 0:
             return None, at
-        if length > len(data) - offset:
-            raise UnreadableError("an array is longer than the message")
         items = []
         for _ in range(length):
             value, size = item(data, offset + at)

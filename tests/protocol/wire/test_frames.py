@@ -32,7 +32,7 @@ from tests.protocol.wire.strategies import messages
 
 VERSIONS = [(a.key, v) for a in API.values() for v in range(a.min_version, a.max_version + 1)]
 FRAMES = st.lists(st.binary(min_size=1, max_size=40), max_size=5)
-MANY = settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
+MANY = settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
 
 
 def framed(frames: list[bytes]) -> bytes:
@@ -143,6 +143,26 @@ def test_a_huge_array_length_takes_no_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1_000_000
+
+
+def joining(protocols: int, size: int) -> bytes:
+    protocol = m.JoinGroupRequestProtocol(name="", metadata=bytes(size))
+    request = blank(m.JoinGroupRequest, group_id="g", protocols=(protocol,) * protocols)
+    return encode_request(11, 9, 1, None, request)[4:]
+
+
+def test_a_large_request_of_nothing_but_tiny_elements_is_refused_early() -> None:
+    frame = joining(600_000, 0)
+    with pytest.raises(BadFrame, match="more than 500000 elements"):
+        decode_request(frame)
+    offsets = blank(m.ListConfigResourcesRequest, resource_types=(1,) * 2_000_000)
+    with pytest.raises(BadFrame, match="more than 500000 elements"):
+        decode_request(encode_request(74, 1, 1, None, offsets)[4:])
+
+
+def test_a_large_request_of_large_elements_is_read() -> None:
+    decoded = decode_request(joining(5, 1_000_000))
+    assert [len(each.metadata) for each in decoded.message.protocols] == [1_000_000] * 5
 
 
 def test_bytes_behind_a_message_are_left_alone_as_kafka_leaves_them() -> None:

@@ -29,7 +29,7 @@ from tests.protocol.wire.strategies import messages
 
 VERSIONS = [(a.key, v) for a in API.values() for v in range(a.min_version, a.max_version + 1)]
 NAMES = [f"{API[key].name}-v{version}" for key, version in VERSIONS]
-QUICK = settings(max_examples=8, suppress_health_check=list(HealthCheck), deadline=None)
+QUICK = settings(max_examples=5, suppress_health_check=list(HealthCheck), deadline=None)
 ID = UUID(int=7)
 
 

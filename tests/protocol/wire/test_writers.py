@@ -26,7 +26,7 @@ SHAPES = [
     for version in range(api.min_version, api.max_version + 1)
     for load in (load_request_schema, load_response_schema)
 ]
-QUICK = settings(max_examples=8, suppress_health_check=list(HealthCheck), deadline=None)
+QUICK = settings(max_examples=5, suppress_health_check=list(HealthCheck), deadline=None)
 
 
 def kio_bytes(message: Any) -> bytes:
