@@ -6,7 +6,10 @@ number of different lists (one or two in practice) and not the number of members
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Ballot: TypeAlias = tuple[str, ...]
 """The names of a member's protocols, most preferred first, each once."""
@@ -23,6 +26,11 @@ class Ballots:
         self._lists: dict[Ballot, int] = {}
         self._supporters: dict[str, int] = {}
         self._count = 0
+
+    @property
+    def lists(self) -> Mapping[Ballot, int]:
+        """How many members have each list."""
+        return self._lists
 
     def add(self, ballot: Ballot) -> None:
         """Count a member in."""

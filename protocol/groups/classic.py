@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.groups import (
+    answers,
     classic_join,
     classic_leave,
     classic_sync,
@@ -170,8 +171,13 @@ def resigned(ctx: Context) -> None:
     for group in ctx.live.values():
         group.stamp += 1
         for member in group.members.values():
-            membership.answer_join(ctx, group, member, ErrorCode.not_coordinator)
-            membership.answer_sync(ctx, group, member, ErrorCode.not_coordinator)
+            ticket = group.take_join(member)
+            if ticket is not None:
+                refusal = answers.join_refused(ErrorCode.not_coordinator, member.member_id)
+                ctx.reply(ticket, refusal, None)
+            if member.sync_ticket is not None:
+                ctx.reply(member.sync_ticket, answers.sync_refused(ErrorCode.not_coordinator), None)
+                member.sync_ticket = None
     ctx.live.clear()
     ctx.unbuilt.clear()
     ctx.timers.clear()

@@ -16,7 +16,6 @@ empty       some        takes the instance over (``classic_static``), or joins a
 
 from __future__ import annotations
 
-import uuid
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Request
     from protocol.groups.group import Group
     from protocol.groups.joining import Join
+
+_UUID_4: Final = 0x4000_8000_0000_0000_0000
+_UUID_RANDOM: Final = 2**128 - 1 - 0xF000_C000_0000_0000_0000
 
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 """How long a member's first JoinGroup may be parked: nothing is heard of its client meanwhile."""
@@ -62,7 +64,7 @@ def _join(ctx: Context, join: Join) -> None:
         if not (message.protocol_type and join.ballot):
             raise KafkaError(ErrorCode.inconsistent_group_protocol)
         group = rebuild.find_or_create(ctx, message.group_id, now)
-    if not _has_room(ctx, group, message.member_id):
+    if not _has_room(ctx, group, message):
         _turn_away(ctx, group, join)
         return
     if not group.accepts_protocols(message.protocol_type, join.ballot):
@@ -80,7 +82,7 @@ def _check_session_timeout(ctx: Context, join: Join) -> None:
         raise KafkaError(ErrorCode.invalid_session_timeout)
 
 
-def _has_room(ctx: Context, group: Group, member_id: str) -> bool:
+def _has_room(ctx: Context, group: Group, message: JoinGroupRequest) -> bool:
     """Whether ``group.max.size`` lets this one in.
 
     While members join again, those that have are counted, so that the last ones of a group that has
@@ -90,6 +92,9 @@ def _has_room(ctx: Context, group: Group, member_id: str) -> bool:
     state = group.state
     if state is ClassicGroupState.EMPTY:
         return True
+    member_id = message.member_id
+    if not member_id and message.group_instance_id is not None:
+        member_id = group.static_members.get(message.group_instance_id, "")
     member = group.members.get(member_id)
     if state is ClassicGroupState.PREPARING_REBALANCE:
         is_waiting = member is not None and member.join_ticket is not None
@@ -124,7 +129,10 @@ def _join_new(ctx: Context, group: Group, join: Join) -> None:
 
 
 def _new_member_id(ctx: Context, name: str) -> str:
-    return f"{name}-{uuid.UUID(int=ctx.rng.getrandbits(128), version=4)}"
+    """Name a member as Kafka does: its client or instance id, then a random (version 4) UUID."""
+    bits = (ctx.rng.getrandbits(128) & _UUID_RANDOM) | _UUID_4
+    digits = f"{bits:032x}"
+    return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _require_member_id(ctx: Context, group: Group, join: Join, member_id: str) -> None:

@@ -7,18 +7,16 @@ new id is persisted before the answer leaves, so that a failover does not bring 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocol.groups import answers, membership, rebalance
-from protocol.groups.facts import MemberEventKind, RebalanceTrigger
+from protocol.groups.facts import MemberEvent, MemberEventKind, RebalanceTrigger
 from protocol.groups.joining import update
 from protocol.groups.states import ClassicGroupState
 from protocol.groups.timers import TimerKind
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
-    from protocol.groups.facts import MemberEvent
     from protocol.groups.group import Group, Member
     from protocol.groups.joining import Join
 
@@ -50,11 +48,16 @@ def _replace(
     update(group, member, join)
     member.is_new = False
     membership.touch(ctx, group, member, join.now)
-    reason = membership.cut(join.message.reason)
-    event = replace(
-        membership.event(group, member, MemberEventKind.REPLACED, join.now, reason),
-        client_id=join.request.client.client_id,
-        client_host=join.request.client.host,
+    client = join.request.client
+    event = MemberEvent(
+        group_id=group.group_id,
+        time_ms=join.now,
+        kind=MemberEventKind.REPLACED,
+        member_id=new_member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=client.client_id,
+        client_host=client.host,
+        reason=membership.cut(join.message.reason),
         previous_member_id=previous_member_id,
     )
     membership.note(ctx, group, event)

@@ -42,7 +42,7 @@ class ClassicGroup:
     metadata: GroupMetadataValue
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Member:
     """A member that has joined; soft.
 
@@ -65,10 +65,8 @@ class Member:
     is_new: bool = False
     lease: HeartbeatLease | None = None
 
-    @property
-    def name(self) -> str:
-        """What the member is called across restarts: its instance id, else its member id."""
-        return self.member_id if self.group_instance_id is None else self.group_instance_id
+    def __repr__(self) -> str:
+        return f"Member({self.member_id!r}, {self.group_instance_id!r})"
 
     @property
     def is_parked(self) -> bool:
@@ -96,7 +94,7 @@ class Member:
         )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Group:
     """Soft state of a classic group, on the leader only.
 
@@ -128,6 +126,9 @@ class Group:
     topics: frozenset[str] | None = None
     topics_of: tuple[bytes, ...] | None = None
     diary: list[MemberEvent] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Group({self.group_id!r}, {self.state}, generation {self.generation})"
 
     @property
     def state(self) -> ClassicGroupState:
