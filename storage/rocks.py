@@ -77,9 +77,7 @@ class RocksLog:
         self._path = path
         self._database = database
         self._families = {name: database.get_column_family(name) for name in FAMILIES}
-        self._log, self._state, self._meta = (
-            database.get_column_family_handle(name) for name in FAMILIES
-        )
+        self._handles = {name: database.get_column_family_handle(name) for name in FAMILIES}
         self._synced = WriteOptions()
         self._synced.sync = True
         self._unsynced = WriteOptions()
@@ -102,12 +100,19 @@ class RocksLog:
             with _refusing_damage(directory):
                 database = _open(directory)
         log = cls(directory, database, notes)
-        log._verify(identity)
+        try:
+            log._verify(identity)
+        except LogError:
+            log.close()
+            raise
         return log
 
     def close(self) -> None:
         """Close the database. Nothing written is lost without it."""
+        for family in self._families.values():
+            family.close()
         self._families.clear()
+        self._handles.clear()
         self._database.close()
 
     def write(self, writes: Sequence[Write], sync: bool) -> None:
@@ -124,8 +129,9 @@ class RocksLog:
         """Return what is there of a partition."""
         prefix = _prefix(partition)
         meta = self._families["meta"]
-        epoch, voted_for, high_watermark = _unpacked(meta.get(prefix + VOTE), (0, NOBODY, 0))
-        applied_offset, applied_epoch = _unpacked(meta.get(prefix + APPLIED), (0, 0))
+        with _refusing_damage(self._path):
+            epoch, voted_for, high_watermark = _unpacked(meta.get(prefix + VOTE), (0, NOBODY, 0))
+            applied_offset, applied_epoch = _unpacked(meta.get(prefix + APPLIED), (0, 0))
         first, last = self._first(partition), self._last(partition)
         return Stored(
             epoch=epoch,
@@ -158,57 +164,70 @@ class RocksLog:
         """Iterate over a partition's rows in key order.
 
         The bounds of rocksdict's ReadOptions do not outlive the call that sets them, so the end is
-        found by the prefix.
+        found by the prefix. Its iterators end quietly at a damaged block, so an end of data is
+        only believed after a second look.
         """
-        prefix = _prefix(partition)
+        prefix = last = _prefix(partition)
         rows: Iterator[tuple[Any, Any]] = self._families[family].items(from_key=prefix)
         with _refusing_damage(self._path):
             for key, value in rows:
                 if not key.startswith(prefix):
                     return
                 yield key, value
+                last = key
+            self._check_end(family, last)
+
+    def _check_end(self, family: str, last: bytes) -> None:
+        """Raise if something can not be read after the row ``last``."""
+        cursor = self._families[family].iter()
+        cursor.seek(last)
+        if cursor.valid() and cursor.key() == last:
+            cursor.next()
+        if cursor.valid():
+            raise _damaged(self._path, "its rows end early")
+        cursor.status()
 
     def _first(self, partition: int) -> Batch | None:
         return next(self._envelopes(partition), None)
 
     def _last(self, partition: int) -> Batch | None:
         prefix = _prefix(partition)
-        rows: Iterator[tuple[Any, Any]] = self._families["log"].items(
-            backwards=True, from_key=prefix + OFFSET.pack(OFFSET_MAX)
-        )
+        cursor = self._families["log"].iter()
         with _refusing_damage(self._path):
-            for key, envelope in rows:
-                return unpack(envelope) if key.startswith(prefix) else None
+            cursor.seek_for_prev(prefix + OFFSET.pack(OFFSET_MAX))
+            cursor.status()
+            if cursor.valid() and cursor.key().startswith(prefix):
+                return unpack(cursor.value())
         return None
 
     def _put(self, unit: WriteBatch, write: Write) -> None:
         prefix = _prefix(write.partition)
         match write:
             case AppendBatch(_, batch):
-                unit.put(prefix + OFFSET.pack(batch.base_offset), pack(batch), self._log)
+                unit.put(prefix + OFFSET.pack(batch.base_offset), pack(batch), self._handles["log"])
             case ApplyState(_, offset, epoch, records):
                 self._apply(unit, prefix, records)
-                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), self._meta)
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), self._handles["meta"])
             case SaveVote(_, epoch, voted_for, high_watermark):
                 vote = msgpack.packb((epoch, voted_for, high_watermark))
-                unit.put(prefix + VOTE, vote, self._meta)
+                unit.put(prefix + VOTE, vote, self._handles["meta"])
             case DropBefore(_, offset):
-                unit.delete_range(prefix, prefix + OFFSET.pack(offset), self._log)
+                unit.delete_range(prefix, prefix + OFFSET.pack(offset), self._handles["log"])
             case TruncateFrom(partition, offset):
                 begin = prefix + OFFSET.pack(offset)
-                unit.delete_range(begin, _prefix(partition + 1), self._log)
+                unit.delete_range(begin, _prefix(partition + 1), self._handles["log"])
             case InstallState(partition, offset, epoch, records):
-                unit.delete_range(prefix, _prefix(partition + 1), self._log)
-                unit.delete_range(prefix, _prefix(partition + 1), self._state)
+                unit.delete_range(prefix, _prefix(partition + 1), self._handles["log"])
+                unit.delete_range(prefix, _prefix(partition + 1), self._handles["state"])
                 self._apply(unit, prefix, records)
-                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), self._meta)
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), self._handles["meta"])
 
     def _apply(self, unit: WriteBatch, prefix: bytes, records: Sequence[RawRecord]) -> None:
         for key, value in records:
             if value is None:
-                unit.delete(prefix + key, self._state)
+                unit.delete(prefix + key, self._handles["state"])
             else:
-                unit.put(prefix + key, value, self._state)
+                unit.put(prefix + key, value, self._handles["state"])
 
     def _verify(self, identity: LogIdentity) -> None:
         """Check the identity inside the database, then every batch: its checksum and its place."""
