@@ -71,6 +71,11 @@ class GroupShard:
         """Apply a committed record to the hard state."""
         self._context.replay(record)
 
+    @property
+    def has_emitted(self) -> bool:
+        """Whether the event in hand has changed hard state: if it fails now, reload."""
+        return bool(self._context.result.records)
+
     def next_deadline(self) -> int | None:
         """When ``TimersDue`` is wanted next, in Unix milliseconds; None if never."""
         return self._context.timers.next_deadline()

@@ -308,6 +308,19 @@ def test_join_group_0_has_one_timeout_for_both() -> None:
     assert (record.session_timeout, record.rebalance_timeout) == (7_000, 7_000)
 
 
+def test_a_restart_between_join_and_sync_of_a_settled_group_is_no_reason_to_rebalance() -> None:
+    """KIP-345, "Join Group Logic Change": the new id is awaited in place of the old one."""
+    talk = Talk()
+    talk.join("A", instance="a", rebalance_ms=5_000)
+    talk.join("B", instance="b", rebalance_ms=5_000)
+    talk.advance(6_000)
+    talk.sync("A", {"A": b"p0", "B": b"p1"})
+    assert talk.join("B", member_id="", rebalance_ms=5_000).generation_id == 1
+    talk.advance(6_000)
+    assert talk.heartbeat("A") is ErrorCode.none
+    assert talk.sync("B").assignment == b"p1"
+
+
 # -- administration ------------------------------------------------------------------------------
 
 
