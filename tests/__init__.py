@@ -1,0 +1,1 @@
+"""The tests of Rollcall, in the same folders as what they test."""

@@ -1,0 +1,124 @@
+"""A confluent-kafka consumer that remembers what it was given and what it was told to give up."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.waiting import until
+
+Partition = tuple[str, int]
+
+POLL_S = 0.02
+ADMIN_S = 20.0
+# librdkafka writes to stderr when a server goes away, which the tests do on purpose.
+QUIET = {"log_level": 0}
+
+
+class Member:
+    """One consumer of a group; :meth:`poll` is what makes it live."""
+
+    def __init__(
+        self, bootstrap: str, group_id: str, topics: Sequence[str], **config: object
+    ) -> None:
+        """Subscribe. Config names are librdkafka's with underscores for dots, or ``on_commit``."""
+        self.assigned: set[Partition] = set()
+        self.given: list[set[Partition]] = []
+        self.revoked: list[set[Partition]] = []
+        self.errors: list[KafkaError] = []
+        settings: dict[str, object] = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group_id,
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 200,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            **QUIET,
+            "topic.metadata.refresh.interval.ms": 1000,
+            **{k if k == "on_commit" else k.replace("_", "."): v for k, v in config.items()},
+        }
+        self._incremental = settings.get("partition.assignment.strategy") == "cooperative-sticky"
+        self.consumer = Consumer(settings)
+        self.consumer.subscribe(
+            list(topics), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose
+        )
+
+    def _assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        new = _pairs(partitions)
+        self.given.append(new)
+        self.assigned = self.assigned | new if self._incremental else new
+
+    def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        gone = _pairs(partitions)
+        self.revoked.append(gone)
+        self.assigned = self.assigned - gone if self._incremental else set()
+
+    def _lose(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self._revoke(_, partitions)
+
+    def poll(self) -> None:
+        """Serve the client: rebalance callbacks run in here."""
+        try:
+            message = self.consumer.poll(POLL_S)
+        except KafkaException as error:
+            self.errors.append(error.args[0])
+            return
+        if message is not None and message.error() is not None:
+            self.errors.append(message.error())
+
+    def close(self) -> None:
+        """Close; a dynamic member leaves its group, a static one does not."""
+        with suppress(RuntimeError):
+            self.consumer.close()
+
+
+def _pairs(partitions: Iterable[TopicPartition]) -> set[Partition]:
+    return {(p.topic, p.partition) for p in partitions}
+
+
+def partitions_of(topics: Iterable[str], count: int) -> set[Partition]:
+    """All partitions of topics that have ``count`` each."""
+    return {(topic, partition) for topic in topics for partition in range(count)}
+
+
+def poll_until(
+    members: Sequence[Member], condition: Callable[[], object], deadline_s: float, what: str
+) -> None:
+    """Keep all members polling until the condition holds."""
+
+    def ask() -> object:
+        for member in members:
+            member.poll()
+        return condition()
+
+    until(ask, deadline_s, what)
+
+
+def is_shared_out(members: Sequence[Member], everything: set[Partition]) -> bool:
+    """Every partition has one owner, and no member has two more than another."""
+    owned = [member.assigned for member in members]
+    sizes = [len(one) for one in owned]
+    return (
+        set().union(*owned) == everything
+        and sum(sizes) == len(everything)
+        and max(sizes) - min(sizes) <= 1
+    )
+
+
+def admin(bootstrap: str) -> AdminClient:
+    """Give an AdminClient."""
+    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+
+
+def create_topics(bootstrap: str, topics: Iterable[str], partitions: int) -> None:
+    """Create topics and wait until each is there."""
+    client = admin(bootstrap)
+    for future in client.create_topics([NewTopic(t, partitions, 1) for t in topics]).values():
+        future.result(ADMIN_S)
+
+    def are_there() -> bool:
+        known = client.list_topics(timeout=ADMIN_S).topics
+        return all(t in known and len(known[t].partitions) == partitions for t in topics)
+
+    until(are_there, 20, f"topics {topics} with {partitions} partitions are in the metadata")

@@ -1,0 +1,172 @@
+"""The few requests that no client library lets a test send, one blocking socket at a time.
+
+Only kio is used here, nothing of ours: what these tests say of the wire is said by somebody else.
+"""
+
+import io
+import socket
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from kio.index import load_payload_module, load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from tests.waiting import until
+
+OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, DESCRIBE_GROUPS = 9, 10, 12, 15
+NONE, ILLEGAL_GENERATION = 0, 22
+GENERATIONS_TRIED = 200
+
+
+def address(bootstrap: str) -> tuple[str, int]:
+    """Give the first server of a bootstrap string as (host, port)."""
+    host, _, port = bootstrap.partition(",")[0].rpartition(":")
+    return host, int(port)
+
+
+class Wire:
+    """One connection; :meth:`call` sends one request and waits for its answer."""
+
+    def __init__(self, bootstrap: str, timeout_s: float = 10) -> None:
+        self._socket = socket.create_connection(address(bootstrap), timeout_s)
+        self._correlation_id = 0
+
+    def __enter__(self) -> "Wire":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def call(self, api_key: int, version: int, build: Callable[[Any], Any]) -> Any:
+        """Send what ``build`` makes of the request's module, and return the decoded answer."""
+        request = build(load_payload_module(api_key, version, EntityType.request))
+        kind = type(request)
+        self._correlation_id += 1
+        body = io.BytesIO()
+        header = kind.__header_schema__(
+            request_api_key=api_key,
+            request_api_version=version,
+            correlation_id=self._correlation_id,
+            client_id="rollcall-tests",
+        )
+        entity_writer(kind.__header_schema__)(body, header)
+        entity_writer(kind)(body, request)
+        frame = body.getvalue()
+        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+        answer = self._exactly(struct.unpack(">i", self._exactly(4))[0])
+        response = load_response_schema(api_key, version)
+        read_header, size = entity_reader(response.__header_schema__)(answer, 0)
+        assert read_header.correlation_id == self._correlation_id
+        return entity_reader(response)(answer, size)[0]
+
+    def _exactly(self, size: int) -> bytes:
+        received = b""
+        while len(received) < size:
+            piece = self._socket.recv(size - len(received))
+            if not piece:
+                raise ConnectionError(f"closed after {len(received)} of {size} bytes")
+            received += piece
+        return received
+
+
+def coordinator_of(bootstrap: str, group_id: str) -> tuple[int, str] | None:
+    """Ask every listed server who coordinates the group: (node id, "host:port"), None if nobody."""
+    for server in bootstrap.split(","):
+        with suppress(OSError), Wire(server) as wire:
+            found = wire.call(
+                FIND_COORDINATOR,
+                4,
+                lambda m: m.FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,)),
+            ).coordinators[0]
+            if found.error_code == NONE:
+                return found.node_id, f"{found.host}:{found.port}"
+    return None
+
+
+def describe(bootstrap: str, group_id: str) -> Any:
+    """Answer of DescribeGroups v5 for one group, from its coordinator."""
+    found = coordinator_of(bootstrap, group_id)
+    assert found, f"nobody coordinates {group_id}"
+    with Wire(found[1]) as wire:
+        return wire.call(
+            DESCRIBE_GROUPS,
+            5,
+            lambda m: m.DescribeGroupsRequest(
+                groups=(group_id,), include_authorized_operations=False
+            ),
+        ).groups[0]
+
+
+Offsets = dict[tuple[str, int], int]
+
+
+def offsets_once_back(bootstrap: str, group_id: str) -> Offsets:
+    """All offsets of a group, as soon as there is a coordinator that says them."""
+
+    def ask() -> list[Offsets]:
+        found = offsets(bootstrap, group_id)
+        return [] if found is None else [found]
+
+    return until(ask, 60, f"the offsets of {group_id} are answered")[0]
+
+
+def offsets(bootstrap: str, group_id: str) -> Offsets | None:
+    """All offsets of a group by topic and partition; None while its coordinator cannot say."""
+    found = coordinator_of(bootstrap, group_id)
+    if found is None:
+        return None
+    with suppress(OSError), Wire(found[1]) as wire:
+        answer = wire.call(
+            OFFSET_FETCH,
+            8,
+            lambda m: m.OffsetFetchRequest(
+                groups=(m.OffsetFetchRequestGroup(group_id=group_id, topics=None),),
+                require_stable=True,
+            ),
+        ).groups[0]
+        if answer.error_code == NONE:
+            return {
+                (topic.name, p.partition_index): p.committed_offset
+                for topic in answer.topics
+                for p in topic.partitions
+            }
+    return None
+
+
+def generation_of(bootstrap: str, group_id: str) -> int:
+    """Find the group's generation: the one for which a member's heartbeat is not illegal.
+
+    DescribeGroups does not say it. The heartbeat of a live member with its own ids does no harm.
+    """
+    members = describe(bootstrap, group_id).members
+    assert members, f"{group_id} has no members"
+    found = coordinator_of(bootstrap, group_id)
+    assert found, f"nobody coordinates {group_id}"
+    with Wire(found[1]) as wire:
+        for generation in range(GENERATIONS_TRIED):
+            answer = wire.call(
+                HEARTBEAT,
+                4,
+                lambda m, generation=generation: m.HeartbeatRequest(
+                    group_id=group_id,
+                    generation_id=generation,
+                    member_id=members[0].member_id,
+                    group_instance_id=members[0].group_instance_id,
+                ),
+            )
+            if answer.error_code != ILLEGAL_GENERATION:
+                return generation
+    raise AssertionError(f"no generation of {group_id} up to {GENERATIONS_TRIED} is legal")

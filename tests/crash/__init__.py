@@ -1,0 +1,1 @@
+"""Processes are killed, and nothing that was acknowledged may be missing afterwards."""

@@ -1,0 +1,139 @@
+"""A coordinator dies, all of them die, the cluster is restarted: clients find everything again."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+    TopicDescription,
+)
+
+from tests.clients import wire
+from tests.clients.confluent import (
+    ADMIN_S,
+    Member,
+    admin,
+    create_topics,
+    is_shared_out,
+    partitions_of,
+    poll_until,
+)
+from tests.clients.servers import Server
+from tests.waiting import until
+
+Closing = Callable[[Callable[[], object]], object]
+
+
+def kill_coordinator(server: Server, group_id: str) -> None:
+    """``kill -9`` of the one process that serves the group."""
+    server.kill_coordinator(group_id)
+
+
+def kill_everything(server: Server, group_id: str) -> None:
+    """``kill -9`` of every process, then a start on what they left."""
+    server.kill_everything()
+    server.start()
+
+
+def stop_and_start(server: Server, group_id: str) -> None:
+    """Stop cleanly, then start on what was left."""
+    server.stop()
+    server.start()
+
+
+DISRUPTIONS = [kill_coordinator, kill_everything, stop_and_start]
+
+
+@pytest.mark.parametrize("disrupt", DISRUPTIONS)
+def test_static_members_notice_nothing_but_a_reconnect(
+    doomed: Server, name: str, closing: Closing, disrupt: Callable[[Server, str], None]
+) -> None:
+    bootstrap = doomed.bootstrap
+    create_topics(bootstrap, [name], 4)
+    members = []
+    for instance_id in ("one", "two"):
+        member = Member(
+            bootstrap, name, [name], group_instance_id=instance_id, session_timeout_ms=45000
+        )
+        closing(member.close)
+        members.append(member)
+    everything = partitions_of([name], 4)
+    poll_until(members, lambda: is_shared_out(members, everything), 30, "two partitions for each")
+    poll_until(
+        members, lambda: wire.describe(bootstrap, name).group_state == "Stable", 20, "Stable"
+    )
+    for member in members:
+        member.consumer.commit(
+            offsets=[TopicPartition(t, p, 100 + p, metadata="before") for t, p in member.assigned],
+            asynchronous=False,
+        )
+    before, generation = wire.describe(bootstrap, name), wire.generation_of(bootstrap, name)
+    story = [(list(m.given), list(m.revoked)) for m in members]
+
+    disrupt(doomed, name)
+
+    def is_back() -> bool:
+        try:
+            return bool(wire.describe(bootstrap, name).error_code == wire.NONE)
+        except (OSError, AssertionError):
+            return False
+
+    poll_until(members, is_back, 60, "the group's coordinator answers")
+    after = wire.describe(bootstrap, name)
+    assert after.group_state == "Stable"
+    assert sorted(after.members, key=str) == sorted(before.members, key=str)
+    assert wire.generation_of(bootstrap, name) == generation
+
+    found = members[0].consumer.committed([TopicPartition(name, p) for p in range(4)], timeout=30)
+    assert [(p.offset, p.metadata) for p in found] == [(100 + p, "before") for p in range(4)]
+    for member in members:
+        owned = [TopicPartition(t, p, 200 + p) for t, p in member.assigned]
+        member.consumer.commit(offsets=owned, asynchronous=False)
+    assert wire.generation_of(bootstrap, name) == generation
+    assert [(m.given, m.revoked) for m in members] == story
+
+
+@pytest.mark.parametrize("disrupt", DISRUPTIONS)
+def test_topics_configs_and_offsets_of_groups_without_members_are_kept(
+    doomed: Server, name: str, disrupt: Callable[[Server, str], None]
+) -> None:
+    bootstrap = doomed.bootstrap
+    create_topics(bootstrap, [name], 3)
+    client = admin(bootstrap)
+    topic_id = str(described_topic(client, name).topic_id)
+    entry = ConfigEntry("retention.ms", "12345", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
+    client.incremental_alter_configs([resource])[resource].result(ADMIN_S)
+    partitions = [TopicPartition(name, p, 10 + p) for p in range(3)]
+    request = [ConsumerGroupTopicPartitions(name, partitions)]
+    client.alter_consumer_group_offsets(request)[name].result(ADMIN_S)
+    # librdkafka's admin client may abort the process when its server dies under it.
+    del client
+
+    disrupt(doomed, name)
+
+    assert wire.offsets_once_back(bootstrap, name) == {(name, p): 10 + p for p in range(3)}
+    client = admin(bootstrap)
+    topic = until(lambda: described_topic(client, name), 30, "the topic is described")
+    assert (str(topic.topic_id), len(topic.partitions)) == (topic_id, 3)
+    shown = client.describe_configs([resource])[resource].result(ADMIN_S)
+    assert shown["retention.ms"].value == "12345"
+
+
+def described_topic(client: AdminClient, topic: str) -> TopicDescription | None:
+    """Describe a topic; None while the server cannot."""
+    future = client.describe_topics(TopicCollection([topic]), request_timeout=10)[topic]
+    with suppress(KafkaException):
+        return future.result(ADMIN_S)
+    return None

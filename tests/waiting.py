@@ -1,0 +1,38 @@
+"""Wait for a condition by asking for it, never by sleeping for a guessed time."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PAUSE_S = 0.02
+
+
+def until(condition: Callable[[], T], deadline_s: float, what: str) -> T:
+    """Ask ``condition`` until it holds and return what it said; fail after ``deadline_s`` seconds.
+
+    ``what`` completes the sentence "within 5 s: ...". A condition that talks to a client may block
+    a little by itself; the pause between two asks is short.
+    """
+    end = time.monotonic() + deadline_s
+    while True:
+        said = condition()
+        if said:
+            return said
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {deadline_s:g} s: {what}; last seen: {said!r}")
+        time.sleep(PAUSE_S)
+
+
+async def until_async(condition: Callable[[], Awaitable[T]], deadline_s: float, what: str) -> T:
+    """Do as :func:`until` does, without blocking the event loop."""
+    end = time.monotonic() + deadline_s
+    while True:
+        said = await condition()
+        if said:
+            return said
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {deadline_s:g} s: {what}; last seen: {said!r}")
+        await asyncio.sleep(PAUSE_S)
