@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import select
@@ -13,7 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bench.server import Server, StartError, serving_processes, stop
 
@@ -71,15 +70,13 @@ def parse_ready(text: str) -> tuple[tuple[str, int], ...]:
     return tuple((host, int(port)) for host, _, port in addresses)
 
 
-def status() -> dict[str, Any]:
-    """Return what ``rollcall status --json`` says of the cluster of this machine."""
-    done = subprocess.run(
-        command(["status", "--json"]), capture_output=True, text=True, check=False
-    )
+def call(arguments: Sequence[str]) -> str:
+    """Run a ``rollcall`` command to its end and return what it printed."""
+    done = subprocess.run(command(arguments), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise StartError(f"No status: {done.stderr.strip()}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        raise StartError(f"rollcall {arguments[0]} failed: {said[-1]}")
+    return done.stdout
 
 
 def _first_line(process: subprocess.Popen[bytes], log: Path) -> str:

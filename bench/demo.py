@@ -1,0 +1,172 @@
+"""``make demo``: a cluster, a thousand members, ``kill -9`` of a coordinator, and what they saw.
+
+Three coordinators come up, Spark drives the members (half of them static), the coordinator of some
+of their groups is killed in the middle, and a report says who kept what. The exit code is 0 only if
+no static member lost its member id or its partitions and no acknowledged commit was lost.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.asking import Connection
+from bench.java import java_command
+from bench.load import now_ms
+from bench.processes import listener
+from bench.rollcall import call, parse_ready
+from bench.server import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Future
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from bench.spark_load import Crowd
+
+LOAD_SECONDS: Final = 45
+SETTLE_SECONDS: Final = 3
+"""From the moment when every group is Stable to the kill."""
+AFTERMATH_SECONDS_MIN: Final = 20
+"""What must be left of the load after the kill, for the report to mean anything."""
+OK, LOST, FAILURE = 0, 1, 1
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """The kill in the middle: when, whom, and whose groups it coordinated."""
+
+    time_ms: int
+    pid: int
+    address: Address
+    group_ids: tuple[str, ...]
+
+
+def main() -> int:
+    """Run the demo; return the exit code."""
+    try:
+        java_command()
+        with ExitStack() as cleanup:
+            return _demo(cleanup)
+    except (StartError, ConnectionError) as error:
+        print(f"The demo failed: {error}", file=sys.stderr)
+        return FAILURE
+
+
+def _demo(cleanup: ExitStack) -> int:
+    from bench.spark_load import Crowd, local_session, run_load
+
+    crowd = Crowd()
+    directory = Path(tempfile.mkdtemp(prefix="rollcall-demo-"))
+    cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
+    print("Starting three coordinators ...", flush=True)
+    bootstrap = _up(directory, cleanup)
+    with Connection(bootstrap[0]) as connection:
+        for group_id in crowd.group_ids:
+            connection.create_topic(group_id, crowd.partitions)
+    print("Starting Spark ...", flush=True)
+    session = local_session()
+    cleanup.callback(session.stop)
+    until_ms = now_ms() + LOAD_SECONDS * 1000
+    print(f"{crowd.members} members join {crowd.groups} groups ...", flush=True)
+    with ThreadPoolExecutor(1) as background:
+        loading = background.submit(run_load, session, crowd, bootstrap, until_ms)
+        kill = _kill_one(bootstrap, crowd, until_ms, loading)
+        print(f"kill -9 {kill.pid} ({':'.join(map(str, kill.address))})", flush=True)
+        history = loading.result()
+    return _report(session, history, kill, _committed(bootstrap, crowd.group_ids))
+
+
+def _up(directory: Path, cleanup: ExitStack) -> tuple[Address, ...]:
+    cleanup.callback(_down)
+    ready = call(["up", "--port", "0", "--data-dir", str(directory), "--detach"])
+    return parse_ready(ready)
+
+
+def _down() -> None:
+    try:
+        call(["down"])
+    except StartError as error:
+        print(error, file=sys.stderr)
+
+
+def _kill_one(
+    bootstrap: Sequence[Address], crowd: Crowd, until_ms: int, loading: Future[DataFrame]
+) -> Kill:
+    """Wait until every group is Stable, then kill the coordinator of the first one."""
+    coordinators = _coordinators(bootstrap[0], crowd.group_ids)
+    while not _all_stable(coordinators, crowd):
+        if loading.done():
+            loading.result()
+        if now_ms() > until_ms - (SETTLE_SECONDS + AFTERMATH_SECONDS_MIN) * 1000:
+            raise StartError("Not every group was Stable in time.")
+        time.sleep(0.5)
+    time.sleep(SETTLE_SECONDS)
+    address = coordinators[crowd.group_ids[0]]
+    pid = listener(address[1])
+    if pid is None:
+        raise StartError(f"No process listens on port {address[1]}.")
+    time_ms = now_ms()
+    os.kill(pid, signal.SIGKILL)
+    group_ids = tuple(group for group, at in coordinators.items() if at == address)
+    return Kill(time_ms=time_ms, pid=pid, address=address, group_ids=group_ids)
+
+
+def _coordinators(address: Address, group_ids: Sequence[str]) -> dict[str, Address]:
+    with Connection(address) as connection:
+        return {group_id: connection.coordinator(group_id) for group_id in group_ids}
+
+
+def _all_stable(coordinators: dict[str, Address], crowd: Crowd) -> bool:
+    members = 0
+    for address in set(coordinators.values()):
+        group_ids = tuple(group for group, at in coordinators.items() if at == address)
+        with Connection(address) as connection:
+            groups = connection.describe(group_ids)
+        if any(group.group_state != "Stable" for group in groups):
+            return False
+        members += sum(len(group.members) for group in groups)
+    return members == crowd.members
+
+
+def _committed(
+    bootstrap: Sequence[Address], group_ids: Sequence[str]
+) -> list[tuple[str, str, int]]:
+    """Return every group's committed offsets, as its coordinator has them now."""
+    rows = []
+    for group_id, address in _coordinators(bootstrap[0], group_ids).items():
+        with Connection(address) as connection:
+            for (topic, index), offset in connection.committed_offsets(group_id).items():
+                rows.append((group_id, f"{topic}-{index}", offset))
+    return rows
+
+
+def _report(
+    session: SparkSession,
+    history: DataFrame,
+    kill: Kill,
+    committed: list[tuple[str, str, int]],
+) -> int:
+    from bench.history import COMMITTED_SCHEMA
+    from bench.summary import summarize
+
+    offsets = session.createDataFrame(committed, COMMITTED_SCHEMA)
+    summary = summarize(history, offsets, kill.time_ms, kill.group_ids)
+    print(f"\n{summary.text()}")
+    return OK if summary.is_flawless else LOST
+
+
+if __name__ == "__main__":
+    sys.exit(main())
