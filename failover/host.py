@@ -177,7 +177,8 @@ class Host:
             partition.drain(now, effects)
         if self._fanout.under_way:
             effects.replies = [*self._merged(effects.replies)]
-        effects.sync = self._must_sync(effects)
+        if effects.writes:
+            effects.sync = self._must_sync(effects)
         return effects
 
     def persisted(self, now: int) -> None:

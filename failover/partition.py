@@ -167,6 +167,9 @@ class Partition:
             replica.tick(now)
         elif self._turn:
             self._append_turn(now)
+        if not replica.is_ready:
+            self._answer(effects)
+            return ()
         ready = replica.ready()
         if ready.elected:
             self._promote(now)
@@ -181,6 +184,7 @@ class Partition:
         if compactor.due():
             effects.writes += compactor.writes()
         self._answer(effects)
+        effects.replies += self.gate.release(replica.high_watermark)
         return ready.committed
 
     def compact(self) -> list[Write]:
@@ -188,14 +192,15 @@ class Partition:
         return self._compactor.writes()
 
     def _answer(self, effects: Effects) -> None:
-        gate = self.gate
-        for reply, groups in self._replies:
-            if (free := gate.pass_or_hold(reply, groups)) is not None:
-                effects.replies.append(free)
-        self._replies.clear()
-        effects.replies += gate.release(self.replica.high_watermark)
-        effects.facts += self._facts
-        self._facts.clear()
+        if self._replies:
+            gate = self.gate
+            for reply, groups in self._replies:
+                if (free := gate.pass_or_hold(reply, groups)) is not None:
+                    effects.replies.append(free)
+            self._replies.clear()
+        if self._facts:
+            effects.facts += self._facts
+            self._facts.clear()
 
     def _append_turn(self, now: int) -> None:
         records = self._turn

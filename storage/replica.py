@@ -96,7 +96,7 @@ class Replica:
         self._epoch_start = stored.end_offset
         self._votes: set[int] = set()
         self._writes: list[Write] = []
-        self._handed_out: tuple[int, int] = (stored.end_offset, -1)
+        self._handed_out: tuple[int, int] | None = None
         self._committed: list[Batch] = []
         self._elected = False
 
@@ -104,6 +104,11 @@ class Replica:
     def uncommitted(self) -> Sequence[Batch]:
         """The batches at the end of the log that are not known to be committed, in order."""
         return self._uncommitted
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether :meth:`ready` has anything to say."""
+        return bool(self._writes or self._committed or self._elected)
 
     def step(self, message: Message, now: int) -> None:
         """Take a message."""
@@ -133,7 +138,10 @@ class Replica:
 
     def persisted(self, now: int) -> None:
         """Take notice that all writes taken out so far are on disk."""
+        if self._handed_out is None:
+            return
         end_offset, epoch = self._handed_out
+        self._handed_out = None
         self._durable[self._node_id] = min(end_offset, self.end_offset)
         if self.role is Role.CANDIDATE and epoch == self.epoch:
             self._votes.add(self._node_id)

@@ -59,7 +59,7 @@ class Driver:
         return self.tickets
 
     def ask(self, api_key: int, api_version: int, message: Any) -> Any:
-        """Send a request, pump, run what is due, and return its answer (None while it is parked)."""
+        """Send a request, pump, run what is due; return its answer, None while it is parked."""
         ticket = self.send(api_key, api_version, message)
         self.pump()
         self.wait(0)

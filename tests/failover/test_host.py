@@ -9,7 +9,6 @@ from failover.catalog import NodeChanged
 from failover.cluster_view import Node
 from protocol.wire.errors import ErrorCode
 from storage.identity import LogIdentity
-from storage.log import MemoryLog
 from storage.rocks import RocksLog
 from tests.failover import asks
 from tests.failover.hosts import Driver, memory_driver
