@@ -6,10 +6,14 @@ its type (int16, big-endian), a value's with its version (int16).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+
+from kio.serial.writers import write_unsigned_varint
+from kio.static.primitive import uvarint
 
 from protocol.record_types.classic import (
     GroupMetadataKey,
@@ -19,6 +23,7 @@ from protocol.record_types.classic import (
     OffsetCommitValue,
 )
 from protocol.record_types.consumer import (
+    EMPTY_CLASSIC_METADATA,
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -245,7 +250,24 @@ def _key_writing(key: type[Entity]) -> tuple[bytes, Callable[[Any], bytes]]:
 
 @cache
 def _value_writing(key: type[Entity], version: int) -> tuple[bytes, Callable[[Any], bytes]]:
+    if key is ConsumerGroupMemberMetadataKey:
+        return version.to_bytes(2, "big"), _member_metadata
     return version.to_bytes(2, "big"), encoder(_shape(RECORD_TYPES[key], version))
+
+
+def _member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:
+    """Write the one value whose tagged field is a struct that may be null, which kio can not.
+
+    Kafka leaves it out when it is an empty struct, and puts a byte before it that tells a null.
+    """
+    classic = value.classic_member_metadata
+    plain = encoder(ConsumerGroupMemberMetadataValue)(replace(value, classic_member_metadata=None))
+    if classic == EMPTY_CLASSIC_METADATA:
+        return plain
+    field = b"\0" if classic is None else b"\1" + encoder(ClassicMemberMetadata)(classic)
+    buffer = io.BytesIO()
+    write_unsigned_varint(buffer, uvarint(len(field)))
+    return plain[:-1] + b"\x01\x00" + buffer.getvalue() + field
 
 
 @cache

@@ -76,6 +76,9 @@ class ClassicMemberMetadata(Flexible):
     supported_protocols: tuple[ClassicProtocol, ...] = wire()
 
 
+EMPTY_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+
+
 @entity
 class ConsumerGroupMemberMetadataValue(Flexible):
     """A member's subscription and client.
@@ -93,7 +96,9 @@ class ConsumerGroupMemberMetadataValue(Flexible):
     rebalance_timeout_ms: int = wire("int32", default=-1)
     server_assignor: str | None = wire("string")
     classic_member_metadata: ClassicMemberMetadata | None = wire(
-        tag=0, absent=ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+        default=None,
+        tag=0,
+        absent=EMPTY_CLASSIC_METADATA,
     )
 
 

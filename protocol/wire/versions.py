@@ -30,14 +30,13 @@ class UnsupportedVersionError(Exception):
 class Plan(NamedTuple):
     """How one version of a request or response is read and written.
 
-    ``shape`` is kio's class; ``up`` copies it to the newest shape and ``down`` back.
-    ``writes_newest`` tells that the writer of ``shape`` can take the newest shape as it is.
+    ``shape`` is kio's class; ``up`` copies it to the newest shape and ``down`` back. Where the
+    two are one class neither copies.
     """
 
     shape: type[Entity]
     up: Convert
     down: Convert
-    writes_newest: bool
 
 
 @cache
@@ -61,7 +60,7 @@ def _plan(shape: type[Entity], newest: type[Entity], rows: tuple[Special, ...]) 
         if shape.__version__ <= row.last_version:
             up.update(row.up)
             down.update(row.down)
-    return Plan(shape, converter(shape, newest, up), converter(newest, shape, down), not down)
+    return Plan(shape, converter(shape, newest, up), converter(newest, shape, down))
 
 
 def upgrade(api_key: int, version: int, request: Any) -> Any:
@@ -70,10 +69,7 @@ def upgrade(api_key: int, version: int, request: Any) -> Any:
 
 
 def downgrade(api_key: int, version: int, response: Any) -> Any:
-    """Bring an answer from the newest shape to the version that the client asked in.
-
-    Sending needs no such copy: ``frames.encode_response`` writes the old version directly.
-    """
+    """Bring an answer from the newest shape to the version that the client asked in."""
     return response_plan(api_key, version).down(response)
 
 

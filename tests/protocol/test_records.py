@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from protocol import records
 from protocol.records import (
     RECORD_TYPES,
     BadRecord,
@@ -234,5 +235,5 @@ def test_we_read_kafkas_records_of_every_version_and_mean_the_same() -> None:
 
 def written_at(row: RecordType, version: int, value: Any) -> bytes:
     if row.newest == 0:
-        return encoder(row.value)(value)
+        return records._value_writing(row.key, version)[1](value)
     return encoder(at_version(row.value, version, flexible=version >= row.first_flexible))(value)
