@@ -38,7 +38,7 @@ def leader(log: MemoryLog) -> Replica:
 
 
 @pytest.mark.parametrize(
-    ("voters", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)], ids=lambda value: str(value)
+    ("voters", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)], ids=str
 )
 def test_a_majority_is_more_than_half(voters: int, needed: int) -> None:
     assert majority(voters) == needed
@@ -162,7 +162,7 @@ def test_nothing_reported_committed_is_ever_lost(steps: list[str], data: st.Data
             log.write(subject.ready().writes, sync=False)
             log = log.crash(kept=data.draw(st.integers(0, log.unsynced)))
             subject = leader(log)
-            known += [b for b in log.batches(0, known[-1].end_offset)]
+            known += list(log.batches(0, known[-1].end_offset))
         assert list(log.batches(0, 0))[: len(known)] == known
 
 
