@@ -99,5 +99,22 @@ def create_topics(*names: str, partitions: int = 1) -> m.CreateTopicsRequest:
 
 
 def delete_topics(*names: str) -> m.DeleteTopicsRequest:
-    topics = tuple(m.DeleteTopicState(name=name, topic_id=NO_TOPIC_ID) for name in names)
+    topics = tuple(m.DeleteTopicState(name=name, topic_id=None) for name in names)
     return m.DeleteTopicsRequest(topics=topics, timeout=SECONDS_30)
+
+
+def set_broker_config(name: str, value: str) -> m.IncrementalAlterConfigsRequest:
+    """Set a cluster-wide dynamic config."""
+    config = m.AlterableConfig(name=name, config_operation=0, value=value)
+    resource = m.AlterConfigsResource(resource_type=4, resource_name="", configs=(config,))
+    return m.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+
+def records_of(topic: str, topic_id: UUID, max_wait_ms: int = 500) -> m.FetchRequest:
+    """Poll the first partition of a topic for records."""
+    partition = m.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    wanted = m.FetchTopic(topic_id=topic_id, partitions=(partition,), topic=topic)
+    return m.FetchRequest(
+        max_wait=timedelta(milliseconds=max_wait_ms), min_bytes=1, topics=(wanted,),
+        forgotten_topics_data=(),
+    )  # fmt: skip

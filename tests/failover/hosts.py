@@ -29,7 +29,11 @@ class Driver:
         identity = Identity(
             node_id=node_id, cluster_id="cluster", partitions=partitions, leads=tuple(leads)
         )
-        overrides = {"group.initial.rebalance.delay.ms": "0", **(configs or {})}
+        overrides = {
+            "group.initial.rebalance.delay.ms": "0",
+            "offsets.topic.num.partitions": str(partitions),
+            **(configs or {}),
+        }
         self.log = log
         self.now = T0
         self.tickets = 0

@@ -2,12 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from failover.catalog import NodeChanged
+from failover import host
+from failover.catalog import ClusterFormed, NodeChanged
 from failover.cluster_view import Node
+from failover.routing import partition_for
+from protocol.groups import shard
 from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    DescribeClusterRequest,
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+)
 from storage.identity import LogIdentity
 from storage.rocks import RocksLog
 from tests.failover import asks
@@ -67,3 +77,348 @@ def test_nothing_is_answered_before_its_record_is_written() -> None:
     driver.write(effects)
     driver.host.persisted(driver.now)
     assert [reply.ticket for reply in driver.host.drain(driver.now).replies] == [ticket]
+
+
+def test_log_flush_os_writes_without_sync_but_for_votes() -> None:
+    driver = memory_driver(configs={"log.flush": "os"})
+    assert [turn.sync for turn in driver.turns if turn.writes] == [True, False]
+    with_topic(driver)
+    driver.turns.clear()
+    driver.ask(8, 9, asks.commit("g", 1))
+    assert [turn.sync for turn in driver.turns if turn.writes] == [False]
+
+
+def group_in(partition: int, partitions: int, prefix: str = "g") -> str:
+    """Return the id of a group that hashes to the partition."""
+    names = (f"{prefix}{n}" for n in range(1_000))
+    return next(name for name in names if partition_for(name, partitions) == partition)
+
+
+@pytest.fixture
+def three() -> Driver:
+    """A node that leads two of three partitions."""
+    return with_topic(memory_driver(partitions=3, leads=(0, 2)))
+
+
+def test_a_group_of_a_partition_led_elsewhere_is_answered_not_coordinator(three: Driver) -> None:
+    joined = three.ask(11, 9, asks.join(group_in(1, 3)))
+    assert joined.error_code == ErrorCode.not_coordinator
+
+
+@pytest.mark.parametrize(
+    ("api_key", "api_version", "message"),
+    [
+        (11, 9, asks.join("")),
+        (14, 5, asks.sync("", 1, "m")),
+        (12, 4, asks.heartbeat("", 1, "m")),
+    ],
+)
+def test_the_empty_group_id_is_invalid_before_anything_else(
+    three: Driver, api_key: int, api_version: int, message: Any
+) -> None:
+    assert three.ask(api_key, api_version, message).error_code == ErrorCode.invalid_group_id
+
+
+def test_a_request_for_many_groups_is_split_over_partitions_and_merged_in_its_order(
+    three: Driver,
+) -> None:
+    groups = [group_in(n, 3, prefix) for prefix in ("a", "b") for n in (2, 0)]
+    for n, group in enumerate(groups):
+        three.ask(8, 9, asks.commit(group, n))
+    elsewhere = group_in(1, 3)
+    answer = three.ask(9, 9, asks.fetch(*groups, elsewhere))
+    assert [part.group_id for part in answer.groups] == [*groups, elsewhere]
+    assert [part.error_code for part in answer.groups] == [ErrorCode.none] * 4 + [
+        ErrorCode.not_coordinator
+    ]
+    assert asks.offsets_in(answer)[groups[3]] == {("t", 0): 3}
+
+
+def test_a_request_for_no_groups_is_answered(three: Driver) -> None:
+    assert three.ask(15, 5, DescribeGroupsRequest(include_authorized_operations=False)).groups == ()
+    assert three.ask(9, 9, asks.fetch()).groups == ()
+
+
+def test_a_listing_merges_the_groups_of_every_partition_led_here(three: Driver) -> None:
+    groups = [group_in(0, 3), group_in(2, 3)]
+    for group in groups:
+        three.ask(8, 9, asks.commit(group, 1))
+    listed = three.ask(16, 5, ListGroupsRequest())
+    assert sorted(group.group_id for group in listed.groups) == sorted(groups)
+    assert listed.error_code == ErrorCode.none
+
+
+def test_a_node_that_leads_nothing_lists_nothing() -> None:
+    idle = memory_driver(partitions=3, leads=())
+    listed = idle.ask(16, 5, ListGroupsRequest())
+    assert (listed.error_code, listed.groups) == (ErrorCode.none, ())
+
+
+def test_a_listing_does_not_show_what_is_not_committed(three: Driver) -> None:
+    three.send(8, 9, asks.commit(group_in(0, 3), 1))
+    ticket = three.send(16, 5, ListGroupsRequest())
+    effects = three.host.drain(three.now)
+    assert effects.writes and not effects.replies
+    three.write(effects)
+    three.host.persisted(three.now)
+    three.pump()
+    assert len(three.replies[ticket].groups) == 1
+
+
+def loading(driver: Driver) -> Driver:
+    """Restart the driver's host and leave it before its log is read."""
+    again = driver.restarted()
+    assert not again.host.load_slice(1)
+    return again
+
+
+def test_while_loading_groups_are_asked_to_wait_and_heartbeats_believed() -> None:
+    driver = with_topic(memory_driver())
+    static_group(driver)
+    for partition in range(4):
+        driver.ask(8, 9, asks.commit("other", 1, partition=partition))
+    driver.log.write(driver.host.checkpoint().writes, sync=True)
+    again = loading(driver)
+    wait = ErrorCode.coordinator_load_in_progress
+    assert again.ask(11, 9, asks.join("g")).error_code == wait
+    assert again.ask(9, 9, asks.fetch("g")).groups[0].error_code == wait
+    assert again.ask(16, 5, ListGroupsRequest()).error_code == wait
+    assert again.ask(12, 4, asks.heartbeat("g", 1, "m")).error_code == ErrorCode.none
+    committed = again.ask(8, 9, asks.commit("g", 1))
+    assert committed.topics[0].partitions[0].error_code == wait
+    assert again.host.status()[1].state == "Loading"
+    again.load()
+    assert again.ask(16, 5, ListGroupsRequest()).error_code == ErrorCode.none
+
+
+def test_a_stall_of_this_process_expels_nobody() -> None:
+    driver = with_topic(memory_driver())
+    member, generation = static_group(driver)
+    driver.now += 120_000
+    driver.host.tick(driver.now, stalled_ms=119_000)
+    driver.pump()
+    beat = driver.ask(12, 4, asks.heartbeat("g", generation, member, "i"))
+    assert beat.error_code == ErrorCode.none
+
+
+def test_a_member_that_is_silent_while_we_are_awake_is_expelled_and_the_diary_says_so() -> None:
+    driver = with_topic(memory_driver())
+    member, generation = static_group(driver)
+    driver.wait(31_000)
+    beat = driver.ask(12, 4, asks.heartbeat("g", generation, member, "i"))
+    assert beat.error_code == ErrorCode.unknown_member_id
+    assert [event.kind for event in driver.host.events("g")][-1] == "expired"
+    assert driver.host.events("unknown") == []
+
+
+def test_a_handler_with_a_bug_answers_unknown_server_error_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = with_topic(memory_driver())
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(shard, "HANDLERS", {**shard.HANDLERS, 12: broken})
+    monkeypatch.setattr(host, "NODE_HANDLERS", {**host.NODE_HANDLERS, 60: broken})
+    driver.turns.clear()
+    beat = driver.ask(12, 4, asks.heartbeat("g", 1, "m"))
+    assert beat.error_code == ErrorCode.unknown_server_error
+    assert driver.turns[0].notes == ["Heartbeat 4 from client failed: ZeroDivisionError: a bug"]
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=False, include_fenced_brokers=False
+    )
+    described = driver.ask(60, 2, request)
+    assert described.error_code == ErrorCode.unknown_server_error
+    static_group(driver)
+
+
+def test_a_fetch_waits_for_its_deadline_and_is_forgotten_with_its_client() -> None:
+    driver = with_topic(memory_driver())
+    topic = driver.host.view.catalog.topics.by_name("t")
+    assert topic is not None
+    first, second = (driver.send(1, 12, asks.records_of("t", topic.topic_id)) for _ in range(2))
+    driver.pump()
+    assert not driver.replies.keys() & {first, second}
+    assert driver.host.next_deadline() == driver.now + 500
+    driver.host.abandon(second)
+    driver.wait(500)
+    assert driver.replies[first].error_code == ErrorCode.none
+    assert second not in driver.replies
+
+
+class Pair:
+    """The catalogue's leader (node 0) and another node, joined as their actors join them."""
+
+    def __init__(self) -> None:
+        self.leader = with_topic(memory_driver(partitions=2, leads=(0,)))
+        self.other = memory_driver(partitions=2, leads=(1,), node_id=1)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        snapshot = self.leader.host.catalog_snapshot()
+        assert snapshot is not None
+        assert self.other.host.apply_catalog(snapshot, self.other.now)
+        self.other.pump()
+        self.leader.turns.clear()
+
+    def publish(self) -> list[bool]:
+        """Carry what the leader published since the last time."""
+        published = [each for turn in self.leader.turns for each in turn.published]
+        self.leader.turns.clear()
+        applied = [self.other.host.apply_catalog(each, self.other.now) for each in published]
+        self.other.pump()
+        return applied
+
+    def carry(self) -> None:
+        """Carry the other node's forwards to the leader, and the answers back."""
+        forwards = [each for turn in self.other.turns for each in turn.forwards]
+        self.other.turns.clear()
+        for each in forwards:
+            assert each.node_id == 0
+            request = each.request
+            answer = self.leader.ask(request.api_key, request.api_version, request.message)
+            self.other.host.forwarded(request.ticket, answer)
+        self.other.pump()
+
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return tuple(  # type: ignore[return-value]
+            driver.host.view.catalog.topics.names() for driver in (self.leader, self.other)
+        )
+
+
+def test_a_change_of_the_catalogue_is_carried_to_its_leader_and_published_from_there() -> None:
+    pair = Pair()
+    ticket = pair.other.send(19, 7, asks.create_topics("new"))
+    pair.other.pump()
+    assert ticket not in pair.other.replies
+    pair.carry()
+    assert pair.other.replies[ticket].topics[0].error_code == ErrorCode.none
+    assert pair.names() == (("new", "t"), ("t",))
+    assert pair.publish() == [True]
+    assert pair.names() == (("new", "t"), ("new", "t"))
+    assert pair.other.host.catalog_offset == pair.leader.host.catalog_offset
+
+
+def test_a_change_whose_leader_can_not_be_reached_times_out() -> None:
+    pair = Pair()
+    ticket = pair.other.send(19, 7, asks.create_topics("new"))
+    pair.other.pump()
+    pair.other.host.forwarded(ticket, None)
+    pair.other.host.forwarded(ticket, None)
+    pair.other.pump()
+    assert pair.other.replies[ticket].topics[0].error_code == ErrorCode.request_timed_out
+
+
+def test_a_gap_in_what_is_published_is_noticed_and_healed_by_a_snapshot() -> None:
+    pair = Pair()
+    pair.leader.ask(19, 7, asks.create_topics("missed"))
+    pair.leader.turns.clear()
+    pair.leader.ask(19, 7, asks.create_topics("seen"))
+    assert pair.publish() == [False]
+    assert pair.names()[1] == ("t",)
+    pair.catch_up()
+    assert pair.names()[1] == ("missed", "seen", "t")
+
+
+def test_a_node_that_starts_alone_knows_the_topics_it_knew() -> None:
+    pair = Pair()
+    again = pair.other.restarted().load()
+    assert again.host.view.catalog.topics.names() == ("t",)
+    assert again.host.catalog_offset == pair.leader.host.catalog_offset
+
+
+def test_the_catalogue_survives_its_leaders_restart() -> None:
+    pair = Pair()
+    again = pair.leader.restarted().load()
+    assert again.host.view.catalog.topics.names() == ("t",)
+    assert again.host.view.catalog.nodes.keys() == {0}
+
+
+def test_a_node_shows_no_topic_before_it_is_committed() -> None:
+    driver = with_topic(memory_driver())
+    driver.send(19, 7, asks.create_topics("new"))
+    effects = driver.host.drain(driver.now)
+    assert driver.host.view.catalog.topics.names() == ("t",)
+    assert driver.host.catalog_snapshot() is None
+    driver.write(effects)
+    driver.host.persisted(driver.now)
+    driver.pump()
+    assert driver.host.view.catalog.topics.names() == ("new", "t")
+
+
+def test_offsets_of_a_deleted_topic_are_forgotten_on_every_node() -> None:
+    pair = Pair()
+    here, there = group_in(0, 2), group_in(1, 2)
+    for driver, group in ((pair.leader, here), (pair.other, there)):
+        driver.ask(8, 9, asks.commit(group, 5))
+    pair.leader.ask(20, 6, asks.delete_topics("t"))
+    pair.publish()
+    for driver, group in ((pair.leader, here), (pair.other, there)):
+        assert asks.offsets_in(driver.ask(9, 9, asks.fetch(group))) == {group: {}}
+        restarted = driver.restarted().load()
+        assert asks.offsets_in(restarted.ask(9, 9, asks.fetch(group))) == {group: {}}
+
+
+def test_a_topic_deleted_while_a_partition_loads_loses_its_offsets_when_it_leads() -> None:
+    pair = Pair()
+    group = group_in(1, 2)
+    for partition in range(4):
+        pair.other.ask(8, 9, asks.commit(group, 5, partition=partition))
+    pair.other.log.write(pair.other.host.checkpoint().writes, sync=True)
+    pair.other = loading(pair.other)
+    pair.leader.ask(20, 6, asks.delete_topics("t"))
+    pair.publish()
+    pair.other.load()
+    assert asks.offsets_in(pair.other.ask(9, 9, asks.fetch(group))) == {group: {}}
+
+
+def test_dynamic_configs_reach_the_shards() -> None:
+    driver = with_topic(memory_driver())
+    name = "group.consumer.assignment.interval.ms"
+    altered = driver.ask(44, 1, asks.set_broker_config(name, "77"))
+    assert altered.responses[0].error_code == ErrorCode.none
+    assert driver.host.view.configs.integer(name) == 77
+    assert driver.host._shards[0].configs.integer(name) == 77
+
+
+def test_leaders_learnt_from_the_controller_are_named_by_find_coordinator() -> None:
+    driver = with_topic(memory_driver(partitions=2, leads=(0,)))
+    driver.host.catalog_event(ClusterFormed([(0,), (1,)]), driver.now)
+    driver.pump()
+    driver.host.set_leaders({0: 0})
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_in(0, 2), group_in(1, 2)))
+    found = driver.ask(10, 6, request)
+    assert [each.error_code for each in found.coordinators] == [
+        ErrorCode.none,
+        ErrorCode.coordinator_not_available,
+    ]
+    assert (found.coordinators[0].node_id, found.coordinators[0].port) == (0, 9092)
+
+
+def test_the_status_has_a_row_for_each_partition_held_here(three: Driver) -> None:
+    three.ask(8, 9, asks.commit(group_in(2, 3), 1))
+    rows = three.host.status()
+    assert [row.partition for row in rows] == [-1, 0, 2]
+    assert [row.state for row in rows] == ["Leader"] * 3
+    assert [row.epoch for row in rows] == [1] * 3
+    assert rows[2].high_watermark == rows[2].end_offset == 2
+
+
+def test_a_checkpoint_leaves_nothing_to_replay(three: Driver) -> None:
+    three.ask(8, 9, asks.commit(group_in(2, 3), 1))
+    effects = three.host.checkpoint()
+    three.log.write(effects.writes, effects.sync)
+    assert all(row.applied_offset == row.end_offset for row in three.host.status())
+    again = three.restarted().load()
+    assert asks.offsets_in(again.ask(9, 9, asks.fetch(group_in(2, 3))))
+
+
+def test_the_same_events_give_the_same_effects() -> None:
+    def story() -> list[Any]:
+        driver = with_topic(memory_driver(partitions=3, leads=(0, 1, 2)))
+        for name in ("b", "a", "c"):
+            driver.ask(11, 9, asks.join(name, instance="i"))
+        return [(turn.writes, turn.replies, turn.published) for turn in driver.turns]
+
+    assert story() == story()
