@@ -1,0 +1,20 @@
+"""The administration commands: what they are called, for ``actors.cli`` to register.
+
+Each command leaves its function in ``args.run``: it takes the parsed arguments and returns the
+exit code, or raises ``CommandError``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors import cli_configs, cli_groups, cli_members, cli_topics
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction
+
+
+def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add ``groups``, ``members``, ``topics`` and ``configs``."""
+    for command in (cli_groups, cli_members, cli_topics, cli_configs):
+        command.add_parser(subparsers)

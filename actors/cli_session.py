@@ -1,0 +1,63 @@
+"""What every administration command shares: the cluster it is for, and how it speaks of errors."""
+
+from __future__ import annotations
+
+import sys
+from functools import wraps
+from typing import TYPE_CHECKING, Final
+
+from actors import here
+from actors.client import Client, parse_bootstrap
+from actors.errors import BadInputError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
+
+FAILED: Final = 1
+
+
+def add_connection_flags(parser: ArgumentParser) -> None:
+    """Add the flags that say which cluster is meant."""
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="any server of the cluster; without it, the cluster of this machine's Ray",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=int,
+        default=15_000,
+        metavar="MS",
+        help="how long to wait for an answer (default: %(default)s)",
+    )
+
+
+def connected(command: Callable[[Client, Namespace], int]) -> Callable[[Namespace], int]:
+    """Make a command out of a function that wants a client."""
+
+    @wraps(command)
+    def run(args: Namespace) -> int:
+        if args.timeout <= 0:
+            raise BadInputError("--timeout must be at least 1 ms")
+        bootstrap = args.bootstrap_server
+        if bootstrap is None:
+            bootstrap = here.bootstrap_of_this_machine()
+        try:
+            addresses = parse_bootstrap(bootstrap)
+        except ValueError as error:
+            raise BadInputError(str(error)) from None
+        with Client(addresses, args.timeout / 1_000) as client:
+            return command(client, args)
+
+    return run
+
+
+def complain(sentence: str) -> None:
+    """Say what failed, where a command goes on with the rest."""
+    print(f"rollcall: {sentence}", file=sys.stderr)
+
+
+def note(sentence: str) -> None:
+    """Say what the operator should know beside the result."""
+    print(sentence, file=sys.stderr)

@@ -1,0 +1,434 @@
+"""Administration over the wire (design, section 6): flags as in Kafka's own tools."""
+
+import contextlib
+import re
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer
+
+from actors import cli, here
+from actors.cli_configs import parse_configs
+from actors.client import parse_bootstrap
+from tests.actors.coordinators import Cluster, running
+from tests.waiting import until
+
+
+class Said:
+    """What a command printed, and its exit code."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.lines = out.splitlines()
+        self.err = err.strip()
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """Read an aligned table: its columns begin where the header's words do."""
+        header = self.lines[0]
+        starts = [match.start() for match in re.finditer(r"(?<=  )\S|^\S", header)]
+        spans = list(zip(starts, [*starts[1:], None], strict=True))
+        names = [header[a:b].strip() for a, b in spans]
+        return [
+            dict(zip(names, (line[a:b].strip() for a, b in spans), strict=True))
+            for line in self.lines[1:]
+        ]
+
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def run(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``rollcall`` with these words against the cluster."""
+    where = ("--bootstrap-server", cluster.bootstrap)
+    return lambda *words: rollcall(capsys, words[0], *where, *words[1:])
+
+
+def rollcall(capsys: pytest.CaptureFixture[str], *words: str) -> Said:
+    capsys.readouterr()
+    try:
+        code = cli.main(words)
+    except SystemExit as end:
+        assert isinstance(end.code, int)
+        code = end.code
+    said = capsys.readouterr()
+    return Said(code, said.out, said.err)
+
+
+@pytest.fixture
+def topic(run: Run, request: pytest.FixtureRequest) -> str:
+    name = f"{request.function.__name__[5:60]}-topic"
+    words = ("--topic", name, "--partitions", "2", "--if-not-exists")
+    assert run("topics", "--create", *words).code == 0
+    return name
+
+
+@pytest.fixture
+def group(request: pytest.FixtureRequest) -> str:
+    return f"{request.function.__name__[5:60]}-group"
+
+
+@contextlib.contextmanager
+def member(cluster: Cluster, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
+    """Hold a real consumer in the group, with all partitions of the topic."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": group,
+            "client.id": "cli-test",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **settings,
+        }
+    )
+    consumer.subscribe([topic])
+    try:
+        until(lambda: consumer.poll(0.05) or consumer.assignment(), 20, "an assignment")
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def set_offsets(run: Run, group: str, topic: str, offset: int) -> None:
+    words = ("--topic", topic, "--to-offset", str(offset), "--execute")
+    assert run("groups", "--reset-offsets", "--group", group, *words).code == 0
+
+
+# --- groups
+
+
+def test_groups_are_listed_by_name_state_and_type(run: Run, topic: str, group: str) -> None:
+    set_offsets(run, group, topic, 0)
+    assert group in run("groups", "--list").lines
+    rows = run("groups", "--list", "--state", "--type").rows
+    assert {"GROUP": group, "TYPE": "classic", "STATE": "Empty"} in rows
+    assert any(row["GROUP"] == group for row in run("groups", "--list", "--state", "empty").rows)
+    stable = run("groups", "--list", "--state", "Stable")
+    assert not any(row["GROUP"] == group for row in stable.rows)
+    assert not run("groups", "--list", "--type", "share").lines[1:]
+
+
+def test_a_group_is_described_by_its_offsets(
+    cluster: Cluster, run: Run, topic: str, group: str
+) -> None:
+    set_offsets(run, group, topic, 5)
+    idle = run("groups", "--describe", "--group", group)
+    assert idle.err == f"group {group} has no active members"
+    with member(cluster, group, topic, **{"group.instance.id": "a"}):
+        said = run("groups", "--describe", "--group", group, "--verbose")
+    assert said.code == 0
+    first, second = said.rows
+    assert (first["TOPIC"], first["PARTITION"], first["CURRENT-OFFSET"]) == (topic, "0", "5")
+    assert (first["LOG-END-OFFSET"], first["LAG"], first["LEADER-EPOCH"]) == ("0", "-5", "-")
+    assert (first["HOST"], first["CLIENT-ID"]) == ("/127.0.0.1", "cli-test")
+    assert second["PARTITION"] == "1"
+
+
+def test_members_are_described_with_instance_id_and_assignment(
+    cluster: Cluster, run: Run, topic: str, group: str
+) -> None:
+    with member(cluster, group, topic, **{"group.instance.id": "a"}):
+        said = run("groups", "--describe", "--group", group, "--members", "--verbose")
+        state = run("groups", "--describe", "--group", group, "--state")
+    (row,) = said.rows
+    assert row["CONSUMER-ID"].startswith("a-")
+    assert (row["GROUP-INSTANCE-ID"], row["#PARTITIONS"]) == ("a", "2")
+    assert row["ASSIGNMENT"] == f"{topic}(0,1)"
+    assert (state.rows[0]["STATE"], state.rows[0]["#MEMBERS"]) == ("Stable", "1")
+    assert state.rows[0]["COORDINATOR (ID)"].startswith("127.0.0.1:")
+
+
+def test_all_groups_are_described_one_table_each(run: Run, topic: str, group: str) -> None:
+    set_offsets(run, f"{group}-1", topic, 0)
+    set_offsets(run, f"{group}-2", topic, 0)
+    said = run("groups", "--describe", "--all-groups", "--state")
+    assert said.lines.count("") >= 1
+    assert any(line.startswith(f"{group}-2 ") for line in said.lines)
+
+
+def test_events_tell_who_left_and_why(
+    cluster: Cluster, run: Run, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KIP-800: the reasons are shown."""
+    monkeypatch.setattr(here, "group_events", cluster.events)
+    with member(cluster, group, topic, **{"group.instance.id": "a"}):
+        words = ("--group", group, "--instance-id", "a", "--reason", "moved house")
+        assert run("members", "--remove", *words).code == 0
+        said = run("groups", "--describe", "--group", group, "--events")
+    assert [row["EVENT"] for row in said.rows][:2] == ["joined", "left"]
+    joined, left = said.rows[:2]
+    assert (left["GROUP-INSTANCE-ID"], left["REASON"]) == ("a", "moved house")
+    assert (joined["CLIENT-ID"], joined["HOST"]) == ("cli-test", "/127.0.0.1")
+    assert left["TIME"].endswith("+00:00")
+
+
+def test_only_a_group_without_members_is_deleted(
+    cluster: Cluster, run: Run, topic: str, group: str
+) -> None:
+    with member(cluster, group, topic):
+        said = run("groups", "--delete", "--group", group)
+        assert said.code == 1
+        assert said.err == (
+            f"rollcall: group {group} is not deleted: "
+            "it has members; stop them first (NON_EMPTY_GROUP)"
+        )
+    assert run("groups", "--delete", "--group", group).lines == [f"group {group} is deleted"]
+    gone = run("groups", "--describe", "--group", group)
+    assert gone.code == 1
+    assert "GROUP_ID_NOT_FOUND" in gone.err
+
+
+# --- offsets
+
+
+def test_offsets_are_only_shown_until_execute_is_said(run: Run, topic: str, group: str) -> None:
+    said = run("groups", "--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3")
+    assert [row["NEW-OFFSET"] for row in said.rows] == ["3", "3"]
+    assert "add --execute" in said.err
+    assert group not in run("groups", "--list").lines
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (("--shift-by", "2"), "9"),
+        (("--shift-by", "-9"), "0"),
+        (("--to-earliest",), "0"),
+        (("--to-latest",), "0"),
+        (("--to-current",), "7"),
+        (("--to-offset", "4"), "4"),
+    ],
+)
+def test_offsets_are_set_to_every_target(
+    run: Run, topic: str, group: str, target: tuple[str, ...], expected: str
+) -> None:
+    group = f"{group}-{'-'.join(target).strip('-')}"
+    set_offsets(run, group, topic, 7)
+    run(
+        "groups", "--reset-offsets", "--group", group, "--topic", f"{topic}:1", *target, "--execute"
+    )
+    rows = run("groups", "--describe", "--group", group).rows
+    assert [row["CURRENT-OFFSET"] for row in rows] == ["7", expected]
+
+
+def test_offsets_of_a_group_at_work_are_not_reset(
+    cluster: Cluster, run: Run, topic: str, group: str
+) -> None:
+    with member(cluster, group, topic):
+        words = ("--group", group, "--topic", topic, "--to-earliest", "--execute")
+        said = run("groups", "--reset-offsets", *words)
+    assert said.code == 1
+    assert "while it has members: it is Stable" in said.err
+
+
+def test_offsets_of_a_topic_are_deleted(cluster: Cluster, run: Run, topic: str, group: str) -> None:
+    set_offsets(run, group, topic, 1)
+    with member(cluster, group, topic):
+        said = run("groups", "--delete-offsets", "--group", group, "--topic", topic)
+        assert said.code == 1
+        assert "GROUP_SUBSCRIBED_TO_TOPIC" in said.rows[0]["STATUS"]
+    said = run("groups", "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
+    assert said.rows == [{"TOPIC": topic, "PARTITION": "0", "STATUS": "deleted"}]
+    rows = run("groups", "--describe", "--group", group).rows
+    assert [row["PARTITION"] for row in rows] == ["1"]
+
+
+# --- members
+
+
+def test_each_member_that_is_removed_has_its_own_result(
+    cluster: Cluster, run: Run, topic: str, group: str
+) -> None:
+    """KIP-345, batch LeaveGroup: an error per member."""
+    with member(cluster, group, topic, **{"group.instance.id": "a"}):
+        words = ("--instance-id", "a", "--instance-id", "b")
+        said = run("members", "--remove", "--group", group, *words)
+        assert said.code == 1
+        assert said.lines == [f"instance a is removed from group {group}"]
+        assert said.err == (
+            f"rollcall: instance b is not removed from group {group}: "
+            "there is no such member (UNKNOWN_MEMBER_ID)"
+        )
+
+
+def test_all_members_are_removed(cluster: Cluster, run: Run, topic: str, group: str) -> None:
+    with member(cluster, group, topic):
+        said = run("members", "--remove", "--group", group, "--all-members")
+        assert said.code == 0
+        assert len(said.lines) == 1
+    assert run("members", "--remove", "--group", group, "--all-members").lines == [
+        f"group {group} has no members"
+    ]
+
+
+# --- topics
+
+
+def test_a_topic_is_created_shown_grown_and_deleted(run: Run) -> None:
+    name = ("--topic", "life-of-a-topic")
+    assert run("topics", "--create", *name, "--partitions", "2").code == 0
+    assert name[1] in run("topics", "--list", "--exclude-internal").lines
+    again = run("topics", "--create", *name)
+    assert again.code == 1
+    assert "TOPIC_ALREADY_EXISTS" in again.err
+    assert run("topics", "--create", *name, "--if-not-exists").code == 0
+    assert run("topics", "--alter", *name, "--partitions", "3").code == 0
+    rows = run("topics", "--describe", *name).rows
+    assert [row["PARTITION"] for row in rows] == ["0", "1", "2"]
+    assert run("topics", "--delete", *name).lines == ["topic life-of-a-topic is deleted"]
+    gone = run("topics", "--describe", *name)
+    assert (gone.code, "UNKNOWN_TOPIC_OR_PARTITION" in gone.err) == (1, True)
+    assert run("topics", "--delete", *name, "--if-exists").code == 0
+
+
+def test_a_topic_is_created_with_configs(run: Run) -> None:
+    words = ("--topic", "configured", "--config", "retention.ms=1000")
+    assert run("topics", "--create", *words).code == 0
+    entity = ("--entity-type", "topics", "--entity-name", "configured")
+    (row,) = run("configs", "--describe", *entity).rows
+    assert (row["NAME"], row["VALUE"], row["SOURCE"]) == ("retention.ms", "1000", "topic")
+
+
+# --- configs
+
+
+@pytest.mark.parametrize(
+    ("entity", "config", "value"),
+    [
+        (("topics", "--entity-name", "{topic}"), "retention.ms", "5000"),
+        (("groups", "--entity-name", "a-group"), "consumer.session.timeout.ms", "50000"),
+        (("brokers", "--entity-name", "1"), "max.connections", "500"),
+        (("brokers", "--entity-default"), "max.connections", "600"),
+    ],
+)
+def test_a_config_is_set_shown_and_put_back(
+    run: Run, topic: str, entity: tuple[str, ...], config: str, value: str
+) -> None:
+    words = ("--entity-type", *(word.format(topic=topic) for word in entity))
+    said = run("configs", "--alter", *words, "--add-config", f"{config}={value}")
+    assert (said.code, said.err) == (0, "")
+
+    def shown() -> list[tuple[str, str]]:
+        return [(r["NAME"], r["VALUE"]) for r in run("configs", "--describe", *words).rows]
+
+    until(lambda: (config, value) in shown(), 10, "the broker has heard of it")
+    assert run("configs", "--alter", *words, "--delete-config", config).code == 0
+    until(lambda: (config, value) not in shown(), 10, "it is back at its default")
+
+
+def test_all_shows_defaults_too(run: Run) -> None:
+    words = ("--describe", "--entity-type", "brokers", "--entity-name", "0", "--all")
+    rows = {row["NAME"]: row for row in run("configs", *words).rows}
+    assert rows["group.max.session.timeout.ms"]["SOURCE"] == "default"
+    assert rows["log.flush"]["SOURCE"] == "server file"
+
+
+def test_an_unknown_config_is_refused_in_one_sentence(run: Run, topic: str) -> None:
+    words = ("--entity-type", "topics", "--entity-name", topic, "--add-config", "nonsense=1")
+    said = run("configs", "--alter", *words)
+    assert said.code == 1
+    assert said.err.startswith(f"rollcall: topic {topic} is not altered: ")
+    assert len(said.err.splitlines()) == 1
+
+
+def test_a_value_in_brackets_may_hold_commas() -> None:
+    assert parse_configs("a=1,b=[x,y], c=z") == {"a": "1", "b": "x,y", "c": "z"}
+
+
+# --- wrong use and failures
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("groups", "--describe"), "name groups by --group, or all of them by --all-groups"),
+        (
+            ("groups", "--describe", "--group", "g", "--members", "--offsets"),
+            "one of --offsets, --members is enough",
+        ),
+        (("groups", "--list", "--state", "Sleepy"), "'sleepy' is none of Stable, Empty, "),
+        (
+            ("groups", "--reset-offsets", "--group", "g", "--topic", "t"),
+            "--reset-offsets needs one of --to-offset, --shift-by, ",
+        ),
+        (
+            ("groups", "--reset-offsets", "--group", "g", "--to-latest"),
+            "name topics by --topic, or all that have offsets by --all-topics",
+        ),
+        (
+            ("groups", "--reset-offsets", "--group", "g", "--topic", "t:x", "--to-latest"),
+            "'t:x' is not a topic: T or T:P,P... is wanted",
+        ),
+        (("groups", "--delete-offsets", "--group", "g"), "--delete-offsets needs at least one"),
+        (("members", "--remove", "--group", "g"), "name members by --instance-id or --member-id"),
+        (("topics", "--create"), "--create needs at least one --topic"),
+        (("topics", "--alter", "--topic", "t"), "--alter needs --partitions"),
+        (
+            ("configs", "--alter", "--entity-type", "topics", "--entity-name", "t"),
+            "--alter needs --add-config or --delete-config",
+        ),
+        (
+            ("configs", "--alter", "--entity-type", "topics", "--add-config", "a=1"),
+            "--alter needs --entity-name or --entity-default",
+        ),
+        (("topics", "--list", "--timeout", "0"), "--timeout must be at least 1 ms"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_exit_code_2(
+    run: Run, words: tuple[str, ...], sentence: str
+) -> None:
+    said = run(*words)
+    assert said.code == 2
+    assert said.err.startswith(f"rollcall: {sentence}")
+    assert len(said.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("bootstrap", ["nowhere", "h:0", "h:99999", ":1", ","])
+def test_a_wrong_bootstrap_server_is_wrong_use(
+    capsys: pytest.CaptureFixture[str], bootstrap: str
+) -> None:
+    said = rollcall(capsys, "topics", "--bootstrap-server", bootstrap, "--list")
+    assert said.code == 2
+    assert "HOST:PORT is wanted" in said.err
+
+
+def test_an_unreachable_server_is_a_failure_in_one_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = rollcall(capsys, "topics", "--bootstrap-server", "127.0.0.1:1", "--list")
+    assert said.code == 1
+    assert said.err.startswith("rollcall: 127.0.0.1:1 cannot be reached: ")
+
+
+def test_a_server_that_is_silent_is_given_up_in_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        words = ("--bootstrap-server", address, "--timeout", "200", "--list")
+        said = rollcall(capsys, "topics", *words)
+    assert (said.code, said.err) == (1, f"rollcall: {address} did not answer in time")
+
+
+def test_any_one_of_the_bootstrap_servers_is_enough(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bootstrap = f"127.0.0.1:1,{cluster.bootstrap}"
+    assert rollcall(capsys, "topics", "--bootstrap-server", bootstrap, "--list").code == 0
+
+
+def test_without_a_bootstrap_server_the_cluster_of_this_machine_is_meant(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(here, "bootstrap_of_this_machine", lambda: cluster.bootstrap)
+    assert rollcall(capsys, "topics", "--list").code == 0
+
+
+def test_an_ipv6_address_may_stand_in_brackets() -> None:
+    assert parse_bootstrap("[::1]:9092") == [("::1", 9092)]
