@@ -127,11 +127,10 @@ class Host:
         self._parked.abandon(ticket)
 
     def catalog_event(self, event: NodeChanged | ClusterFormed, now: int) -> bool:
-        """Tell the catalogue's leader about the nodes; False when this node is not the leader."""
-        partition = self._catalog_partition
-        if partition is None or partition.state is not PartitionState.LEADER:
+        """Tell the catalogue about the nodes; False when another node leads it."""
+        if self._catalog_partition is None:
             return False
-        partition.handle(event, now)
+        self._catalog_partition.handle_when_leading(event, now)
         return True
 
     def tick(self, now: int, stalled_ms: int = 0) -> None:

@@ -99,6 +99,7 @@ class Partition:
         self._replies: list[tuple[Reply, Sequence[str] | None]] = []
         self._facts: list[Fact] = []
         self._owed: list[Any] = []
+        self._failure: PartitionFailed | None = None
 
     @property
     def settled(self) -> bool:
@@ -132,14 +133,16 @@ class Partition:
 
         A request's own reply waits for the groups ``waits`` (all when None) beside its own.
         """
+        self._raise_failure()
         try:
             result = self.machine.handle(event, now)
         except Exception as error:
             if isinstance(event, Request) and not self._kind.has_emitted(self.machine):
                 raise HandlerFailed(f"{type(error).__name__}: {error}") from error
-            raise PartitionFailed(
+            self._failure = PartitionFailed(
                 f"partition {self.number} failed on {type(event).__name__} and must be reloaded"
-            ) from error
+            )
+            raise self._failure from error
         turn = self._turn
         for record in result.records:
             turn.pop(record.key, None)
@@ -162,6 +165,7 @@ class Partition:
 
     def drain(self, now: int, effects: Effects) -> Sequence[Batch]:
         """End the turn: add what is to be written and answered; return newly committed batches."""
+        self._raise_failure()
         replica, compactor = self.replica, self._compactor
         if self.state is PartitionState.FOLLOWER:
             replica.tick(now)
@@ -190,6 +194,11 @@ class Partition:
     def compact(self) -> list[Write]:
         """Return the writes that bring the state on disk up to the last commit (a clean stop)."""
         return self._compactor.writes()
+
+    def _raise_failure(self) -> None:
+        """Refuse to go on after a failure, wherever the first report of it went."""
+        if self._failure is not None:
+            raise self._failure
 
     def _answer(self, effects: Effects) -> None:
         if self._replies:

@@ -19,6 +19,7 @@ from protocol.wire.messages import (
     ListGroupsRequest,
 )
 from storage.identity import LogIdentity
+from storage.log import MemoryLog
 from storage.rocks import RocksLog
 from tests.failover import asks
 from tests.failover.hosts import Driver, memory_driver
@@ -326,6 +327,13 @@ def test_a_node_that_starts_alone_knows_the_topics_it_knew() -> None:
     again = pair.other.restarted().load()
     assert again.host.view.catalog.topics.names() == ("t",)
     assert again.host.catalog_offset == pair.leader.host.catalog_offset
+
+
+def test_a_node_that_registers_before_the_catalogue_is_elected_is_not_forgotten() -> None:
+    driver = Driver(MemoryLog())
+    assert driver.host.catalog_event(NodeChanged(Node(0, "localhost", 9092)), driver.now)
+    driver.load()
+    assert driver.host.view.catalog.nodes.keys() == {0}
 
 
 def test_the_catalogue_survives_its_leaders_restart() -> None:

@@ -256,6 +256,10 @@ def test_a_handler_that_fails_half_way_fails_its_partition() -> None:
     bench = Bench(MemoryLog())
     with pytest.raises(PartitionFailed, match="partition 0 failed on Request"):
         bench.ask(1, Put("g", "x", "1", then_fail=True))
+    with pytest.raises(PartitionFailed):
+        bench.drain()
+    with pytest.raises(PartitionFailed):
+        bench.ask(2, Put("g", "y", "1"))
 
 
 def test_an_unknown_record_type_is_skipped_and_counted_and_a_bad_record_refused() -> None:
