@@ -1,0 +1,169 @@
+"""``rollcall``: the command line. Each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+BAD_INPUT: Final = 2
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 9092
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["bench"]:
+        from bench.cli import main as bench
+
+        return bench(words[1:])
+    args = _parser().parse_args(words)
+    run: Callable[[argparse.Namespace], int] = args.run
+    try:
+        return run(args)
+    except CommandError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence."""
+
+    def error(self, message: str) -> Any:
+        print(f"rollcall: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(BAD_INPUT)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="rollcall", description="A Kafka group coordinator cluster.")
+    commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
+        metavar="COMMAND", required=True, parser_class=_Parser
+    )
+    _add_up(commands.add_parser("up", help="start a cluster"))
+    status = commands.add_parser("status", help="show the cluster of this machine's Ray")
+    status.add_argument("--json", action="store_true", help="as JSON, for tools")
+    _add_which(status)
+    status.set_defaults(run=_status)
+    down = commands.add_parser("down", help="stop the cluster of this machine's Ray")
+    _add_which(down)
+    down.set_defaults(run=_down)
+    from actors.cli_admin import add_parsers
+
+    add_parsers(commands)
+    commands.add_parser("bench", help="run a benchmark", add_help=False)
+    return parser
+
+
+def _add_up(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="a properties file of Kafka's names and ours"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one config; repeatable",
+    )
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="default: ./rollcall-data")
+    parser.add_argument("--host", default=DEFAULT_HOST, metavar="H", help="default: %(default)s")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=DEFAULT_PORT,
+        metavar="P",
+        help="coordinator i listens on P+i; 0: free ports, kept (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--address",
+        default="local",
+        metavar="auto|local|HOST:PORT",
+        help="the Ray to run on: its own (local, the default) or one begun by `ray start`",
+    )
+    parser.add_argument("--detach", action="store_true", help="return when it is READY")
+    parser.set_defaults(run=_up)
+
+
+def _add_which(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the one on this directory")
+    parser.add_argument("--address", metavar="auto|HOST:PORT", help="the cluster on this Ray")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: it must be 0 to 65535")
+    return int(text)
+
+
+def _up(args: argparse.Namespace) -> int:
+    from actors.cli_up import UpOptions, up
+    from actors.here import usual_data_dir
+
+    return up(
+        UpOptions(
+            config=args.config,
+            settings=args.set,
+            data_dir=args.data_dir or usual_data_dir(),
+            host=args.host,
+            port=args.port,
+            address=args.address,
+            detach=args.detach,
+        )
+    )
+
+
+def _status(args: argparse.Namespace) -> int:
+    from actors.here import cluster_here, status_of
+
+    status = status_of(cluster_here(args.data_dir, args.address))
+    print(json.dumps(status) if args.json else _as_text(status))
+    return 0
+
+
+def _down(args: argparse.Namespace) -> int:
+    from actors.cli_up import down
+    from actors.here import cluster_here
+
+    down(cluster_here(args.data_dir, args.address))
+    return 0
+
+
+def _as_text(status: Mapping[str, Any]) -> str:
+    lines = [
+        f"cluster   {status['cluster_id']}",
+        f"bootstrap {status['bootstrap']}",
+        f"console   {status['console']}",
+        f"data      {status['data_dir']}",
+    ]
+    for row in status["coordinators"]:
+        leads = ",".join(map(str, row["leads"])) or "none"
+        lines.append(
+            f"coordinator {row['node_id']}: {row['state']}, process {row['pid'] or '-'}, "
+            f"{row['host']}:{row['port']}, leads {leads}"
+            + (f", {row['failure']}" if "failure" in row else "")
+        )
+    for number, row in enumerate(status["workers"]):
+        lines.append(f"assignor {number}: {row['state']}, process {row['pid'] or '-'}")
+    for row in status["partitions"]:
+        leader = "none" if row["leader"] is None else row["leader"]
+        lines.append(
+            f"partition {row['partition']}: leader {leader}, epoch {row['epoch']}, "
+            f"in sync {','.join(map(str, row['in_sync'])) or 'none'}"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

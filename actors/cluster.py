@@ -1,0 +1,295 @@
+"""Everything that is asked of Ray: actors and their options, connecting, starting, stopping.
+
+The classes behind the actors are plain; here they get a process, a name in the namespace
+``rollcall`` and a restart after each crash. Actors are detached: they outlive the command that
+started them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import logging
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+
+from actors import peers
+from actors.errors import BadInputError, FailureError
+from actors.peers import CONTROLLER, NAMESPACE, Actors, assignor_name, coordinator_name
+from actors.text_log import log_lines_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kio.static.protocol import Entity
+
+    from actors.coordinator import CoordinatorStatus
+    from actors.spec import ClusterSpec
+    from failover.catalog import NodeChanged
+    from failover.cluster_view import Node
+    from failover.effects import Published
+    from protocol.groups.effects import Request
+    from protocol.groups.facts import MemberEvent
+
+ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
+    "namespace": NAMESPACE,
+    "lifetime": "detached",
+    "num_cpus": 0,
+    "max_restarts": -1,
+    "max_concurrency": 1_000,
+}
+"""For every actor of ours; calls are not repeated by Ray, whoever asks decides that."""
+
+READY_S: Final = 60.0
+STOP_S: Final = 10.0
+
+
+class CoordinatorActor:
+    """A coordinator's process. What is asked of it is what its peers may ask."""
+
+    def __init__(self, spec: ClusterSpec, node_id: int) -> None:
+        from actors.coordinator import Coordinator
+        from actors.telemetry import Telemetry
+
+        log_lines_to(spec.text_log_path(coordinator_name(node_id)))
+        telemetry = Telemetry(
+            {
+                "service.instance.id": coordinator_name(node_id),
+                "rollcall.cluster_id": spec.cluster_id,
+            }
+        )
+        ours = peers.RayPeers(node_id, spec.partitions)
+        self._coordinator = Coordinator(spec, node_id, ours, telemetry)
+        self._coordinator.start()
+
+    async def ready(self) -> str:
+        """Wait until clients find everything here; return what went wrong, or nothing."""
+        await self._coordinator.ready.wait()
+        return self._coordinator.failure
+
+    async def status(self) -> CoordinatorStatus:
+        """Return what the coordinator knows of itself."""
+        return self._coordinator.status()
+
+    async def set_leaders(self, leaders: Mapping[int, int]) -> None:
+        """Learn who leads what."""
+        self._coordinator.set_leaders(leaders)
+
+    async def apply_catalog(self, published: Published) -> None:
+        """Take committed catalogue records."""
+        self._coordinator.apply_catalog(published)
+
+    async def catalog_snapshot(self) -> Published | None:
+        """Return the whole catalogue, if it is led here."""
+        return self._coordinator.catalog_snapshot()
+
+    async def catalog_event(self, event: NodeChanged) -> bool:
+        """Tell the catalogue; False when it is not led here."""
+        return self._coordinator.catalog_event(event)
+
+    async def forwarded_here(self, request: Request) -> Entity | None:
+        """Answer a request that another node's client made."""
+        return await self._coordinator.forwarded_here(request)
+
+    async def events(self, group_id: str) -> list[MemberEvent]:
+        """Return the diary of a group led here."""
+        return self._coordinator.events(group_id)
+
+    async def stop(self) -> None:
+        """End cleanly; the process itself is ended by whoever asked."""
+        await self._coordinator.stop()
+
+
+class ControllerActor:
+    """The controller's process."""
+
+    def __init__(self, spec: ClusterSpec) -> None:
+        from actors.controller import Controller
+        from actors.data_dir import hold_lock
+
+        log_lines_to(spec.text_log_path(CONTROLLER))
+        self._lock = hold_lock(spec.data_dir)
+        self._controller = Controller(spec, _Around())
+        self._starting = asyncio.get_running_loop().create_task(self._controller.start())
+
+    async def ready(self) -> str:
+        """Wait until it watches; return what went wrong, or nothing."""
+        try:
+            await self._starting
+        except OSError as error:
+            return str(error)
+        return ""
+
+    async def announce(self, node_id: int, pid: int) -> Mapping[int, int]:
+        """Take a coordinator's word that it serves."""
+        return self._controller.announce(node_id, pid)
+
+    async def status(self) -> dict[str, Any]:
+        """Return the cluster as ``rollcall status`` shows it."""
+        return await self._controller.status()
+
+    async def spec(self) -> ClusterSpec:
+        """Return what this cluster is."""
+        return self._controller.spec
+
+    async def stop(self) -> None:
+        """End watching."""
+        await self._controller.stop()
+
+
+class AssignorActor:
+    """An assignor worker's process."""
+
+    def __init__(self) -> None:
+        from actors.assignor import Assignor
+
+        self._assignor = Assignor()
+
+    async def pid(self) -> int:
+        """Return its process id."""
+        return self._assignor.pid()
+
+
+class _Around:
+    """The controller's way to the other actors (:class:`actors.controller.Cluster`)."""
+
+    def __init__(self) -> None:
+        self._actors = Actors()
+
+    async def ask(self, name: str, method: str, *arguments: object, wait_s: float = 5.0) -> Any:
+        return await self._actors.ask(name, method, *arguments, wait_s=wait_s)
+
+    async def register(self, node: Node) -> bool:
+        return await peers.register(self._actors, node)
+
+    async def warm(self) -> None:
+        """Let one idle worker of Ray import what a coordinator imports.
+
+        Ray keeps the process for the next actor, so a restart does not pay for the imports.
+        """
+        with contextlib.suppress(*peers.UNREACHED):
+            await ray.remote(_import_everything).options(num_cpus=0, max_retries=0).remote()
+
+
+def _import_everything() -> None:
+    import actors.coordinator
+    import actors.telemetry  # noqa: F401
+
+
+# --- from the command line's process
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[None]:
+    """Be a Ray driver for a while; ``auto`` finds the Ray of this machine."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            ray.init(
+                address=address,
+                namespace=NAMESPACE,
+                log_to_driver=False,
+                configure_logging=False,
+                logging_level=logging.CRITICAL,
+            )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise BadInputError(
+            f"No Ray answers at {address}: {peers.first_line(error)}"
+            if address != "auto"
+            else "No Ray runs on this machine: begin one with `ray start --head`, "
+            "or leave --address out."
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def create(spec: ClusterSpec) -> None:
+    """Create every actor of a cluster and wait until clients find everything."""
+    if find(CONTROLLER) is not None:
+        raise BadInputError(
+            "A Rollcall cluster already runs on this Ray: stop it with `rollcall down` first."
+        )
+    coordinators = [
+        _actor(CoordinatorActor, coordinator_name(node_id), spec, node_id)
+        for node_id in range(spec.partitions)
+    ]
+    controller = _actor(ControllerActor, CONTROLLER, spec)
+    try:
+        failures = ray.get(
+            [actor.ready.remote() for actor in (controller, *coordinators)], timeout=READY_S
+        )
+        for failure in filter(None, failures):
+            raise FailureError(failure)
+        for number in range(spec.workers):
+            _actor(AssignorActor, assignor_name(number))
+    except GetTimeoutError:
+        raise FailureError(
+            f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
+        ) from None
+    except (RayActorError, RayTaskError) as error:
+        raise FailureError(f"An actor could not start: {peers.first_line(error)}") from error
+
+
+def _actor(plain: type, name: str, *arguments: object) -> Any:
+    return ray.remote(plain).options(**ACTOR_OPTIONS, name=name).remote(*arguments)
+
+
+def find(name: str) -> Any | None:
+    """Return the handle of a named actor of this Ray, if it is there."""
+    try:
+        return ray.get_actor(name, NAMESPACE)
+    except ValueError:
+        return None
+
+
+def running_spec() -> ClusterSpec:
+    """Return what the cluster of this Ray is."""
+    return _ask_controller("spec")  # type: ignore[no-any-return]
+
+
+def status() -> dict[str, Any]:
+    """Return the status of the cluster of this Ray."""
+    return _ask_controller("status")  # type: ignore[no-any-return]
+
+
+def _ask_controller(method: str) -> Any:
+    controller = find(CONTROLLER)
+    if controller is None:
+        raise FailureError("No Rollcall cluster runs on this Ray: start one with `rollcall up`.")
+    try:
+        return ray.get(getattr(controller, method).remote(), timeout=STOP_S)
+    except (GetTimeoutError, RayActorError, RayTaskError) as error:
+        raise FailureError(f"The controller does not answer: {peers.first_line(error)}") from error
+
+
+def events(node_id: int, group_id: str) -> list[MemberEvent]:
+    """Return the diary of a group that ``node_id`` coordinates."""
+    coordinator = find(coordinator_name(node_id))
+    if coordinator is None:
+        raise FailureError(f"Coordinator {node_id} is not there.")
+    try:
+        found: list[MemberEvent] = ray.get(coordinator.events.remote(group_id), timeout=STOP_S)
+    except (GetTimeoutError, RayActorError, RayTaskError) as error:
+        raise FailureError(
+            f"Coordinator {node_id} does not answer: {peers.first_line(error)}"
+        ) from error
+    return found
+
+
+def destroy(partitions: int, workers: int) -> None:
+    """Stop every actor of a cluster: first the watcher, then the coordinators, cleanly."""
+    names = [CONTROLLER, *(coordinator_name(node_id) for node_id in range(partitions))]
+    handles = [handle for name in names if (handle := find(name)) is not None]
+    for group in (handles[:1], handles[1:]):
+        stopping = [handle.stop.remote() for handle in group]
+        ray.wait(stopping, num_returns=max(len(stopping), 1), timeout=STOP_S) if stopping else None
+    handles += [handle for n in range(workers) if (handle := find(assignor_name(n))) is not None]
+    for handle in handles:
+        ray.kill(handle, no_restart=True)

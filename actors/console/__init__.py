@@ -1,0 +1,1 @@
+"""The console: what a browser sees of the cluster."""

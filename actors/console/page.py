@@ -1,0 +1,93 @@
+"""A page and its JSON over plain HTTP: the cluster at a glance."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+REQUEST_S: Final = 10.0
+REQUEST_BYTES_MAX: Final = 16_384
+
+PAGE: Final = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Rollcall</title>
+<meta http-equiv="refresh" content="5">
+<style>body{{font:15px/1.5 system-ui,sans-serif;margin:2rem}}td,th{{padding:.2rem 1rem .2rem 0;
+text-align:left}}</style>
+<h1>Rollcall</h1><p>Cluster {cluster_id}, bootstrap {bootstrap}</p>
+<table><tr><th>Node<th>Address<th>State<th>Process<th>Leads<th>Connections</tr>{rows}</table>
+<p><a href="/status.json">status.json</a></p></html>
+"""
+
+
+class Console:
+    """Serves ``/`` and ``/status.json``."""
+
+    def __init__(self, status: Callable[[], Awaitable[Mapping[str, Any]]]) -> None:
+        self._status = status
+        self._server: asyncio.Server | None = None
+
+    async def open(self, host: str, port: int) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(
+            self._serve, host, port, limit=REQUEST_BYTES_MAX, reuse_address=True
+        )
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REQUEST_S)
+            writer.write(await self._answer(head))
+            await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _answer(self, head: bytes) -> bytes:
+        words = head.split(b"\r\n", 1)[0].split()
+        if len(words) != 3:
+            return _response(HTTPStatus.BAD_REQUEST, "text/plain", "This is no HTTP request.\n")
+        method, path = words[0], words[1].split(b"?")[0]
+        if method != b"GET":
+            return _response(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "Only GET is known.\n")
+        if path == b"/status.json":
+            return _response(HTTPStatus.OK, "application/json", json.dumps(await self._status()))
+        if path == b"/":
+            return _response(HTTPStatus.OK, "text/html", _page(await self._status()))
+        return _response(HTTPStatus.NOT_FOUND, "text/plain", "There is / and /status.json.\n")
+
+
+def _response(status: HTTPStatus, kind: str, body: str) -> bytes:
+    content = body.encode()
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}; charset=utf-8\r\n"
+        f"Content-Length: {len(content)}\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+def _page(status: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><td>{row['node_id']}<td>{html.escape(row['host'])}:{row['port']}<td>{row['state']}"
+        f"<td>{row['pid'] or ''}<td>{', '.join(map(str, row['leads']))}"
+        f"<td>{row.get('connections', '')}</tr>"
+        for row in status["coordinators"]
+    )
+    return PAGE.format(
+        cluster_id=html.escape(status["cluster_id"]),
+        bootstrap=html.escape(status["bootstrap"]),
+        rows=rows,
+    )

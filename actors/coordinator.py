@@ -1,0 +1,404 @@
+"""A coordinator: one event loop, one host, one log. ``pump`` is the only place with side effects.
+
+This is a plain class; ``actors/cluster.py`` makes it a Ray actor. Every method runs on the event
+loop of its process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from actors.clock import BEAT_MS, Clock
+from actors.listener import Limits, Listener, raise_open_files_limit
+from actors.spec import CATALOG_NODE
+from failover.catalog import ClusterFormed, NodeChanged
+from failover.host import Host
+from protocol.config import Configs
+from storage.identity import LogIdentity
+from storage.log import LogError
+from storage.rocks import RocksLog
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+    from typing import Any
+
+    from kio.static.protocol import Entity
+
+    from actors.spec import ClusterSpec
+    from actors.telemetry import Telemetry
+    from failover.cluster_view import Node
+    from failover.effects import Effects, Forward, Published
+    from failover.host import PartitionStatus
+    from protocol.groups.effects import Request, Ticket
+    from protocol.groups.facts import MemberEvent
+
+_log = logging.getLogger("rollcall.coordinator")
+
+LOAD_SLICE_RECORDS: Final = 500
+"""Records read between two looks at the sockets: a few milliseconds."""
+
+FORWARD_S: Final = 30.0
+RETRY_S: Final = 0.2
+BIND_TRIES: Final = 25
+
+
+class Peers(Protocol):
+    """The other processes of the cluster, as far as they can be reached. Never the data path."""
+
+    async def publish(self, published: Published) -> None:
+        """Hand committed catalogue records to every other coordinator; losses are allowed."""
+
+    async def forward(self, node_id: int, request: Request) -> Entity | None:
+        """Carry a request to a node that may answer it; None when it was not reached."""
+
+    async def catalog_snapshot(self) -> Published | None:
+        """Ask the catalogue's leader for all of it; None when it can not tell now."""
+
+    async def register(self, node: Node) -> bool:
+        """Tell the catalogue's leader that a node is up or down; False when it was not reached."""
+
+    async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
+        """Tell the controller that we serve; it says who leads what, if it is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorStatus:
+    """A coordinator as the controller sees it."""
+
+    node_id: int
+    pid: int
+    host: str
+    port: int
+    state: str  # Starting, Loading, Running, Failed, Stopped
+    partitions: tuple[PartitionStatus, ...]
+    connections: int
+    failure: str = ""
+
+
+class Coordinator:
+    """Serves the groups of one ``__consumer_offsets`` partition to Kafka clients."""
+
+    def __init__(self, spec: ClusterSpec, node_id: int, peers: Peers, telemetry: Telemetry) -> None:
+        self.spec = spec
+        self.node_id = node_id
+        self.state = "Starting"
+        self.failure = ""
+        self.ready = asyncio.Event()
+        self._peers = peers
+        self._telemetry = telemetry
+        self._clock = Clock()
+        self._loop = asyncio.get_running_loop()
+        configs = Configs(spec.overrides)
+        limits = Limits(
+            request_bytes_max=configs.integer("socket.request.max.bytes"),
+            idle_ms_max=configs.integer("connections.max.idle.ms"),
+        )
+        self._configs = configs
+        self._listener = Listener(self, limits)
+        self._host: Host | None = None
+        self._disk: RocksLog | None = None
+        self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_scheduled = False
+        self._asks_snapshot = False
+        self._armed_ms: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- life
+
+    def start(self) -> None:
+        """Begin to serve; :attr:`ready` is set once clients find everything."""
+        self._spawn(self._start())
+
+    async def _start(self) -> None:
+        try:
+            await self._open()
+        except (LogError, OSError) as error:
+            self.failure = str(error)
+            self.state = "Failed"
+            _log.critical("%s", error)
+            self.ready.set()
+            return
+        await self._load()
+        await self._join_cluster()
+
+    async def _open(self) -> None:
+        raise_open_files_limit()
+        identity = self.spec.identity(self.node_id)
+        owner = LogIdentity(
+            cluster_id=self.spec.cluster_id,
+            node_id=self.node_id,
+            partitions=self.spec.partitions,
+        )
+        self._disk = RocksLog.open(self.spec.log_path(self.node_id), owner)
+        for note in self._disk.notes:
+            _log.warning("%s", note)
+        self._host = Host(identity, self._configs, self._disk, random.Random(os.urandom(16)))
+        self._host.set_leaders({p: p for p in range(self.spec.partitions)})
+        self.state = "Loading"
+        await self._listen()
+        self._beat()
+
+    async def _listen(self) -> None:
+        address = self.spec.listeners[self.node_id]
+        for tries_left in reversed(range(BIND_TRIES)):
+            try:
+                await self._listener.open(address.host, address.port)
+            except OSError:
+                if not tries_left:
+                    raise
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    async def _load(self) -> None:
+        assert self._host is not None
+        began_ms = self.now()
+        while not self._host.load_slice(LOAD_SLICE_RECORDS):
+            self._schedule()
+            await asyncio.sleep(0)
+        self.state = "Running"
+        self._schedule()
+        _log.info("loaded in %d ms", self.now() - began_ms)
+
+    async def _join_cluster(self) -> None:
+        """Make ourselves known: to the catalogue, so that clients find us, and the controller."""
+        if self.node_id == CATALOG_NODE:
+            self.catalog_event(ClusterFormed(self.spec.placement()))
+        else:
+            self._ask_snapshot()
+        self._spawn(self._announce())
+        node = self.spec.node(self.node_id, up=True)
+        while not await self._peers.register(node):
+            await asyncio.sleep(RETRY_S)
+
+    async def _announce(self) -> None:
+        while (leaders := await self._peers.announce(self.node_id, os.getpid())) is None:
+            await asyncio.sleep(RETRY_S)
+        self.set_leaders(leaders)
+
+    async def stop(self) -> None:
+        """End cleanly: nothing more is answered, everything is on disk."""
+        self.state = "Stopped"
+        self._listener.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._host is not None and self._disk is not None:
+            self._disk.write(self._host.checkpoint().writes, sync=True)
+            self._disk.close()
+            self._host = self._disk = None
+        await self._loop.run_in_executor(None, self._telemetry.close, 2.0)
+
+    # --- what comes in
+
+    def now(self) -> int:
+        """Return the Unix time in milliseconds."""
+        return self._clock.now()
+
+    def receive(self, request: Request) -> None:
+        """Take a client's request; all requests of one look at the sockets share one turn."""
+        if self._host is None:
+            return
+        if not self._is_scheduled:
+            self._forgive_stall()
+            self._schedule()
+        self._host.receive(request, self.now())
+
+    def abandon(self, ticket: Ticket) -> None:
+        """Forget a request whose client has gone away."""
+        if self._host is not None:
+            self._host.abandon(ticket)
+
+    async def forwarded_here(self, request: Request) -> Entity | None:
+        """Answer a request that another node's client made and that only we may answer."""
+        if self._host is None or self.state != "Running":
+            return None
+        ticket = self._listener.draw_ticket()
+        answer: asyncio.Future[Entity] = self._loop.create_future()
+        self._waiting[ticket] = answer
+        try:
+            self.receive(replace(request, ticket=ticket))
+            return await asyncio.wait_for(answer, FORWARD_S)
+        except TimeoutError:
+            return None
+        finally:
+            self._waiting.pop(ticket, None)
+
+    def catalog_event(self, event: NodeChanged | ClusterFormed) -> bool:
+        """Tell the catalogue, if we lead it."""
+        if self._host is None or not self._host.catalog_event(event, self.now()):
+            return False
+        self._schedule()
+        return True
+
+    def apply_catalog(self, published: Published) -> None:
+        """Take what the catalogue's leader published."""
+        if self._host is None:
+            return
+        if not self._host.apply_catalog(published, self.now()):
+            self._ask_snapshot()
+        self._schedule()
+
+    def catalog_snapshot(self) -> Published | None:
+        """Return the whole catalogue, if we lead it and it stands still."""
+        if self._host is None or self.state != "Running":
+            return None
+        return self._host.catalog_snapshot()
+
+    def set_leaders(self, leaders: Mapping[int, int]) -> None:
+        """Learn which node leads which partition."""
+        if self._host is not None:
+            self._host.set_leaders(leaders)
+            self._schedule()
+
+    def events(self, group_id: str) -> list[MemberEvent]:
+        """Return the diary of a group."""
+        return [] if self._host is None else self._host.events(group_id)
+
+    def status(self) -> CoordinatorStatus:
+        """Return what this coordinator knows of itself."""
+        address = self.spec.listeners[self.node_id]
+        return CoordinatorStatus(
+            node_id=self.node_id,
+            pid=os.getpid(),
+            host=address.host,
+            port=address.port,
+            state=self.state,
+            partitions=() if self._host is None else tuple(self._host.status()),
+            connections=len(self._listener.connections),
+            failure=self.failure,
+        )
+
+    # --- what goes out
+
+    def _schedule(self) -> None:
+        """Pump after the sockets that are ready now were read, once for all of them."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        try:
+            self.pump()
+        except Exception:
+            # Memory and disk may differ now. Begin anew from the log: Ray restarts the process.
+            _log.critical("the coordinator can not go on and restarts", exc_info=True)
+            logging.shutdown()
+            os._exit(1)
+
+    def pump(self) -> None:
+        """Carry out what the host decided, in this order: disk, peers, answers, facts, timer."""
+        self._is_scheduled = False
+        host, disk = self._host, self._disk
+        if host is None or disk is None:
+            return
+        now = self.now()
+        while effects := host.drain(now):
+            if effects.writes:
+                disk.write(effects.writes, effects.sync)
+            host.persisted(now)
+            self._send_to_peers(effects)
+            self._send_replies(effects)
+            for fact in effects.facts:
+                self._telemetry.observe(fact)
+            for note in effects.notes:
+                _log.warning("%s", note)
+        self._arm(host.next_deadline(), now)
+        if not self.ready.is_set() and self.state == "Running":
+            self._note_readiness(host)
+
+    def _send_to_peers(self, effects: Effects) -> None:
+        for published in effects.published:
+            self._spawn(self._peers.publish(published))
+        for forward in effects.forwards:
+            self._spawn(self._forward(forward))
+
+    async def _forward(self, forward: Forward) -> None:
+        response = await self._peers.forward(forward.node_id, forward.request)
+        if self._host is not None:
+            self._host.forwarded(forward.request.ticket, response)
+            self._schedule()
+
+    def _send_replies(self, effects: Effects) -> None:
+        for reply in effects.replies:
+            try:
+                known = self._listener.answer(reply)
+            except Exception:
+                _log.exception("an answer can not be written")
+                self._listener.fail(reply.ticket, "its answer can not be written")
+                continue
+            if not known:
+                waiting = self._waiting.pop(reply.ticket, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(reply.message)
+
+    def _arm(self, deadline_ms: int | None, now: int) -> None:
+        if deadline_ms == self._armed_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._armed_ms = deadline_ms
+        if deadline_ms is not None:
+            wait_s = max(deadline_ms - now, 0) / 1000
+            self._timer = self._loop.call_later(wait_s, self._tick)
+
+    def _note_readiness(self, host: Host) -> None:
+        nodes = host.view.catalog.nodes
+        if sum(node.up for node in nodes.values()) == self.spec.partitions:
+            self.ready.set()
+
+    # --- time
+
+    def _tick(self) -> None:
+        self._timer, self._armed_ms = None, None
+        if self._host is not None:
+            self._host.tick(self.now(), self._clock.stalled_ms())
+            self._schedule()
+
+    def _beat(self) -> None:
+        self._forgive(self._clock.beat())
+        self._loop.call_later(BEAT_MS / 1000, self._beat)
+
+    def _forgive_stall(self) -> None:
+        self._forgive(self._clock.stalled_ms())
+
+    def _forgive(self, stalled_ms: int) -> None:
+        if stalled_ms and self._host is not None:
+            _log.warning(
+                "this process stood still for %d ms; its groups' deadlines move by that", stalled_ms
+            )
+            self._host.tick(self.now(), stalled_ms)
+            self._schedule()
+
+    # --- tasks
+
+    def _ask_snapshot(self) -> None:
+        if not self._asks_snapshot:
+            self._asks_snapshot = True
+            self._spawn(self._fetch_snapshot())
+
+    async def _fetch_snapshot(self) -> None:
+        while (snapshot := await self._peers.catalog_snapshot()) is None:
+            await asyncio.sleep(RETRY_S)
+        self._asks_snapshot = False
+        self.apply_catalog(snapshot)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        with suppress(asyncio.CancelledError):
+            if error := task.exception():
+                _log.error("a background task failed", exc_info=error)

@@ -1,0 +1,183 @@
+"""The data directory: whose it is, which ports it had, and that only one cluster uses it.
+
+=================  ===========================================================================
+``cluster.json``   cluster id, partition count and ports: fixed at the first start
+``lock``           held by whoever runs the cluster
+``node-<i>/``      the log of coordinator *i*
+``logs/``          log lines, one file per process
+=================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import time
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from actors.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+CLUSTER_FILE: Final = "cluster.json"
+LOCK_FILE: Final = "lock"
+FORMAT: Final = 1
+LOCK_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFile:
+    """What a data directory says of its cluster. The last of ``ports`` is the console's."""
+
+    cluster_id: str
+    partitions: int
+    ports: tuple[int, ...]
+    format: int = FORMAT
+
+
+def open_data_dir(path: Path) -> ClusterFile | None:
+    """Make the directory, or read what cluster it belongs to; None: a new one."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise BadInputError(
+            f"The data directory {path} can not be written: {error.strerror}."
+        ) from error
+    file = path / CLUSTER_FILE
+    if file.exists():
+        return _read(file)
+    if any(entry.name.startswith("node-") for entry in path.iterdir()):
+        raise BadInputError(
+            f"The data directory {path} has logs but no {CLUSTER_FILE}: "
+            "restore that file or use another directory."
+        )
+    return None
+
+
+def _read(file: Path) -> ClusterFile:
+    try:
+        row = json.loads(file.read_text())
+        found = ClusterFile(**{**row, "ports": tuple(map(int, row["ports"]))})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BadInputError(f"{file} can not be read ({error}): restore or remove it.") from error
+    if found.format != FORMAT:
+        raise BadInputError(f"{file} is of format {found.format}; this program reads {FORMAT}.")
+    return found
+
+
+def save(path: Path, cluster: ClusterFile) -> None:
+    """Write the cluster file as one step: it is there whole or not at all."""
+    beside = path / f".{CLUSTER_FILE}"
+    with beside.open("w") as out:
+        json.dump(asdict(cluster), out, indent=2)
+        out.write("\n")
+        out.flush()
+        os.fsync(out.fileno())
+    beside.replace(path / CLUSTER_FILE)
+
+
+def new_cluster_id() -> str:
+    """Draw a cluster id in Kafka's form: 16 random bytes, base64url without padding."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+# --- the lock
+
+
+def check_unlocked(path: Path) -> None:
+    """Refuse a directory that a running cluster uses."""
+    with (path / LOCK_FILE).open("a") as lock, _refusing(path):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def hold_lock(path: str) -> IO[str]:
+    """Take the directory for as long as this process lives (the returned file is open).
+
+    A predecessor that was just killed may still be on its way out.
+    """
+    lock = (Path(path) / LOCK_FILE).open("a")
+    deadline_s = time.monotonic() + LOCK_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.02)
+        else:
+            return lock
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        raise BadInputError(
+            f"The data directory {path} is in use by a running cluster: "
+            "stop that with `rollcall down`, or choose another --data-dir."
+        ) from None
+
+
+# --- ports
+
+
+def choose_ports(host: str, first: int, count: int, before: Sequence[int]) -> tuple[int, ...]:
+    """Return ``count`` ports for the listeners and one for the console.
+
+    From ``first`` on; 0 means those of the last start if they are free, else any free ones. The
+    console never takes a port that was asked for.
+    """
+    if first:
+        if first + count > 65_536:
+            raise BadInputError(f"--port {first} leaves no room for {count} listeners below 65536.")
+        wanted = tuple(range(first, first + count))
+        for port in wanted:
+            if why := bind_error(host, port):
+                raise BadInputError(f"Can not listen on {host}:{port}: {why}.")
+        if len(before) == count + 1 and not bind_error(host, before[-1]):
+            return (*wanted, before[-1])
+        return (*wanted, *_free_ports(host, 1, wanted))
+    if why := bind_error(host, 0):
+        raise BadInputError(f"Can not listen on {host}: {why}.")
+    if len(before) == count + 1 and not any(bind_error(host, port) for port in before):
+        return tuple(before)
+    return _free_ports(host, count + 1, ())
+
+
+def _free_ports(host: str, count: int, but: Sequence[int]) -> tuple[int, ...]:
+    with contextlib.ExitStack() as stack:
+        found: list[int] = []
+        while len(found) < count:
+            probe = stack.enter_context(_socket(host))
+            probe.bind((host, 0))
+            port = int(probe.getsockname()[1])
+            if port not in but:
+                found.append(port)
+        return tuple(found)
+
+
+def bind_error(host: str, port: int) -> str:
+    """Return why we could not listen there now; nothing when we could."""
+    try:
+        with _socket(host) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _socket(host: str) -> socket.socket:
+    return socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)

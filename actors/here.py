@@ -1,0 +1,100 @@
+"""The cluster of this machine, for every command that is not told which cluster is meant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from actors import running
+from actors.errors import FailureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.running import Running
+    from protocol.groups.facts import MemberEvent
+
+USUAL_DATA_DIR: Final = Path("rollcall-data")
+DATA_DIR_VARIABLE: Final = "ROLLCALL_DATA_DIR"
+AUTO: Final = "auto"
+
+
+def usual_data_dir() -> Path:
+    """Return the data directory that is meant when none is named."""
+    return Path(os.environ.get(DATA_DIR_VARIABLE) or USUAL_DATA_DIR)
+
+
+def cluster_here(data_dir: Path | None = None, address: str | None = None) -> Running:
+    """Find a running cluster: by its data directory, on a given Ray, or the one of this machine."""
+    if address is None:
+        found = running.find(data_dir, usual_data_dir())
+        if found is not None:
+            return found
+    return _on_ray(address or AUTO, tell_address=address is not None)
+
+
+def _on_ray(address: str, *, tell_address: bool) -> Running:
+    from actors import cluster
+    from actors.errors import BadInputError
+
+    try:
+        with cluster.connected(address):
+            spec = cluster.running_spec()
+    except BadInputError:
+        if tell_address:
+            raise
+        raise FailureError(
+            "No Rollcall cluster runs on this machine: start one with `rollcall up`."
+        ) from None
+    return running.Running(
+        cluster_id=spec.cluster_id,
+        data_dir=spec.data_dir,
+        address=address,
+        bootstrap=spec.bootstrap,
+        partitions=spec.partitions,
+        workers=spec.workers,
+        node=None,
+        owner=None,
+    )
+
+
+def asking(found: Running, question: Callable[[], Any]) -> Any:
+    """Ask something over the Ray of a cluster."""
+    from actors import ray_node
+
+    if found.node is not None:
+        ray_node.prepare_to_connect(found.node.directory)
+    from actors import cluster
+
+    with cluster.connected(found.address):
+        return question()
+
+
+def status_of(found: Running) -> dict[str, Any]:
+    """Return the status of a running cluster."""
+
+    def question() -> dict[str, Any]:
+        from actors import cluster
+
+        return cluster.status()
+
+    status: dict[str, Any] = asking(found, question)
+    return status
+
+
+def bootstrap_of_this_machine() -> str:
+    """Return the bootstrap string of this machine's cluster."""
+    return cluster_here().bootstrap
+
+
+def group_events(node_id: int, group_id: str) -> list[MemberEvent]:
+    """Ask a group's coordinator for its diary, over Ray: Kafka's protocol has no such request."""
+
+    def question() -> list[MemberEvent]:
+        from actors import cluster
+
+        return cluster.events(node_id, group_id)
+
+    events: list[MemberEvent] = asking(cluster_here(), question)
+    return events

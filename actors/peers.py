@@ -1,0 +1,133 @@
+"""How one actor reaches the others: Ray calls, for the control path only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import ray
+from ray.exceptions import RayError
+
+from actors.spec import CATALOG_NODE
+from failover.catalog import NodeChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kio.static.protocol import Entity
+
+    from failover.cluster_view import Node
+    from failover.effects import Published
+    from protocol.groups.effects import Request
+
+_log = logging.getLogger("rollcall.peers")
+
+NAMESPACE: Final = "rollcall"
+CONTROLLER: Final = "controller"
+CALL_S: Final = 5.0
+FORWARD_S: Final = 30.0
+
+UNREACHED: Final = (RayError, TimeoutError, ValueError)
+"""What a call to an actor raises that is dead, restarting, or not there (yet)."""
+
+
+def coordinator_name(node_id: int) -> str:
+    """Name the actor of a coordinator."""
+    return f"coordinator-{node_id}"
+
+
+def assignor_name(number: int) -> str:
+    """Name the actor of an assignor worker."""
+    return f"assignor-{number}"
+
+
+class Actors:
+    """Finds actors by name, without holding up the event loop, and remembers them.
+
+    A handle stays good over restarts of its actor.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    async def ask(self, name: str, method: str, *arguments: object, wait_s: float = CALL_S) -> Any:
+        """Call a method of the actor and return its answer; raises one of :data:`UNREACHED`."""
+        handle = self._found.get(name)
+        if handle is None:
+            loop = asyncio.get_running_loop()
+            handle = await loop.run_in_executor(None, ray.get_actor, name, NAMESPACE)
+            self._found[name] = handle
+        return await asyncio.wait_for(getattr(handle, method).remote(*arguments), wait_s)
+
+
+class RayPeers:
+    """The other processes, as a coordinator sees them (:class:`actors.coordinator.Peers`)."""
+
+    def __init__(self, node_id: int, partitions: int) -> None:
+        self._others = [number for number in range(partitions) if number != node_id]
+        self._node_id = node_id
+        self._actors = Actors()
+
+    async def publish(self, published: Published) -> None:
+        """Hand committed catalogue records to every other coordinator.
+
+        One that is not reached asks for a snapshot when it is back, or when it sees the gap.
+        """
+        calls = (
+            self._actors.ask(coordinator_name(other), "apply_catalog", published)
+            for other in self._others
+        )
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    async def forward(self, node_id: int, request: Request) -> Entity | None:
+        """Carry a request to a node that may answer it; None when it was not reached."""
+        try:
+            answer: Entity | None = await self._actors.ask(
+                coordinator_name(node_id), "forwarded_here", request, wait_s=FORWARD_S
+            )
+        except UNREACHED as error:
+            _log.warning("node %d was not reached: %s", node_id, first_line(error))
+            return None
+        return answer
+
+    async def catalog_snapshot(self) -> Published | None:
+        """Ask the catalogue's leader for all of it; None when it can not tell now."""
+        try:
+            snapshot: Published | None = await self._actors.ask(
+                coordinator_name(CATALOG_NODE), "catalog_snapshot"
+            )
+        except UNREACHED:
+            return None
+        return snapshot
+
+    async def register(self, node: Node) -> bool:
+        """Tell the catalogue's leader about a node; False when it was not reached."""
+        return await register(self._actors, node)
+
+    async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
+        """Tell the controller that we serve; it says who leads what, if it is there."""
+        try:
+            leaders: Mapping[int, int] = await self._actors.ask(
+                CONTROLLER, "announce", node_id, pid
+            )
+        except UNREACHED:
+            return None
+        return leaders
+
+
+async def register(actors: Actors, node: Node) -> bool:
+    """Tell the catalogue's leader about a node; False when it was not reached or not ready."""
+    try:
+        taken: bool = await actors.ask(
+            coordinator_name(CATALOG_NODE), "catalog_event", NodeChanged(node)
+        )
+    except UNREACHED:
+        return False
+    return taken
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error, without the traceback that Ray appends."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(error).__name__

@@ -1,0 +1,200 @@
+"""A Ray of our own on this machine, with everything turned off that we do not use.
+
+Ray's ``ray start --head`` also starts a dashboard server, an autoscaler and a log monitor: three
+Python processes, 250 MB and two seconds. Its own ``Node`` class starts the two processes that
+actors need (the global control store and the raylet) and nothing else, so we use that. It is not a
+public interface of Ray: this file is the only one that touches it.
+
+Ray reads its settings when it is imported: :func:`start` and :func:`prepare_to_connect` come first.
+
+The Ray is ours alone: who has not the token in its directory can not connect (Ray's own token
+authentication).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+OBJECT_STORE_BYTES: Final = 80_000_000
+"""Ray's smallest; nothing of ours is put there."""
+
+WARM_WORKERS: Final = 2
+"""Processes that Ray may keep idle and start at a time: see ``warm`` in ``actors/cluster.py``."""
+
+TOKEN_FILE: Final = "token"
+STOP_S: Final = 5.0
+
+_QUIET: Final[Mapping[str, str]] = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_enable_timeline": "0",
+    "RAY_event_stats": "0",
+    "RAY_event_stats_print_interval_ms": "0",
+    "RAY_debug_dump_period_milliseconds": "0",
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_metrics_report_interval_ms": "600000",
+    "RAY_ray_events_report_interval_ms": "600000",
+    "RAY_task_events_report_interval_ms": "0",
+    "RAY_raylet_check_gc_period_milliseconds": "10000",
+    "RAY_raylet_liveness_self_check_interval_ms": "10000",
+    "RAY_raylet_report_resources_period_milliseconds": "2000",
+    "RAY_gcs_pull_resource_loads_period_milliseconds": "10000",
+    "RAY_core_worker_internal_heartbeat_ms": "10000",
+    "RAY_object_manager_timer_freq_ms": "10000",
+    "RAY_object_timeout_milliseconds": "10000",
+    "RAY_free_objects_period_milliseconds": "10000",
+    "RAY_report_worker_backlog_interval_ms": "10000",
+    "RAY_local_fs_monitor_interval_ms": "60000",
+    "RAY_io_context_event_loop_lag_collection_interval_ms": "0",
+    "RAY_io_context_monitor_probe_interval_ms": "60000",
+    "RAY_io_context_monitor_latency_window_ms": "600000",
+    "RAY_grpc_client_check_connection_status_interval_milliseconds": "30000",
+    "RAY_start_python_gc_manager_thread": "0",
+    "RAY_timeout_ms_task_wait_for_death_info": "100",
+    "RAY_prestart_worker_first_driver": "0",
+}
+"""Ray's own settings, all of them about how often it looks at what we have not got."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayNode:
+    """A running Ray of ours: where it is and its first processes, each with its start time."""
+
+    address: str
+    directory: str
+    processes: tuple[tuple[int, int], ...]
+
+
+def start() -> RayNode:
+    """Start it; the caller's environment is prepared for connecting to it."""
+    directory = Path(tempfile.mkdtemp(prefix="rollcall-", dir=_short_temp_dir()))
+    token = directory / TOKEN_FILE
+    token.touch(mode=0o600)
+    token.write_text(secrets.token_hex(32))
+    os.environ.update(_QUIET)
+    prepare_to_connect(str(directory))
+    from ray._private.node import Node
+    from ray._private.parameter import RayParams
+
+    class BareNode(Node):
+        """A head node without the dashboard's server."""
+
+        def start_api_server(self, **_: object) -> None:
+            """Do not."""
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    parameters = RayParams(
+        num_cpus=WARM_WORKERS,
+        num_gpus=0,
+        object_store_memory=OBJECT_STORE_BYTES,
+        gcs_server_port=0,
+        no_monitor=True,
+        include_log_monitor=False,  # type: ignore[arg-type]  # a bool, whatever Ray says
+        include_dashboard=False,
+        temp_dir=str(directory),
+    )
+    try:
+        node = BareNode(parameters, head=True, shutdown_at_exit=False, spawn_reaper=False)
+    except BaseException:
+        stop_processes(_identified(_children_in(directory)))
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    pids = [row.process.pid for rows in node.all_processes.values() for row in rows]
+    return RayNode(address=node.gcs_address, directory=str(directory), processes=_identified(pids))
+
+
+def prepare_to_connect(directory: str) -> None:
+    """Let this process authenticate itself to the Ray in ``directory``."""
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN_PATH"] = str(Path(directory) / TOKEN_FILE)
+
+
+def stop(node: RayNode) -> None:
+    """End every process of it and remove its directory."""
+    stop_processes(node.processes)
+    shutil.rmtree(node.directory, ignore_errors=True)
+
+
+def stop_processes(roots: Sequence[tuple[int, int]]) -> None:
+    """End these processes and all that they started; who does not listen is killed."""
+    alive = [(pid, began) for pid, began in roots if started(pid) == began]
+    family = [*alive, *_identified(_descendants(pid for pid, _ in alive))]
+    for how, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
+        for pid, began in family:
+            if started(pid) == began:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, how)
+        deadline_s = time.monotonic() + wait_s
+        while time.monotonic() < deadline_s:
+            _reap()
+            family = [(pid, began) for pid, began in family if started(pid) == began]
+            if not family:
+                return
+            time.sleep(0.02)
+
+
+def started(pid: int) -> int | None:
+    """Return when a process began, in kernel ticks; None when it is gone."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields and fields[0] not in "ZX" else None
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def _identified(pids: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    return tuple((pid, began) for pid in pids if (began := started(pid)) is not None)
+
+
+def _descendants(roots: Iterable[int]) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    first = list(roots)
+    found = list(first)
+    for pid in found:
+        found.extend(children.get(pid, ()))
+    return found[len(first) :]
+
+
+def _children_in(directory: Path) -> list[int]:
+    """Return our child processes that were told of ``directory``."""
+    found = []
+    for pid in _descendants([os.getpid()]):
+        with contextlib.suppress(OSError):
+            if str(directory).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+def _reap() -> None:
+    """Take leave of our own dead children."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _short_temp_dir() -> str:
+    """Return a directory for sockets, whose paths may have 107 characters in all."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= 20 else "/tmp"
