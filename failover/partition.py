@@ -120,9 +120,9 @@ class Partition:
         """Replay at most so many committed records of the log; return how many there were."""
         if self.state is not PartitionState.LOADING:
             return 0
-        replayed = 0
+        replayed, replay = 0, self._replay
         for key, value in islice(self._unread, records):
-            self._replay(key, value)
+            replay(key, value)
             replayed += 1
         if replayed < records:
             self.state = PartitionState.FOLLOWER

@@ -92,10 +92,6 @@ class RocksLog:
         try:
             database = _open(directory)
         except Exception as error:
-            if "lock" in str(error).lower() and "corruption" not in str(error).lower():
-                raise LockedLogError(
-                    f"{directory}: another process has this log open; stop it first."
-                ) from error
             notes.append(_cut_torn_tail(directory, error))
             with _refusing_damage(directory):
                 database = _open(directory)
@@ -123,7 +119,7 @@ class RocksLog:
         try:
             self._database.write(unit, self._synced if sync else self._unsynced)
         except Exception as error:
-            raise LogError(f"{self._path}: the log can not be written: {error}") from error
+            raise LogError(f"{self._path}: the log can not be written ({error}).") from error
 
     def stored(self, partition: int) -> Stored:
         """Return what is there of a partition."""
@@ -316,13 +312,20 @@ def _options(cache: Cache) -> Options:
 
 def _cut_torn_tail(directory: Path, error: Exception) -> str:
     """Cut the incomplete last record off the write-ahead log, or refuse; return what was done."""
+    said = str(error)
+    if "While lock file" in said or "lock hold by" in said:
+        raise LockedLogError(
+            f"{directory}: another process has this log open; stop it first."
+        ) from error
+    if "Corruption" not in said:
+        raise LogError(f"{directory}: the log can not be opened ({said}).") from error
     ahead = sorted(directory.glob("*.log"))
-    if "corruption" not in str(error).lower() or not ahead:
-        raise _damaged(directory, str(error)) from error
+    if not ahead:
+        raise _damaged(directory, said) from error
     content = ahead[-1].read_bytes()
     at = torn_at(content)
     if at is None or at == len(content):
-        raise _damaged(directory, str(error)) from error
+        raise _damaged(directory, said) from error
     with ahead[-1].open("r+b") as file:
         file.truncate(at)
         os.fsync(file.fileno())

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 STEP_RECORDS = 1_000
 """How many keys are gathered before the state is written: at most so many are replayed twice."""
 
-STEP_BYTES = 1 << 20
+STEP_BYTES = 4 << 20
+"""How many bytes of records are gathered at most before the state is written."""
 
 KEPT_BATCHES = 1_000
 """How many applied batches stay in the log, for a standby that is a little behind."""
+
+KEPT_BYTES = 8 << 20
+"""How many bytes of values stay at most in applied batches: few batches when they are large."""
 
 
 class Compactor:
@@ -36,12 +40,15 @@ class Compactor:
         self._bytes = 0
         self._offset = stored.applied_offset
         self._epoch = stored.applied_epoch
-        self._kept: deque[int] = deque()
+        self._kept: deque[tuple[int, int]] = deque()  # base offset and bytes
+        self._kept_bytes = 0
         self._batches = 0
 
     def hold(self, batch: Batch) -> None:
         """Remember that a batch is in the log (in order, each once)."""
-        self._kept.append(batch.base_offset)
+        size = sum(len(value) for _, value in batch.records if value)
+        self._kept.append((batch.base_offset, size))
+        self._kept_bytes += size
 
     def add(self, batch: Batch) -> None:
         """Gather a newly committed batch."""
@@ -72,12 +79,18 @@ class Compactor:
         return [ApplyState(self._partition, self._offset, self._epoch, records), *self._drop()]
 
     def _drop(self) -> list[Write]:
-        """Drop the oldest batches, but none that the state does not hold."""
-        if len(self._kept) <= 2 * KEPT_BATCHES:
+        """Drop the oldest batches, but none that the state does not hold.
+
+        Nothing is dropped before twice the bounds are reached: one range at a time, not one batch.
+        """
+        kept = self._kept
+        if len(kept) <= 2 * KEPT_BATCHES and self._kept_bytes <= 2 * KEPT_BYTES:
             return []
-        while len(self._kept) > KEPT_BATCHES and self._kept[1] <= self.applied_offset:
-            self._kept.popleft()
-        if self._kept[0] == self.start_offset:
+        while len(kept) > 1 and kept[1][0] <= self.applied_offset:
+            if len(kept) <= KEPT_BATCHES and self._kept_bytes <= KEPT_BYTES:
+                break
+            self._kept_bytes -= kept.popleft()[1]
+        if not kept or kept[0][0] == self.start_offset:
             return []
-        self.start_offset = self._kept[0]
+        self.start_offset = kept[0][0]
         return [DropBefore(self._partition, self.start_offset)]

@@ -8,7 +8,7 @@ from storage.batch import Batch
 from storage.log import AppendBatch, ApplyState, DropBefore, MemoryLog, SaveVote, Stored
 from storage.quorum import committed_offset, majority
 from storage.replica import LEADER_CHANGE_KEY, Campaign, Replica, Role
-from storage.snapshot import KEPT_BATCHES, STEP_BYTES, STEP_RECORDS, Compactor
+from storage.snapshot import KEPT_BATCHES, KEPT_BYTES, STEP_BYTES, STEP_RECORDS, Compactor
 
 NOW = 1_700_000_000_000
 RECORD = (b"key", b"value")
@@ -37,9 +37,7 @@ def leader(log: MemoryLog) -> Replica:
     return subject
 
 
-@pytest.mark.parametrize(
-    ("voters", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)], ids=str
-)
+@pytest.mark.parametrize(("voters", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)], ids=str)
 def test_a_majority_is_more_than_half(voters: int, needed: int) -> None:
     assert majority(voters) == needed
 
@@ -199,6 +197,14 @@ def test_the_log_keeps_a_bounded_number_of_batches_behind_the_snapshot() -> None
     apply, drop = compactor.writes()
     assert isinstance(apply, ApplyState)
     assert drop == DropBefore(0, 2 * KEPT_BATCHES)
+
+
+def test_of_large_batches_the_log_keeps_few() -> None:
+    large = bytes(KEPT_BYTES // 4)
+    compactor = gathered(*(batch(n, b"same", value=large) for n in range(12)))
+    apply, drop = compactor.writes()
+    assert isinstance(apply, ApplyState)
+    assert drop == DropBefore(0, 8)
 
 
 def test_batches_that_the_state_lacks_are_never_dropped() -> None:

@@ -130,6 +130,15 @@ def test_a_directory_in_use_is_refused_in_one_sentence(tmp_path: Path) -> None:
     log.close()
 
 
+def test_a_directory_without_its_manifest_is_refused_in_one_sentence(copy: Path) -> None:
+    for table in copy.glob("MANIFEST*"):
+        table.unlink()
+    with pytest.raises(LogError) as refusal:
+        RocksLog.open(copy, IDENTITY)
+    assert str(copy) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
 def test_a_killed_process_loses_nothing_synced(copy: Path) -> None:
     log = RocksLog.open(copy, IDENTITY)
     assert offsets(log) == list(range(19, 60))
