@@ -104,6 +104,7 @@ class RollcallServer:
     def __init__(self, directory: Path, settings: Mapping[str, str], coordinators: int = 3) -> None:
         self._directory = directory
         self._settings = {"offsets.topic.num.partitions": str(coordinators), **settings}
+        self._data = directory / "data"
         self._port = free_ports(coordinators)[0]
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
@@ -113,7 +114,7 @@ class RollcallServer:
         self._directory.mkdir(parents=True, exist_ok=True)
         log = (self._directory / "server.log").open("ab")
         command = [_rollcall(), "up", "--host", "127.0.0.1", "--port", str(self._port)]
-        command += ["--data-dir", str(self._directory / "data")]
+        command += ["--data-dir", str(self._data)]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
         self._log = log
@@ -144,7 +145,10 @@ class RollcallServer:
     def status(self) -> dict[str, object]:
         """Run ``rollcall status --json``."""
         done = subprocess.run(
-            [_rollcall(), "status", "--json"], capture_output=True, timeout=60, check=False
+            [_rollcall(), "status", "--json", "--data-dir", str(self._data)],
+            capture_output=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 0, done.stderr.decode(errors="replace")
         status: dict[str, object] = json.loads(done.stdout)

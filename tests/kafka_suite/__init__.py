@@ -1,0 +1,1 @@
+"""Kafka's own request-level group tests against this server."""
