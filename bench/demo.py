@@ -7,6 +7,7 @@ no static member lost its member id or its partitions and no acknowledged commit
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -25,6 +26,7 @@ from bench.load import now_ms
 from bench.processes import listener
 from bench.rollcall import call, parse_ready
 from bench.server import StartError
+from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +41,8 @@ SETTLE_SECONDS: Final = 3
 """From the moment when every group is Stable to the kill."""
 AFTERMATH_SECONDS_MIN: Final = 20
 """What must be left of the load after the kill, for the report to mean anything."""
+COME_BACK_SECONDS_MAX: Final = 30
+"""How long after the load a coordinator may still be away."""
 OK, LOST, FAILURE = 0, 1, 1
 
 Address = tuple[str, int]
@@ -60,7 +64,7 @@ def main() -> int:
         java_command()
         with ExitStack() as cleanup:
             return _demo(cleanup)
-    except (StartError, ConnectionError) as error:
+    except (StartError, ConnectionError, KafkaError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return FAILURE
 
@@ -90,14 +94,14 @@ def _demo(cleanup: ExitStack) -> int:
 
 
 def _up(directory: Path, cleanup: ExitStack) -> tuple[Address, ...]:
-    cleanup.callback(_down)
-    ready = call(["up", "--port", "0", "--data-dir", str(directory), "--detach"])
-    return parse_ready(ready)
+    data_dir = str(directory / "data")
+    cleanup.callback(_down, data_dir)
+    return parse_ready(call(["up", "--port", "0", "--data-dir", data_dir, "--detach"]))
 
 
-def _down() -> None:
+def _down(data_dir: str) -> None:
     try:
-        call(["down"])
+        call(["down", "--data-dir", data_dir])
     except StartError as error:
         print(error, file=sys.stderr)
 
@@ -144,9 +148,21 @@ def _all_stable(coordinators: dict[str, Address], crowd: Crowd) -> bool:
 def _committed(
     bootstrap: Sequence[Address], group_ids: Sequence[str]
 ) -> list[tuple[str, str, int]]:
-    """Return every group's committed offsets, as its coordinator has them now."""
+    """Return every group's committed offsets, as soon as its coordinator can tell them."""
+    deadline = time.monotonic() + COME_BACK_SECONDS_MAX
+    for address in itertools.cycle(bootstrap):
+        try:
+            return _committed_now(address, group_ids)
+        except (ConnectionError, KafkaError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+    raise AssertionError("there is no bootstrap address")
+
+
+def _committed_now(bootstrap: Address, group_ids: Sequence[str]) -> list[tuple[str, str, int]]:
     rows = []
-    for group_id, address in _coordinators(bootstrap[0], group_ids).items():
+    for group_id, address in _coordinators(bootstrap, group_ids).items():
         with Connection(address) as connection:
             for (topic, index), offset in connection.committed_offsets(group_id).items():
                 rows.append((group_id, f"{topic}-{index}", offset))

@@ -73,9 +73,9 @@ def local_session() -> SparkSession:
     """Start Spark in local mode, one task per core, on 127.0.0.1 and silent."""
     from pyspark.sql import SparkSession
 
-    home = str(Path(__file__).resolve().parent.parent)
+    here = Path(__file__).resolve().parent
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, (home, os.environ.get("PYTHONPATH")))
+        filter(None, (str(here.parent), os.environ.get("PYTHONPATH")))
     )  # Spark's workers import this package, installed or not
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -87,7 +87,10 @@ def local_session() -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
-        .config("spark.log.level", "ERROR")
+        .config(
+            "spark.driver.extraJavaOptions",
+            f"-Dlog4j2.configurationFile={(here / 'spark-log4j2.properties').as_uri()}",
+        )
         .getOrCreate()
     )
     return session

@@ -36,11 +36,14 @@ class Stream(asyncio.Protocol):
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
     def send(self, frame: bytes) -> None:
-        """Send ``frame`` now, or as soon as the connection is there."""
-        if self._transport is not None:
-            self._transport.write(frame)
-        else:
+        """Send ``frame`` now, or as soon as the connection is there.
+
+        What is sent between the connection's end and the news of it is lost: ``broken`` follows.
+        """
+        if self._transport is None:
             self._unsent.append(frame)
+        elif not self._transport.is_closing():
+            self._transport.write(frame)
 
     def close(self) -> None:
         """Close at once."""
