@@ -90,7 +90,6 @@ def complete_join(ctx: Context, group: Group, now: int) -> None:
     if group.members and not group.elect_leader():
         # Only static members are left and none has joined. Their sessions decide: the phase goes on
         # until one comes back or the last has expired.
-        rebalance.remaining_ms = 0
         _await_joins(ctx, group, now)
         return
     group.generation += 1

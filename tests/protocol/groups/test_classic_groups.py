@@ -321,6 +321,32 @@ def test_a_restart_between_join_and_sync_of_a_settled_group_is_no_reason_to_reba
     assert talk.sync("B").assignment == b"p1"
 
 
+def test_a_member_that_leaves_while_its_sync_group_is_parked_is_answered() -> None:
+    talk = Talk()
+    talk.join("A", instance="a")
+    talk.join("B", instance="b")
+    talk.advance(6_000)
+    assert talk.sync("B") is None
+    parked = talk.client("B").ticket
+    talk.remove(MemberIdentity(member_id="", group_instance_id="b"))
+    assert talk.answer(parked).error_code is ErrorCode.unknown_member_id
+
+
+def test_a_session_that_ran_out_while_sync_group_was_parked_begins_anew_with_its_answer() -> None:
+    talk = Talk()
+    talk.join("A", instance="a", session_ms=60_000)
+    talk.join("B", instance="b", session_ms=6_000)
+    talk.advance(6_000)
+    assert talk.sync("B") is None
+    talk.advance(30_000)
+    settle(talk, "A")
+    assert talk.last("B").error_code is ErrorCode.none
+    talk.advance(5_999)
+    assert talk.state == "Stable"
+    talk.advance(1)
+    assert talk.events()[-1].kind is MemberEventKind.EXPIRED
+
+
 # -- administration ------------------------------------------------------------------------------
 
 

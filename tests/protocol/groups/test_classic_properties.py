@@ -60,14 +60,21 @@ class ClassicGroupScript(RuleBasedStateMachine):
 
     @initialize(names=st.lists(CLIENTS, min_size=1, max_size=4, unique=True))
     def begin(self, names: list[str]) -> None:
-        self.rejoin(names)
-        self.sync_all(leave_out=0)
+        self.settle(names)
 
-    @rule(names=st.lists(CLIENTS, min_size=1, max_size=5, unique=True))
-    def rejoin(self, names: list[str]) -> None:
-        for name in names:
-            self.talk.enter(name, instance=self._instance(name), session_ms=600_000)
-        self.talk.advance(3_000)
+    @rule(names=st.lists(CLIENTS, max_size=2, unique=True))
+    def settle(self, names: list[str]) -> None:
+        """Let these and all members join and sync as well-behaved clients do."""
+        talk = self.talk
+        group = talk.context.live.get(GROUP)
+        inside = () if group is None else [c.name for c in talk.clients.values() if c.member_id]
+        for name in dict.fromkeys([*names, *inside]):
+            if group is None or name in names or talk.id(name) in group.members:
+                talk.enter(name, instance=self._instance(name), session_ms=30_000)
+        for _ in range(4):
+            if talk.state == "PreparingRebalance":
+                talk.advance(3_000)
+        self.sync_all(leave_out=0)
 
     @rule(leave_out=st.sampled_from([0, 0, 0, 1]))
     def sync_all(self, leave_out: int) -> None:
@@ -108,18 +115,31 @@ class ClassicGroupScript(RuleBasedStateMachine):
             "member_id": client.member_id,
             "instance": client.instance,
         }
-        held = self.leases.get(name)
         reply = self.talk.heartbeat_reply(name, **sent)
-        if held is not None and held[0] == sent:
-            lease, message = held[1].lease, held[1].message
-            if lease.stamp == lease.group.stamp:
-                assert reply.message == message
-                assert reply.lease is not None
-                assert reply.lease.member is lease.member
         if reply.lease is not None:
             self.leases[name] = (sent, reply)
             code: Any = reply.message
             assert code.error_code is ErrorCode.none
+
+    @rule()
+    def all_beat(self) -> None:
+        for name in DYNAMIC + STATIC:
+            self.heartbeat(name, 0)
+
+    @rule()
+    def repeat_heartbeats(self) -> None:
+        """Whatever the listener would repeat by its leases, the shard would answer too."""
+        for sent, held in self.leases.values():
+            if held.lease.stamp != held.lease.group.stamp:
+                continue
+            reply = self.talk.heartbeat_reply("listener", **sent)
+            assert reply.message == held.message
+            assert reply.lease is not None
+            assert reply.lease.member is held.lease.member
+
+    @rule(name=st.sampled_from(STATIC), version=st.sampled_from([8, 9]))
+    def restart(self, name: str, version: int) -> None:
+        self.talk.join(name, instance=name.lower(), member_id="", version=version)
 
     @rule(name=CLIENTS)
     def leave(self, name: str) -> None:
@@ -208,4 +228,4 @@ class ClassicGroupScript(RuleBasedStateMachine):
 
 
 class TestClassicGroupScript(ClassicGroupScript.TestCase):  # type: ignore[name-defined,misc]
-    settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

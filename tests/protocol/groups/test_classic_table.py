@@ -206,6 +206,13 @@ def test_before_join_group_4_no_member_id_is_required(state: str, version: int) 
     assert group_in(state).join("X", version=version) is None
 
 
+@pytest.mark.parametrize("version", [4, 9])
+def test_since_join_group_4_a_member_id_is_required(version: int) -> None:
+    """KIP-394."""
+    answer = Talk().join("X", version=version)
+    assert answer.error_code is ErrorCode.member_id_required
+
+
 @pytest.mark.parametrize("state", STATES[2:])
 @pytest.mark.parametrize("drift", [-2, 1])
 @pytest.mark.parametrize("request_name", ["sync", "heartbeat", "commit"])
