@@ -5,9 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from actors import admin, here
+from actors import admin
 from actors.cli_offsets import add_offset_flags, delete_offsets, reset_offsets
-from actors.cli_session import FAILED, add_connection_flags, complain, connected, note
+from actors.cli_session import (
+    FAILED,
+    add_connection_flags,
+    complain,
+    connected,
+    group_events,
+    note,
+)
 from actors.client import ClientError, shown
 from actors.errors import BadInputError
 from actors.tables import table
@@ -174,7 +181,7 @@ def _state(client: Client, group_id: str, args: Namespace) -> None:  # noqa: ARG
     print(table(header, [row]))
 
 
-def _events(client: Client, group_id: str, args: Namespace) -> None:  # noqa: ARG001 - as every view
+def _events(client: Client, group_id: str, args: Namespace) -> None:
     node_id, _ = client.coordinator(group_id)
     header = ["GROUP", "TIME", "EVENT", "CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST"]
     rows = [
@@ -188,7 +195,7 @@ def _events(client: Client, group_id: str, args: Namespace) -> None:  # noqa: AR
             event.client_host,
             event.reason,
         )
-        for event in here.group_events(node_id, group_id)
+        for event in group_events(args, node_id, group_id)
     ]
     print(table([*header, "REASON"], rows))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors import here
@@ -13,6 +14,8 @@ from actors.errors import BadInputError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
+
+    from protocol.groups.facts import MemberEvent
 
 FAILED: Final = 1
 
@@ -24,6 +27,10 @@ def add_connection_flags(parser: ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="any server of the cluster; without it, the cluster of this machine's Ray",
     )
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="the cluster on this directory"
+    )
+    parser.add_argument("--address", metavar="auto|HOST:PORT", help="the cluster on this Ray")
     parser.add_argument(
         "--timeout",
         type=int,
@@ -42,7 +49,7 @@ def connected(command: Callable[[Client, Namespace], int]) -> Callable[[Namespac
             raise BadInputError("--timeout must be at least 1 ms")
         bootstrap = args.bootstrap_server
         if bootstrap is None:
-            bootstrap = here.bootstrap_of_this_machine()
+            bootstrap = here.cluster_here(args.data_dir, args.address).bootstrap
         try:
             addresses = parse_bootstrap(bootstrap)
         except ValueError as error:
@@ -51,6 +58,19 @@ def connected(command: Callable[[Client, Namespace], int]) -> Callable[[Namespac
             return command(client, args)
 
     return run
+
+
+def group_events(args: Namespace, node_id: int, group_id: str) -> list[MemberEvent]:
+    """Ask a group's coordinator for its diary, over Ray: Kafka's protocol has no such request."""
+
+    def question() -> list[MemberEvent]:
+        from actors import cluster
+
+        return cluster.events(node_id, group_id)
+
+    found = here.cluster_here(args.data_dir, args.address)
+    events: list[MemberEvent] = here.asking(found, question)
+    return events
 
 
 def complain(sentence: str) -> None:

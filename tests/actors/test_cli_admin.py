@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer
 
-from actors import cli, here
+from actors import cli, cli_groups, here
 from actors.cli_configs import parse_configs
 from actors.client import parse_bootstrap
+from actors.running import Running
 from tests.actors.coordinators import Cluster, running
 from tests.waiting import until
 
@@ -158,7 +159,7 @@ def test_events_tell_who_left_and_why(
     cluster: Cluster, run: Run, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """KIP-800: the reasons are shown."""
-    monkeypatch.setattr(here, "group_events", cluster.events)
+    monkeypatch.setattr(cli_groups, "group_events", lambda _, *which: cluster.events(*which))
     with member(cluster, group, topic, **{"group.instance.id": "a"}):
         words = ("--group", group, "--instance-id", "a", "--reason", "moved house")
         assert run("members", "--remove", *words).code == 0
@@ -426,7 +427,17 @@ def test_any_one_of_the_bootstrap_servers_is_enough(
 def test_without_a_bootstrap_server_the_cluster_of_this_machine_is_meant(
     cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(here, "bootstrap_of_this_machine", lambda: cluster.bootstrap)
+    found = Running(
+        cluster_id=cluster.spec.cluster_id,
+        data_dir=cluster.spec.data_dir,
+        address="auto",
+        bootstrap=cluster.bootstrap,
+        partitions=cluster.spec.partitions,
+        workers=0,
+        node=None,
+        owner=None,
+    )
+    monkeypatch.setattr(here, "cluster_here", lambda _data_dir, _address: found)
     assert rollcall(capsys, "topics", "--list").code == 0
 
 

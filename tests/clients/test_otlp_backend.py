@@ -1,21 +1,48 @@
 """A rebalance is found in a real OTLP backend, with who caused it and why (issue 3, part 8)."""
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from actors.telemetry import Telemetry
 from tests.actors.facts import member_event, rebalance
+from tests.clients import servers
+from tests.clients.confluent import (
+    Member,
+    Partition,
+    create_topics,
+    is_shared_out,
+    partitions_of,
+    poll_until,
+)
 from tests.otlp_backend import Jaeger, installed, root
 from tests.waiting import until
 
 BUILD_S = 1200
+FOUND_S = 20
 
 
 @pytest.fixture(scope="module")
 def jaeger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jaeger]:
     with Jaeger(tmp_path_factory.mktemp("jaeger")) as backend:
         yield backend
+
+
+def variables(jaeger: Jaeger, service: str) -> dict[str, str]:
+    return {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": jaeger.otlp_endpoint,
+        "OTEL_SERVICE_NAME": service,
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+    }
+
+
+def find(jaeger: Jaeger, service: str, **tags: str) -> list[dict[str, Any]]:
+    """Wait for a trace that has a span with these tags (``_`` stands for a dot)."""
+    wanted = {f"rollcall.{name.replace('__', '.')}": value for name, value in tags.items()}
+    return until(lambda: jaeger.traces(service, **wanted), FOUND_S, f"a trace with {wanted}")[0]
 
 
 @pytest.mark.timeout(BUILD_S)
@@ -26,19 +53,100 @@ def test_the_backend_can_be_built_from_the_registry() -> None:
 def test_a_rebalance_told_by_facts_is_a_trace_in_the_backend(
     jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", jaeger.otlp_endpoint)
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "from-facts")
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+    for name, value in variables(jaeger, "from-facts").items():
+        monkeypatch.setenv(name, value)
     telemetry = Telemetry({"service.instance.id": 0})
     telemetry.observe(member_event())
     telemetry.observe(rebalance())
     telemetry.close()
     assert telemetry.losses.spans == 0
-    tags = {"rollcall.member.instance_id": "a"}
-    trace = until(lambda: jaeger.traces("from-facts", **tags), 10, "the trace is there")[0]
+    trace = find(jaeger, "from-facts", member__instance_id="a")
     assert {span["operationName"] for span in trace} == {"rebalance orders", "join", "sync"}
     found = root(trace)
     assert found["tags"]["rollcall.rebalance.reason"] == "closing"
     assert found["tags"]["rollcall.generation.after"] == 5
     assert found["tags"]["rollcall.partitions.moved"] == 2
     assert len(found["logs"]) == 1
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("exporting") / "data"
+
+
+@pytest.fixture(scope="module")
+def exporting(jaeger: Jaeger, data_dir: Path) -> Iterator[str]:
+    """Start a cluster that exports to the backend, as a user does; give its bootstrap servers."""
+    if servers.is_kafka():
+        pytest.skip("Kafka does not trace its rebalances")
+    server = servers.RollcallServer(data_dir.parent, servers.COMMON, coordinators=1)
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in variables(jaeger, "cluster").items():
+            environment.setenv(name, value)
+        try:
+            server.start()
+            yield server.bootstrap
+        finally:
+            server.close()
+
+
+def test_a_restarted_member_is_found_in_the_backend_with_the_partitions_it_moved(
+    exporting: str, jaeger: Jaeger
+) -> None:
+    create_topics(exporting, ["walks"], 4)
+    everything = partitions_of(["walks"], 4)
+    stays = Member(exporting, "walkers", ["walks"], client_id="stays")
+    shared_by([stays], everything)
+    goes = Member(exporting, "walkers", ["walks"], client_id="goes")
+    shared_by([stays, goes], everything)
+    goes.close()
+    shared_by([stays], everything)
+    again = Member(exporting, "walkers", ["walks"], client_id="goes")
+    shared_by([stays, again], everything)
+    again.close()
+    stays.close()
+
+    left = root(find(jaeger, "cluster", rebalance__trigger="member-left", members="1"))
+    assert left["operationName"] == "rebalance walkers"
+    tags = left["tags"]
+    assert tags["messaging.consumer.group.name"] == "walkers"
+    assert tags["messaging.client.id"] == "goes"
+    assert tags["rollcall.member.id"].startswith("goes-")
+    assert tags["rollcall.member.host"] == "/127.0.0.1"
+    assert tags["rollcall.generation.after"] == tags["rollcall.generation.before"] + 1
+    assert tags["rollcall.leader.id"].startswith("stays-")
+    assert (tags["rollcall.partitions.moved"], tags["rollcall.partitions.assigned"]) == (2, 4)
+    assert tags["rollcall.rebalance.outcome"] == "stable"
+
+
+def test_a_removal_by_an_operator_is_found_with_its_reason(
+    exporting: str, jaeger: Jaeger, data_dir: Path
+) -> None:
+    """KIP-800: the reason is in the trace, and shown by ``rollcall groups --describe --events``."""
+    create_topics(exporting, ["visits"], 2)
+    member = Member(exporting, "visitors", ["visits"], group_instance_id="a")
+    shared_by([member], partitions_of(["visits"], 2))
+    which = ("--data-dir", str(data_dir), "--group", "visitors")
+    words = ("--instance-id", "a", "--reason", "moved house")
+    said = rollcall("members", "--remove", *which, *words)
+    assert said == "instance a is removed from group visitors\n"
+    tags = root(find(jaeger, "cluster", rebalance__reason="moved house"))["tags"]
+    assert tags["rollcall.member.instance_id"] == "a"
+    assert tags["rollcall.rebalance.trigger"] == "member-left"
+    assert tags["rollcall.rebalance.outcome"] == "empty"
+    events = rollcall("groups", "--describe", "--events", *which)
+    assert any(" left " in line and "moved house" in line for line in events.splitlines())
+    member.close()
+
+
+def shared_by(members: list[Member], everything: set[Partition]) -> None:
+    poll_until(members, lambda: is_shared_out(members, everything), 30, "all is shared out")
+
+
+def rollcall(*words: str) -> str:
+    """Run a command about the cluster of this machine's Ray."""
+    done = subprocess.run(
+        [servers._rollcall(), *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
