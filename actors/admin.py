@@ -57,8 +57,8 @@ class Committed:
 
 
 def said(code: int, message: str | None = None) -> str:
-    """Say an error in words, with Kafka's name of it."""
-    words = message or WORDS.get(code)
+    """Say an error in words (the server's, where we have none), with Kafka's name of it."""
+    words = WORDS.get(code) or (message or "").rstrip(".")
     return f"{words} ({named(code)})" if words else named(code)
 
 
