@@ -98,6 +98,7 @@ class Joiner:
         self._reactor = reactor
         self._busy = 0
         self._heard = 0
+        self._nameless = 0
         self._joins = {each: Template(_join(plan, each)) for each in plan.instance_ids}
         self._shares = [
             compact_bytes(encode_assignment([(plan.topic, index)]))
@@ -117,11 +118,12 @@ class Joiner:
     def join_others(self) -> float:
         """Let all others join the first member's group at once; return the seconds it took.
 
-        The first member joins again right behind them. The rebalance cannot end before it has, so
-        all get in by one rebalance, which nothing promises when an empty group is joined without
-        an initial delay.
+        The first member joins again once all others have a member id (KIP-394). The rebalance
+        cannot end before it has, nor before everybody with a member id has joined, so one takes
+        all in; nothing promises that when an empty group is joined without an initial delay.
         """
-        return self._join([*self.members[1:], self.members[0]])
+        self._nameless = len(self.members) - 1
+        return self._join(self.members[1:])
 
     def _join(self, members: Sequence[Joining]) -> float:
         begun = time.perf_counter()
@@ -132,7 +134,7 @@ class Joiner:
         while True:
             heard = self._heard
             self._reactor.turn(quiet_s)
-            if self._busy == 0 and len({member.generation for member in members}) == 1:
+            if self._busy == 0 and self._agree():
                 return time.perf_counter() - begun
             if self._heard == heard:
                 self._look_for_rebalance()
@@ -149,6 +151,9 @@ class Joiner:
     def generation(self) -> int:
         """The generation in which all members hold an assignment."""
         return self.members[0].generation
+
+    def _agree(self) -> bool:
+        return len({each.generation for each in self.members if each.generation >= 0}) == 1
 
     def _send(self, member: Joining, frame: bytes, awaits: Awaits) -> None:
         self._busy += 1
@@ -190,6 +195,9 @@ class Joiner:
         member.member_id, _ = read_compact(frame, at + 1)
         if error:
             self._send_join(member)
+            self._nameless -= 1
+            if self._nameless == 0:
+                self._send_join(self.members[0])
             return
         sync = frame_of(_sync(self.plan, member))
         if leader == member.member_id and not skips_assignment:

@@ -1,0 +1,101 @@
+"""One coordinator in a process of its own, without Ray: something to drive, kill and start again.
+
+``python -m tests.bench.one_node PORT DIRECTORY`` serves until it is killed.
+"""
+
+import asyncio
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import uvloop
+
+from actors.coordinator import Coordinator
+from actors.spec import Address, ClusterSpec
+from actors.telemetry import Telemetry
+from bench.asking import Connection
+from bench.processes import free_port
+from failover.catalog import NodeChanged
+from tests.waiting import until
+
+CONFIGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+}
+
+
+class OneNode:
+    """A coordinator's process; its port and its data outlive it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.address = ("127.0.0.1", free_port())
+        self._directory = directory
+        self._process = None
+
+    def start(self) -> "OneNode":
+        """Start, and wait until groups are coordinated."""
+        _, port = self.address
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.bench.one_node", str(port), str(self._directory)],
+            cwd=Path(__file__).resolve().parents[2],
+        )
+        until(self._serves, 30, "the coordinator serves")
+        return self
+
+    def kill(self) -> None:
+        """``kill -9``."""
+        self._process.kill()
+        self._process.wait()
+
+    def _serves(self) -> bool:
+        with suppress(OSError), Connection(self.address) as connection:
+            connection.coordinator("g")
+            return True
+        return False
+
+
+class NoPeers:
+    """The other processes of a cluster of one: none but the catalogue, which is here."""
+
+    def __init__(self) -> None:
+        self.coordinator: Coordinator | None = None
+
+    async def publish(self, published):
+        """Nobody listens."""
+
+    async def forward(self, node_id, request):
+        """There is nobody to forward to."""
+
+    async def catalog_snapshot(self):
+        """There is no other catalogue."""
+
+    async def register(self, node):
+        """Tell our own catalogue."""
+        return self.coordinator.catalog_event(NodeChanged(node))
+
+    async def announce(self, node_id, pid):
+        """Lead the only partition."""
+        return {0: 0}
+
+
+async def serve(port: int, directory: str) -> None:
+    """Serve for ever."""
+    spec = ClusterSpec(
+        cluster_id="one-node-of-the-tests0",
+        listeners=(Address(host="127.0.0.1", port=port),),
+        console=Address(host="127.0.0.1", port=0),
+        data_dir=directory,
+        overrides=CONFIGS,
+        workers=0,
+    )
+    peers = NoPeers()
+    peers.coordinator = Coordinator(spec, 0, peers, Telemetry({}))
+    peers.coordinator.start()
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(int(sys.argv[1]), sys.argv[2]))
