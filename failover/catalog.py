@@ -105,6 +105,11 @@ class Catalog:
         REPLAYS[type(record.key)](self, record.key, record.value)
         self._image = None
 
+    @property
+    def has_emitted(self) -> bool:
+        """Whether the event in hand has changed the state: if it fails now, reload."""
+        return bool(self._result.records)
+
     def emit(self, record: Record) -> None:
         """Apply a new record and hand it to the log."""
         self.replay(record)

@@ -443,13 +443,11 @@ GROUPS_KIND = Kind(
     encode=records.encode,
     decode=records.decode,
     group_of=_group_of,
-    has_emitted=lambda shard: bool(shard._context.result.records),
 )
 CATALOG_KIND = Kind(
     encode=catalog_records.encode,
     decode=catalog_records.decode,
     group_of=lambda _: CATALOG_GROUP,
-    has_emitted=lambda catalog: bool(catalog._result.records),
 )
 
 NAMED_GROUP_ONLY = frozenset({11, 12, 13, 14, 47})

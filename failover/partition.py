@@ -38,19 +38,21 @@ class Machine(Protocol):
     def replay(self, record: Record) -> None:
         """Apply one record of the log."""
 
+    @property
+    def has_emitted(self) -> bool:
+        """Whether the event in hand has changed hard state already."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What a partition must know about its machine.
 
-    ``group_of`` names the group whose answers wait for a record, given its key; ``has_emitted``
-    tells whether the event being handled has changed hard state already.
+    ``group_of`` names the group whose answers wait for a record, given its key.
     """
 
     encode: Callable[[Record], RawRecord]
     decode: Callable[[bytes, bytes | None], Record]
     group_of: Callable[[Any], str]
-    has_emitted: Callable[[Any], bool]
 
 
 class PartitionState(StrEnum):
@@ -137,7 +139,7 @@ class Partition:
         try:
             result = self.machine.handle(event, now)
         except Exception as error:
-            if isinstance(event, Request) and not self._kind.has_emitted(self.machine):
+            if isinstance(event, Request) and not self.machine.has_emitted:
                 raise HandlerFailed(f"{type(error).__name__}: {error}") from error
             self._failure = PartitionFailed(
                 f"partition {self.number} failed on {type(event).__name__} and must be reloaded"

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups import classic, offsets, rebuild
-from protocol.groups.effects import Reply
 from protocol.groups.states import ClassicGroupState
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -24,9 +23,7 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from kio.static.protocol import Entity
+    from collections.abc import Callable, Mapping
 
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
@@ -55,7 +52,7 @@ def describe_groups(ctx: Context, request: Request, now: int) -> None:
         else:
             described.append(_described(group, operations))
     response = DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=tuple(described))
-    _reply(ctx, request, response, message.groups)
+    ctx.reply(request.ticket, response, None)
 
 
 def _absent(group_id: str, api_version: int, operations: int) -> DescribedGroup:
@@ -121,7 +118,7 @@ def list_groups(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG0
     response = ListGroupsResponse(
         throttle_time=NO_THROTTLE, error_code=ErrorCode.none, groups=tuple(listed)
     )
-    _reply(ctx, request, response, [group.group_id for group in listed])
+    ctx.reply(request.ticket, response, None)
 
 
 def delete_groups(ctx: Context, request: Request, now: int) -> None:
@@ -133,7 +130,7 @@ def delete_groups(ctx: Context, request: Request, now: int) -> None:
         for group_id in message.groups_names
     )
     response = DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=results)
-    _reply(ctx, request, response, message.groups_names)
+    ctx.reply(request.ticket, response, None)
 
 
 def _delete(ctx: Context, group_id: str, now: int) -> ErrorCode:
@@ -145,12 +142,6 @@ def _delete(ctx: Context, group_id: str, now: int) -> ErrorCode:
     offsets.delete_all(ctx, group_id)
     classic.delete(ctx, group_id, now)
     return ErrorCode.none
-
-
-def _reply(ctx: Context, request: Request, response: Entity, group_ids: Sequence[str]) -> None:
-    """Answer once what was seen of every one of these groups is committed."""
-    first, more = (group_ids[0], tuple(group_ids[1:])) if group_ids else (None, ())
-    ctx.result.replies.append(Reply(request.ticket, response, first, more_group_ids=more))
 
 
 HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(

@@ -104,16 +104,14 @@ class HeartbeatLease:
 class Reply:
     """The answer to a ticket, in the newest shape of its API.
 
-    ``group_id`` names the group whose records must be committed before the answer may leave;
-    None waits for nothing. An answer about several groups (DescribeGroups, DeleteGroups,
-    ListGroups) names the others in ``more_group_ids`` and waits for them too.
+    ``group_id`` names the group whose records must be committed before the answer may leave; None
+    where that is told by the request (APIs about many groups: whoever routes it knows which).
     """
 
     ticket: Ticket
     message: Entity
     group_id: str | None = None
     lease: HeartbeatLease | None = None
-    more_group_ids: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from protocol.groups.effects import Reply
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -41,15 +40,7 @@ def fetch(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - a
         throttle_time=NO_THROTTLE,
         groups=tuple(_fetched(ctx, group, by_id) for group in message.groups),
     )
-    ids = [group.group_id for group in message.groups]
-    ctx.result.replies.append(
-        Reply(
-            request.ticket,
-            response,
-            ids[0] if ids else None,
-            more_group_ids=tuple(ids[1:]),
-        )
-    )
+    ctx.reply(request.ticket, response, None)
 
 
 def _fetched(ctx: Context, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFetchResponseGroup:

@@ -48,6 +48,10 @@ class Shelf:
     elections: int = 0
     epilogue: Put | None = None
 
+    @property
+    def has_emitted(self) -> bool:
+        return bool(self.result.records)
+
     def handle(self, event: Any, now: int) -> Result:
         self.result = Result()
         if isinstance(event, Elected):
@@ -100,7 +104,7 @@ def decode(key: bytes, value: bytes | None) -> Record:
     return Record(typed, text)
 
 
-KIND = Kind(encode, decode, lambda key: key.group, lambda shelf: bool(shelf.result.records))
+KIND = Kind(encode, decode, lambda key: key.group)
 
 
 def request(ticket: int, message: Any) -> Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import gc
 import sys
 from typing import Any
 
@@ -17,8 +18,6 @@ from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValu
 from protocol.wire.embedded import encode_subscription
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
-    DescribeGroupsRequest,
-    ListGroupsRequest,
     MemberIdentity,
 )
 from tests.protocol.groups.talk import GROUP, START_MS, Talk, settle, stable
@@ -356,21 +355,6 @@ def test_authorized_operations_are_told_to_who_asks() -> None:
     assert talk.describe(operations=True).authorized_operations == 0b1101_0100_1000
 
 
-def test_an_answer_about_several_groups_waits_for_all_of_them() -> None:
-    talk = many_groups(3)
-    talk.ask(
-        DescribeGroupsRequest(groups=("g2", "g0"), include_authorized_operations=False), 6, None
-    )
-    described = talk.replies[talk.tickets]
-    assert (described.group_id, described.more_group_ids) == ("g2", ("g0",))
-    talk.ask(ListGroupsRequest(states_filter=(), types_filter=()), 5, None)
-    listed = talk.replies[talk.tickets]
-    assert (listed.group_id, listed.more_group_ids) == ("g0", ("g1", "g2"))
-    assert talk.delete("g1", "nobody") == [ErrorCode.non_empty_group, ErrorCode.group_id_not_found]
-    deleted = talk.replies[talk.tickets]
-    assert (deleted.group_id, deleted.more_group_ids) == ("g1", ("nobody",))
-
-
 def test_deleting_a_group_deletes_its_offsets_and_voids_ids_given_out() -> None:
     talk = stable("A=a")
     key = OffsetCommitKey(GROUP, "topic", 0)
@@ -425,11 +409,13 @@ def calls(ask: Any) -> int:
         nonlocal count
         count += event == "call"
 
+    gc.disable()  # a collection runs other people's callbacks, which are no cost of ours
     sys.setprofile(tally)
     try:
         ask()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 

@@ -184,7 +184,7 @@ class TestFetch:
         (topic,) = asker.fetch({again.topic_id: [0]}, version=10).topics
         assert topic.partitions[0].committed_offset == -1
 
-    def test_several_groups_are_answered_in_order_and_waited_for(self, asker: Asker) -> None:
+    def test_several_groups_are_answered_in_order(self, asker: Asker) -> None:
         asker.commit("orders", (0, 7, ""), group="b")
         groups = tuple(m.OffsetFetchRequestGroup(group_id=name, topics=None) for name in "ab")
         message = m.OffsetFetchRequest(groups=groups, require_stable=True)
@@ -192,7 +192,6 @@ class TestFetch:
             Request(ticket=5, api_key=9, api_version=8, client=CLIENT, message=message)
         )
         (reply,) = result.replies
-        assert (reply.group_id, reply.more_group_ids) == ("a", ("b",))
         assert [(one.group_id, len(one.topics)) for one in reply.message.groups] == [  # type: ignore[attr-defined]
             ("a", 0),
             ("b", 1),
