@@ -33,9 +33,16 @@ def crowd(bootstrap, seconds):
     )
 
 
-def everybody_has_committed(address):
+def is_stable(address):
     with Connection(address) as connection:
-        return len(connection.committed_offsets("g")) == MEMBERS
+        (group,) = connection.describe(("g",))
+        return group.group_state == "Stable" and len(group.members) == MEMBERS
+
+
+def everybody_has_committed(address, since_ms):
+    with Connection(address) as connection:
+        offsets = connection.committed_offsets("g")
+    return len(offsets) == MEMBERS and min(offsets.values()) > since_ms
 
 
 def by_member(rows):
@@ -51,7 +58,9 @@ def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_come
         connection.create_topic("t", MEMBERS)
     with ThreadPoolExecutor(1) as background:
         loading = background.submit(drive, crowd((dead, node.address), 12))
-        until(lambda: everybody_has_committed(node.address), 10, "every member has committed")
+        until(lambda: is_stable(node.address), 10, "the group is Stable")
+        stable_ms = now_ms()  # offsets are the times of the commits
+        until(lambda: everybody_has_committed(node.address, stable_ms), 5, "everybody commits")
         killed_ms = now_ms()
         node.kill()
         node.start()
