@@ -12,6 +12,6 @@ import os
 class Assignor:
     """One worker. ``group.coordinator.background.threads`` says how many there are."""
 
-    def pid(self) -> int:
+    async def pid(self) -> int:
         """Return the process that would do the work."""
         return os.getpid()

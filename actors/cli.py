@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.errors import CommandError
+from actors.lean import leave_out_hypothesis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ DEFAULT_PORT: Final = 9092
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
+    leave_out_hypothesis()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["bench"]:
         from bench.cli import main as bench

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +18,17 @@ from actors.spec import Address, ClusterSpec
 from protocol.config import ConfigError, parse_properties, read_server_configs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import FrameType
 
     from actors.running import Running
 
+FAILURE: Final = 1
 LOCAL: Final = "local"
 PARTITIONS: Final = "offsets.topic.num.partitions"
 WORKERS: Final = "group.coordinator.background.threads"
 LOOK_S: Final = 1.0
+STOP_S: Final = 30.0
 STOPPING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -42,24 +45,33 @@ class UpOptions:
     detach: bool
 
 
-class _Stopped(BaseException):
-    """A signal asked us to stop."""
-
-
 def up(options: UpOptions) -> int:
     """Start a cluster; in the foreground, stay until it is to be stopped."""
     overrides = _overrides(options)
     if options.detach:
         return _in_background(options, overrides)
-    with _signals_raise():
-        try:
-            cluster = _bring_up(options, overrides)
-        except _Stopped:
-            return 0
-    return _stay(cluster)
+    signals = Signals()
+    try:
+        cluster = _start(options, overrides, signals)
+        _stay(cluster)
+    except Stopped:
+        if signals.cluster is not None:
+            stop(signals.cluster)
+    return 0
 
 
 def down(cluster: Running) -> None:
+    """Stop a cluster from another process than the one it was started by."""
+    from actors import ray_node
+
+    if cluster.owner is not None and ray_node.is_alive(cluster.owner):
+        os.kill(cluster.owner[0], signal.SIGTERM)
+        if ray_node.wait_gone([cluster.owner], STOP_S):
+            return
+    stop(cluster)
+
+
+def stop(cluster: Running) -> None:
     """Stop a cluster; the Ray that was started for it goes with it."""
     from actors import ray_node
 
@@ -146,108 +158,109 @@ def _plan(options: UpOptions, overrides: Mapping[str, str]) -> ClusterSpec:
 # --- starting it
 
 
-def _bring_up(options: UpOptions, overrides: Mapping[str, str]) -> Running:
-    """Start everything, print READY; on any trouble leave nothing behind."""
+def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -> Running:
+    """Start everything and say READY; on any trouble leave nothing behind."""
     spec = _plan(options, overrides)
     from actors import ray_node
 
-    node = ray_node.start() if options.address == LOCAL else None
-    from actors import cluster as actors
-
-    address = node.address if node is not None else options.address
-    cluster = running.Running(
-        cluster_id=spec.cluster_id,
-        data_dir=spec.data_dir,
-        address=address,
-        bootstrap=spec.bootstrap,
-        partitions=spec.partitions,
-        workers=spec.workers,
-        node=node,
-        owner=None if options.detach else (os.getpid(), ray_node.started(os.getpid()) or 0),
-    )
-    try:
-        with actors.connected(address):
-            try:
-                actors.create(spec)
-            except BaseException as error:
-                if node is None and not isinstance(error, BadInputError):
-                    actors.destroy(spec.partitions, spec.workers)
-                raise
-        running.save(cluster)
-        ready = f"READY bootstrap={spec.bootstrap} console=http://{spec.console}"
-        print(f"{ready} data={spec.data_dir}", flush=True)
-    except BaseException:
+    with contextlib.ExitStack() as undo:
+        node = ray_node.start() if options.address == LOCAL else None
         if node is not None:
-            ray_node.stop(node)
-        running.forget(cluster)
-        raise
+            undo.callback(ray_node.stop, node)
+        from actors import cluster as actors
+
+        address = node.address if node is not None else options.address
+        with actors.connected(address):
+            signals.take()  # from Ray, which has its own idea of them
+            undo_actors = actors.create(spec)
+            try:
+                cluster = running.Running(
+                    cluster_id=spec.cluster_id,
+                    data_dir=spec.data_dir,
+                    address=address,
+                    bootstrap=spec.bootstrap,
+                    partitions=spec.partitions,
+                    workers=spec.workers,
+                    node=node,
+                    owner=None if options.detach else ray_node.identified(os.getpid()),
+                )
+                running.save(cluster)
+            except BaseException:
+                undo_actors()
+                raise
+        signals.take()
+        undo.pop_all()
+    signals.cluster = cluster
+    ready = f"READY bootstrap={spec.bootstrap} console=http://{spec.console}"
+    print(f"{ready} data={spec.data_dir}", flush=True)
     return cluster
 
 
-def _stay(cluster: Running) -> int:
-    """Wait for the signal to stop; notice when somebody else stops the cluster."""
+def _stay(cluster: Running) -> None:
+    """Wait until a signal says to stop; notice when the cluster is gone without one."""
     while True:
-        got = signal.sigtimedwait(STOPPING_SIGNALS, LOOK_S)
-        if got is not None:
-            down(cluster)
-            return 0
+        time.sleep(LOOK_S)
         if not cluster.is_alive:
-            if running.is_known(cluster):
-                running.forget(cluster)
-                raise FailureError(
-                    "The cluster's Ray has died: see the logs in the data directory."
-                )
-            return 0
+            running.forget(cluster)
+            raise FailureError("The cluster's Ray has died: start the cluster again.")
+
+
+class Stopped(BaseException):
+    """A signal asked us to stop."""
+
+
+class Signals:
+    """Turns the first signal to stop into :class:`Stopped`; the next ones change nothing.
+
+    ``cluster`` is what there is to stop.
+    """
+
+    def __init__(self) -> None:
+        self.cluster: Running | None = None
+        self._stopped = False
+        self.take()
+
+    def take(self) -> None:
+        """Handle the signals from now on."""
+        for number in STOPPING_SIGNALS:
+            signal.signal(number, self._stop)
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._stopped:
+            self._stopped = True
+            raise Stopped
 
 
 def _in_background(options: UpOptions, overrides: Mapping[str, str]) -> int:
-    """Start everything from a child process that belongs to no terminal; say what it says."""
+    """Start everything from a child process that belongs to no terminal."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
         _start_and_exit(options, overrides)
-    with _signals_raise():
-        try:
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        except _Stopped:
-            os.kill(child, signal.SIGTERM)
-            os.waitpid(child, 0)
-            return 1
+    try:
+        Signals()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except Stopped:
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+        return FAILURE
 
 
 def _start_and_exit(options: UpOptions, overrides: Mapping[str, str]) -> NoReturn:
-    code = 1
+    code = FAILURE
     try:
         os.setsid()
-        with _signals_raise():
-            _bring_up(options, overrides)
+        _start(options, overrides, Signals())
         code = 0
     except CommandError as error:
         print(f"rollcall: {error}", file=sys.stderr, flush=True)
         code = error.exit_code
-    except _Stopped:
+    except Stopped:
         pass
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
-
-
-@contextlib.contextmanager
-def _signals_raise() -> Iterator[None]:
-    """Turn the first signal to stop into :class:`_Stopped`; the next ones change nothing."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        for number in STOPPING_SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        raise _Stopped
-
-    for number in STOPPING_SIGNALS:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        # From here on they wait until sigtimedwait takes them.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING_SIGNALS)

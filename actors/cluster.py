@@ -15,21 +15,21 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
 from actors import peers
+from actors.assignor import Assignor
 from actors.errors import BadInputError, FailureError
+from actors.lean import leave_out_hypothesis
 from actors.peers import CONTROLLER, NAMESPACE, Actors, assignor_name, coordinator_name
 from actors.text_log import log_lines_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kio.static.protocol import Entity
 
-    from actors.coordinator import CoordinatorStatus
     from actors.spec import ClusterSpec
-    from failover.catalog import NodeChanged
     from failover.cluster_view import Node
     from failover.effects import Published
     from protocol.groups.effects import Request
@@ -52,6 +52,7 @@ class CoordinatorActor:
     """A coordinator's process. What is asked of it is what its peers may ask."""
 
     def __init__(self, spec: ClusterSpec, node_id: int) -> None:
+        leave_out_hypothesis()
         from actors.coordinator import Coordinator
         from actors.telemetry import Telemetry
 
@@ -71,7 +72,7 @@ class CoordinatorActor:
         await self._coordinator.ready.wait()
         return self._coordinator.failure
 
-    async def status(self) -> CoordinatorStatus:
+    async def status(self) -> dict[str, Any]:
         """Return what the coordinator knows of itself."""
         return self._coordinator.status()
 
@@ -87,9 +88,11 @@ class CoordinatorActor:
         """Return the whole catalogue, if it is led here."""
         return self._coordinator.catalog_snapshot()
 
-    async def catalog_event(self, event: NodeChanged) -> bool:
-        """Tell the catalogue; False when it is not led here."""
-        return self._coordinator.catalog_event(event)
+    async def node_changed(self, node: Node) -> bool:
+        """Tell the catalogue about a node; False when it is not led here."""
+        from failover.catalog import NodeChanged
+
+        return self._coordinator.catalog_event(NodeChanged(node))
 
     async def forwarded_here(self, request: Request) -> Entity | None:
         """Answer a request that another node's client made."""
@@ -141,19 +144,6 @@ class ControllerActor:
         await self._controller.stop()
 
 
-class AssignorActor:
-    """An assignor worker's process."""
-
-    def __init__(self) -> None:
-        from actors.assignor import Assignor
-
-        self._assignor = Assignor()
-
-    async def pid(self) -> int:
-        """Return its process id."""
-        return self._assignor.pid()
-
-
 class _Around:
     """The controller's way to the other actors (:class:`actors.controller.Cluster`)."""
 
@@ -165,19 +155,6 @@ class _Around:
 
     async def register(self, node: Node) -> bool:
         return await peers.register(self._actors, node)
-
-    async def warm(self) -> None:
-        """Let one idle worker of Ray import what a coordinator imports.
-
-        Ray keeps the process for the next actor, so a restart does not pay for the imports.
-        """
-        with contextlib.suppress(*peers.UNREACHED):
-            await ray.remote(_import_everything).options(num_cpus=0, max_retries=0).remote()
-
-
-def _import_everything() -> None:
-    import actors.coordinator
-    import actors.telemetry  # noqa: F401
 
 
 # --- from the command line's process
@@ -210,31 +187,43 @@ def connected(address: str) -> Iterator[None]:
         ray.shutdown()
 
 
-def create(spec: ClusterSpec) -> None:
-    """Create every actor of a cluster and wait until clients find everything."""
+def create(spec: ClusterSpec) -> Callable[[], None]:
+    """Create every actor of a cluster, wait until clients find everything; return its end."""
     if find(CONTROLLER) is not None:
         raise BadInputError(
             "A Rollcall cluster already runs on this Ray: stop it with `rollcall down` first."
         )
+
+    def end() -> None:
+        destroy(spec.partitions, spec.workers)
+
+    try:
+        _create(spec)
+    except GetTimeoutError:
+        end()
+        raise FailureError(
+            f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
+        ) from None
+    except (RayActorError, RayTaskError) as error:
+        end()
+        raise FailureError(f"An actor could not start: {peers.first_line(error)}") from error
+    except BaseException:
+        end()
+        raise
+    return end
+
+
+def _create(spec: ClusterSpec) -> None:
     coordinators = [
         _actor(CoordinatorActor, coordinator_name(node_id), spec, node_id)
         for node_id in range(spec.partitions)
     ]
     controller = _actor(ControllerActor, CONTROLLER, spec)
-    try:
-        failures = ray.get(
-            [actor.ready.remote() for actor in (controller, *coordinators)], timeout=READY_S
-        )
-        for failure in filter(None, failures):
-            raise FailureError(failure)
-        for number in range(spec.workers):
-            _actor(AssignorActor, assignor_name(number))
-    except GetTimeoutError:
-        raise FailureError(
-            f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
-        ) from None
-    except (RayActorError, RayTaskError) as error:
-        raise FailureError(f"An actor could not start: {peers.first_line(error)}") from error
+    ready = [actor.ready.remote() for actor in (controller, *coordinators)]
+    for failure in filter(None, ray.get(ready, timeout=READY_S)):
+        raise FailureError(failure)
+    for number in range(spec.workers):
+        _actor(Assignor, assignor_name(number))
 
 
 def _actor(plain: type, name: str, *arguments: object) -> Any:
@@ -286,10 +275,12 @@ def events(node_id: int, group_id: str) -> list[MemberEvent]:
 def destroy(partitions: int, workers: int) -> None:
     """Stop every actor of a cluster: first the watcher, then the coordinators, cleanly."""
     names = [CONTROLLER, *(coordinator_name(node_id) for node_id in range(partitions))]
-    handles = [handle for name in names if (handle := find(name)) is not None]
-    for group in (handles[:1], handles[1:]):
-        stopping = [handle.stop.remote() for handle in group]
-        ray.wait(stopping, num_returns=max(len(stopping), 1), timeout=STOP_S) if stopping else None
-    handles += [handle for n in range(workers) if (handle := find(assignor_name(n))) is not None]
-    for handle in handles:
-        ray.kill(handle, no_restart=True)
+    workers_names = [assignor_name(number) for number in range(workers)]
+    with contextlib.suppress(RayError):
+        handles = [handle for name in names if (handle := find(name)) is not None]
+        for group in (handles[:1], handles[1:]):
+            if stopping := [handle.stop.remote() for handle in group]:
+                ray.wait(stopping, num_returns=len(stopping), timeout=STOP_S)
+        handles += [handle for name in workers_names if (handle := find(name)) is not None]
+        for handle in handles:
+            ray.kill(handle, no_restart=True)

@@ -17,7 +17,6 @@ from actors.peers import UNREACHED, assignor_name, coordinator_name
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from actors.coordinator import CoordinatorStatus
     from actors.spec import ClusterSpec
     from failover.cluster_view import Node
 
@@ -36,9 +35,6 @@ class Cluster(Protocol):
 
     async def register(self, node: Node) -> bool:
         """Tell the catalogue's leader that a node is up or down."""
-
-    async def warm(self) -> None:
-        """Keep one process at hand that a dead coordinator can be restarted in."""
 
 
 @dataclass(slots=True)
@@ -66,7 +62,6 @@ class Controller:
         await self._console.open(self.spec.console.host, self.spec.console.port)
         for node in self._nodes:
             self._spawn(self._watch(node))
-        self._spawn(self._keep_warm())
 
     async def stop(self) -> None:
         """End watching: what dies from now on is meant to."""
@@ -85,8 +80,7 @@ class Controller:
             node.starts += 1
             if node.starts > 1:
                 _log.warning("coordinator %d is back as process %d", node_id, pid)
-                self._spawn(self._keep_warm())
-        node.pid = pid
+                node.pid = pid
         if not node.is_up:
             node.is_up = True
             self._spawn(self._tell_leaders())
@@ -137,8 +131,8 @@ class Controller:
             status = await self._ask_status(node.node_id)
         except UNREACHED:
             return
-        if status.state == "Running":
-            self.announce(node.node_id, status.pid)
+        if status["state"] == "Running":
+            self.announce(node.node_id, status["pid"])
 
     async def _tell_leaders(self) -> None:
         leaders = self.leaders()
@@ -147,9 +141,6 @@ class Controller:
             for node_id in leaders
         )
         await asyncio.gather(*calls, return_exceptions=True)
-
-    async def _keep_warm(self) -> None:
-        await self._cluster.warm()
 
     # --- for people
 
@@ -190,15 +181,15 @@ class Controller:
             status = await self._ask_status(node.node_id)
         except UNREACHED:
             return row, [partition]
-        row |= {"pid": status.pid, "state": status.state, "connections": status.connections}
-        if status.failure:
-            row["failure"] = status.failure
-        for held in status.partitions:
-            if held.partition < 0 or held.state != "Leader":
+        row |= {name: status[name] for name in ("pid", "state", "connections")}
+        if status["failure"]:
+            row["failure"] = status["failure"]
+        for held in status["partitions"]:
+            if held["partition"] < 0 or held["state"] != "Leader":
                 continue
-            row["leads"].append(held.partition)
-            partition |= {"leader": node.node_id, "epoch": held.epoch, "in_sync": [node.node_id]}
-            partition["high_watermark"] = held.high_watermark
+            row["leads"].append(held["partition"])
+            partition |= {"leader": node.node_id, "in_sync": [node.node_id]}
+            partition |= {name: held[name] for name in ("epoch", "high_watermark")}
         return row, [partition]
 
     async def _worker(self, number: int) -> dict[str, Any]:
@@ -208,8 +199,8 @@ class Controller:
             return {"pid": None, "state": "Restarting"}
         return {"pid": pid, "state": "Idle"}
 
-    async def _ask_status(self, node_id: int) -> CoordinatorStatus:
-        status: CoordinatorStatus = await self._cluster.ask(
+    async def _ask_status(self, node_id: int) -> dict[str, Any]:
+        status: dict[str, Any] = await self._cluster.ask(
             coordinator_name(node_id), "status", wait_s=STATUS_S
         )
         return status

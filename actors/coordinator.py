@@ -11,8 +11,8 @@ import logging
 import os
 import random
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.clock import BEAT_MS, Clock
 from actors.listener import Limits, Listener, raise_open_files_limit
@@ -26,7 +26,6 @@ from storage.rocks import RocksLog
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
-    from typing import Any
 
     from kio.static.protocol import Entity
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from actors.telemetry import Telemetry
     from failover.cluster_view import Node
     from failover.effects import Effects, Forward, Published
-    from failover.host import PartitionStatus
     from protocol.groups.effects import Request, Ticket
     from protocol.groups.facts import MemberEvent
 
@@ -67,27 +65,13 @@ class Peers(Protocol):
         """Tell the controller that we serve; it says who leads what, if it is there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorStatus:
-    """A coordinator as the controller sees it."""
-
-    node_id: int
-    pid: int
-    host: str
-    port: int
-    state: str  # Starting, Loading, Running, Failed, Stopped
-    partitions: tuple[PartitionStatus, ...]
-    connections: int
-    failure: str = ""
-
-
 class Coordinator:
     """Serves the groups of one ``__consumer_offsets`` partition to Kafka clients."""
 
     def __init__(self, spec: ClusterSpec, node_id: int, peers: Peers, telemetry: Telemetry) -> None:
         self.spec = spec
         self.node_id = node_id
-        self.state = "Starting"
+        self.state = "Starting"  # then Loading, Running; or Failed, Stopped
         self.failure = ""
         self.ready = asyncio.Event()
         self._peers = peers
@@ -263,19 +247,15 @@ class Coordinator:
         """Return the diary of a group."""
         return [] if self._host is None else self._host.events(group_id)
 
-    def status(self) -> CoordinatorStatus:
-        """Return what this coordinator knows of itself."""
-        address = self.spec.listeners[self.node_id]
-        return CoordinatorStatus(
-            node_id=self.node_id,
-            pid=os.getpid(),
-            host=address.host,
-            port=address.port,
-            state=self.state,
-            partitions=() if self._host is None else tuple(self._host.status()),
-            connections=len(self._listener.connections),
-            failure=self.failure,
-        )
+    def status(self) -> dict[str, Any]:
+        """Return what this coordinator knows of itself, as plain values."""
+        return {
+            "pid": os.getpid(),
+            "state": self.state,
+            "failure": self.failure,
+            "connections": len(self._listener.connections),
+            "partitions": [] if self._host is None else [asdict(p) for p in self._host.status()],
+        }
 
     # --- what goes out
 

@@ -10,7 +10,6 @@ import ray
 from ray.exceptions import RayError
 
 from actors.spec import CATALOG_NODE
-from failover.catalog import NodeChanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,9 +118,7 @@ class RayPeers:
 async def register(actors: Actors, node: Node) -> bool:
     """Tell the catalogue's leader about a node; False when it was not reached or not ready."""
     try:
-        taken: bool = await actors.ask(
-            coordinator_name(CATALOG_NODE), "catalog_event", NodeChanged(node)
-        )
+        taken: bool = await actors.ask(coordinator_name(CATALOG_NODE), "node_changed", node)
     except UNREACHED:
         return False
     return taken

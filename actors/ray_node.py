@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 OBJECT_STORE_BYTES: Final = 80_000_000
 """Ray's smallest; nothing of ours is put there."""
 
-WARM_WORKERS: Final = 2
-"""Processes that Ray may keep idle and start at a time: see ``warm`` in ``actors/cluster.py``."""
+STARTS_AT_A_TIME: Final = 2
+"""How many processes Ray may start at the same moment: it counts CPUs, of which ours ask none."""
 
 TOKEN_FILE: Final = "token"
-STOP_S: Final = 5.0
+TERM_S: Final = 0.5
+KILL_S: Final = 5.0
 
 _QUIET: Final[Mapping[str, str]] = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -66,8 +67,9 @@ _QUIET: Final[Mapping[str, str]] = {
     "RAY_start_python_gc_manager_thread": "0",
     "RAY_timeout_ms_task_wait_for_death_info": "100",
     "RAY_prestart_worker_first_driver": "0",
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
 }
-"""Ray's own settings, all of them about how often it looks at what we have not got."""
+"""Ray's own settings, nearly all of them about how often it looks at what we have not got."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ def start() -> RayNode:
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     parameters = RayParams(
-        num_cpus=WARM_WORKERS,
+        num_cpus=STARTS_AT_A_TIME,
         num_gpus=0,
         object_store_memory=OBJECT_STORE_BYTES,
         gcs_server_port=0,
@@ -130,21 +132,34 @@ def stop(node: RayNode) -> None:
 
 
 def stop_processes(roots: Sequence[tuple[int, int]]) -> None:
-    """End these processes and all that they started; who does not listen is killed."""
-    alive = [(pid, began) for pid, began in roots if started(pid) == began]
+    """End these processes and all that they started; who does not listen is killed.
+
+    Nothing of Ray's own is worth waiting for: our actors are gone by now.
+    """
+    alive = [process for process in roots if is_alive(process)]
     family = [*alive, *_identified(_descendants(pid for pid, _ in alive))]
-    for how, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
-        for pid, began in family:
-            if started(pid) == began:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, how)
-        deadline_s = time.monotonic() + wait_s
-        while time.monotonic() < deadline_s:
-            _reap()
-            family = [(pid, began) for pid, began in family if started(pid) == began]
-            if not family:
-                return
-            time.sleep(0.02)
+    for how, wait_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
+        for pid, _ in filter(is_alive, family):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, how)
+        if wait_gone(family, wait_s):
+            return
+
+
+def wait_gone(processes: Sequence[tuple[int, int]], wait_s: float) -> bool:
+    """Wait until none of them is alive; False when one still is."""
+    deadline_s = time.monotonic() + wait_s
+    while any(map(is_alive, processes)):
+        if time.monotonic() > deadline_s:
+            return False
+        _reap()
+        time.sleep(0.02)
+    return True
+
+
+def is_alive(process: tuple[int, int]) -> bool:
+    """Say whether a process, by its id and start time, still runs."""
+    return started(process[0]) == process[1]
 
 
 def started(pid: int) -> int | None:
@@ -159,6 +174,11 @@ def _stat(pid: int) -> list[str]:
     except OSError:
         return []
     return text.rpartition(")")[2].split()
+
+
+def identified(pid: int) -> tuple[int, int]:
+    """Return a living process's id and start time."""
+    return pid, started(pid) or 0
 
 
 def _identified(pids: Iterable[int]) -> tuple[tuple[int, int], ...]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from failover.cluster_view import Node
-from failover.host import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from failover.host import Identity
 
 CATALOG_NODE = 0
 """The node that leads the catalogue, while a partition has one replica."""
@@ -55,6 +56,8 @@ class ClusterSpec:
 
     def identity(self, node_id: int) -> Identity:
         """Return who node ``node_id`` is."""
+        from failover.host import Identity
+
         return Identity(
             node_id=node_id,
             cluster_id=self.cluster_id,
