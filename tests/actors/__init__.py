@@ -1,0 +1,1 @@
+"""The only tests that start Ray, and tests of what is around it without."""

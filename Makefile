@@ -1,0 +1,39 @@
+# Each target sets up what it needs: a machine with Python 3.11-3.13, make and Java 17 is enough.
+
+.PHONY: help demo test check lock clean
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+
+help:
+	@echo "make demo    a cluster, 1,000 members driven by PySpark, a kill -9, a report"
+	@echo "make test    every test"
+	@echo "make check   format, lint, strict types, house rules"
+	@echo "make lock    renew requirements.lock from pyproject.toml"
+	@echo "make clean   remove what the targets made"
+
+demo: .java .setup
+	@$(BIN)/python -m bench.demo
+
+test: .java .setup
+	@$(BIN)/python -m pytest $(TESTS)
+
+check: .setup
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/test_house_rules.py
+
+lock: .setup
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras \
+		--generate-hashes --no-header --no-annotate --upgrade pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .deps rollcall-data
+
+.PHONY: .java .setup
+.java:
+	@tools/need-java
+
+.setup:
+	@tools/setup

@@ -1,0 +1,146 @@
+"""Clusters for tests: real ones, started by the command a user types, on free ports of loopback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from tests.waiting import until
+
+READY_S = 90.0
+STOP_S = 40.0
+
+
+def rollcall(
+    *arguments: str | Path, wait_s: float = READY_S, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run one ``rollcall`` command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "actors.cli", *map(str, arguments)],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=wait_s,
+        check=False,
+    )
+
+
+@dataclass
+class RunningCluster:
+    """A cluster in the foreground of a child process."""
+
+    data_dir: Path
+    arguments: tuple[str, ...] = ()
+    process: subprocess.Popen[bytes] = field(init=False)
+    ready: dict[str, str] = field(init=False)
+    _files: list[IO[bytes]] = field(init=False, default_factory=list)
+
+    def start(self) -> "RunningCluster":
+        """Start it and wait for READY."""
+        self.data_dir.parent.mkdir(parents=True, exist_ok=True)
+        said, complained = (self.data_dir.with_suffix(end) for end in (".out", ".err"))
+        self._files = [said.open("wb"), complained.open("wb")]
+        words = (
+            [*self.arguments] if "--port" in self.arguments else ["--port", "0", *self.arguments]
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "actors.cli", "up", "--data-dir", str(self.data_dir), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=self._files[0],
+            stderr=self._files[1],
+        )
+
+        def line() -> str:
+            assert self.process.poll() is None, complained.read_text()
+            text = said.read_text()
+            return text if text.endswith("\n") else ""
+
+        words = until(line, READY_S, "rollcall up says READY").split()
+        assert words[0] == "READY", words
+        self.ready = dict(word.split("=", 1) for word in words[1:])
+        return self
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients begin."""
+        return self.ready["bootstrap"]
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """The listeners in the order of their node ids."""
+        pairs = (address.rsplit(":", 1) for address in self.bootstrap.split(","))
+        return [(host, int(port)) for host, port in pairs]
+
+    def status(self) -> dict[str, Any]:
+        """Ask as a second shell does."""
+        done = rollcall("status", "--json", "--data-dir", self.data_dir)
+        assert done.returncode == 0, done.stderr
+        status: dict[str, Any] = json.loads(done.stdout)
+        return status
+
+    def pid_of(self, node_id: int) -> int:
+        """Return the process of a coordinator."""
+        return int(self.status()["coordinators"][node_id]["pid"])
+
+    def log_lines(self, name: str) -> str:
+        """Return what one process has logged."""
+        return (self.data_dir / "logs" / f"{name}.log").read_text()
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Stop it as an operator does; return the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(STOP_S)
+        for file in self._files:
+            file.close()
+        return code
+
+    def close(self) -> None:
+        """Stop it if it runs."""
+        if hasattr(self, "process"):
+            self.stop()
+
+
+NewCluster = Callable[..., RunningCluster]
+
+
+@pytest.fixture
+def new_cluster(tmp_path: Path) -> Iterator[NewCluster]:
+    """Make clusters of a test's own: ``new_cluster("--port", "0", settings={...}).start()``."""
+    with ExitStack() as stack:
+
+        def make(
+            *arguments: str, settings: Mapping[str, str] | None = None, name: str = "data"
+        ) -> RunningCluster:
+            sets = [w for pair in (settings or {}).items() for w in ("--set", "=".join(pair))]
+            made = RunningCluster(tmp_path / name, (*arguments, *sets))
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """One cluster of three coordinators for all tests that harm nothing."""
+    made = RunningCluster(
+        tmp_path_factory.mktemp("cluster") / "data",
+        (
+            "--set",
+            "group.initial.rebalance.delay.ms=0",
+            "--set",
+            "socket.request.max.bytes=1000000",
+        ),
+    )
+    with ExitStack() as stack:
+        stack.callback(made.close)
+        yield made.start()
