@@ -20,9 +20,14 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
 
 
+def entry() -> int:
+    """Run as a program of its own."""
+    leave_out_hypothesis()
+    return main()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
-    leave_out_hypothesis()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["bench"]:
         from bench.cli import main as bench
@@ -168,4 +173,4 @@ def _as_text(status: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(entry())

@@ -112,8 +112,8 @@ def start() -> RayNode:
     try:
         node = BareNode(parameters, head=True, shutdown_at_exit=False, spawn_reaper=False)
     except BaseException:
-        stop_processes(_identified(_children_in(directory)))
-        shutil.rmtree(directory, ignore_errors=True)
+        stop_processes(told_of(directory))
+        remove(directory)
         raise
     pids = [row.process.pid for rows in node.all_processes.values() for row in rows]
     return RayNode(address=node.gcs_address, directory=str(directory), processes=_identified(pids))
@@ -128,7 +128,12 @@ def prepare_to_connect(directory: str) -> None:
 def stop(node: RayNode) -> None:
     """End every process of it and remove its directory."""
     stop_processes(node.processes)
-    shutil.rmtree(node.directory, ignore_errors=True)
+    remove(Path(node.directory))
+
+
+def remove(directory: Path) -> None:
+    """Remove what a Ray has left on the disk."""
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def stop_processes(roots: Sequence[tuple[int, int]]) -> None:
@@ -197,14 +202,14 @@ def _descendants(roots: Iterable[int]) -> list[int]:
     return found[len(first) :]
 
 
-def _children_in(directory: Path) -> list[int]:
-    """Return our child processes that were told of ``directory``."""
+def told_of(directory: Path) -> tuple[tuple[int, int], ...]:
+    """Return the processes on whose command line ``directory`` stands."""
     found = []
-    for pid in _descendants([os.getpid()]):
+    for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if str(directory).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(pid)
-    return found
+            if entry.name.isdigit() and bytes(directory) in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return _identified(found)
 
 
 def _reap() -> None:

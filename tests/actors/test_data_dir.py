@@ -1,0 +1,100 @@
+"""A data directory keeps its cluster's id and ports, and refuses what does not fit."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from actors.data_dir import (
+    ClusterFile,
+    check_unlocked,
+    choose_ports,
+    hold_lock,
+    new_cluster_id,
+    open_data_dir,
+    save,
+)
+from actors.errors import BadInputError
+
+HOST = "127.0.0.1"
+
+
+def test_a_new_directory_is_made_and_belongs_to_nobody(tmp_path: Path) -> None:
+    assert open_data_dir(tmp_path / "a" / "b") is None
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_what_was_saved_is_found_again(tmp_path: Path) -> None:
+    cluster = ClusterFile(cluster_id=new_cluster_id(), partitions=3, ports=(1, 2, 3, 4))
+    save(tmp_path, cluster)
+    assert open_data_dir(tmp_path) == cluster
+
+
+def test_a_cluster_id_has_kafkas_form() -> None:
+    assert len(new_cluster_id()) == 22
+    assert new_cluster_id() != new_cluster_id()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cluster_id": "x"}', '{"ports": [1]}'])
+def test_a_damaged_cluster_file_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cluster.json").write_text(text)
+    with pytest.raises(BadInputError, match=r"cluster\.json can not be read"):
+        open_data_dir(tmp_path)
+
+
+def test_logs_without_a_cluster_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "node-0").mkdir()
+    with pytest.raises(BadInputError, match=r"has logs but no cluster\.json"):
+        open_data_dir(tmp_path)
+
+
+def test_a_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInputError, match="can not be written"):
+        open_data_dir(tmp_path / "file")
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    check_unlocked(tmp_path)
+    with (
+        hold_lock(str(tmp_path)),
+        pytest.raises(BadInputError, match="in use by a running cluster"),
+    ):
+        check_unlocked(tmp_path)
+    check_unlocked(tmp_path)
+
+
+def test_listeners_are_in_a_row_from_the_port_on() -> None:
+    first = choose_ports(HOST, 0, 1, ())[0]
+    ports = choose_ports(HOST, first, 1, ())
+    assert ports[0] == first
+    assert len(set(ports)) == 2
+
+
+def test_free_ports_are_those_of_the_last_start() -> None:
+    ports = choose_ports(HOST, 0, 3, ())
+    assert len(set(ports)) == 4
+    assert choose_ports(HOST, 0, 3, ports) == ports
+
+
+def test_a_kept_port_that_is_taken_by_now_is_replaced() -> None:
+    ports = choose_ports(HOST, 0, 3, ())
+    with socket.create_server((HOST, ports[1])):
+        assert ports[1] not in choose_ports(HOST, 0, 3, ports)
+
+
+def test_a_port_in_use_is_refused_by_name() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BadInputError, match=rf"127\.0\.0\.1:{port}: Address already in use"):
+            choose_ports(HOST, port, 1, ())
+
+
+def test_a_foreign_host_is_refused() -> None:
+    with pytest.raises(BadInputError, match=r"Can not listen on 192\.0\.2\.77"):
+        choose_ports("192.0.2.77", 0, 1, ())
+
+
+def test_ports_must_fit() -> None:
+    with pytest.raises(BadInputError, match="no room for 3 listeners"):
+        choose_ports(HOST, 65_534, 3, ())
