@@ -6,6 +6,7 @@ from contextlib import suppress
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.clients import wire
 from tests.waiting import until
 
 Partition = tuple[str, int]
@@ -112,13 +113,15 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def create_topics(bootstrap: str, topics: Iterable[str], partitions: int) -> None:
-    """Create topics and wait until each is there."""
+    """Create topics and wait until every server knows each."""
     client = admin(bootstrap)
     for future in client.create_topics([NewTopic(t, partitions, 1) for t in topics]).values():
         future.result(ADMIN_S)
-
-    def are_there() -> bool:
-        known = client.list_topics(timeout=ADMIN_S).topics
-        return all(t in known and len(known[t].partitions) == partitions for t in topics)
-
-    until(are_there, 20, f"topics {topics} with {partitions} partitions are in the metadata")
+    for server in bootstrap.split(","):
+        until(
+            lambda server=server: all(
+                wire.partitions(server, topic) == partitions for topic in topics
+            ),
+            20,
+            f"{server} knows {topics} with {partitions} partitions",
+        )

@@ -17,7 +17,7 @@ from kio.static.constants import EntityType
 
 from tests.waiting import until
 
-OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, DESCRIBE_GROUPS = 9, 10, 12, 15
+METADATA, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, DESCRIBE_GROUPS = 3, 9, 10, 12, 15
 NONE, ILLEGAL_GENERATION = 0, 22
 GENERATIONS_TRIED = 200
 
@@ -94,6 +94,22 @@ def coordinator_of(bootstrap: str, group_id: str) -> tuple[int, str] | None:
             if found.error_code == NONE:
                 return found.node_id, f"{found.host}:{found.port}"
     return None
+
+
+def partitions(server: str, topic: str) -> int:
+    """Count the partitions that one server says a topic has; none while it does not know it."""
+    with Wire(server) as wire:
+        answer = wire.call(
+            METADATA,
+            9,
+            lambda m: m.MetadataRequest(
+                topics=(m.MetadataRequestTopic(name=topic),),
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=False,
+                include_topic_authorized_operations=False,
+            ),
+        )
+    return len(answer.topics[0].partitions)
 
 
 def describe(bootstrap: str, group_id: str) -> Any:

@@ -9,8 +9,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sort"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -18,7 +19,7 @@ import (
 
 func tell(what string, topic string, given map[string][]int32) {
 	partitions := given[topic]
-	sort.Slice(partitions, func(a, b int) bool { return partitions[a] < partitions[b] })
+	slices.Sort(partitions)
 	names := make([]string, len(partitions))
 	for i, p := range partitions {
 		names[i] = fmt.Sprint(p)
@@ -29,6 +30,7 @@ func tell(what string, topic string, given map[string][]int32) {
 func main() {
 	topic := os.Args[3]
 	var owned []int32
+	var lock sync.Mutex
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...),
 		kgo.ConsumerGroup(os.Args[2]),
@@ -38,11 +40,16 @@ func main() {
 		kgo.SessionTimeout(20*time.Second),
 		kgo.HeartbeatInterval(200*time.Millisecond),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, given map[string][]int32) {
+			lock.Lock()
 			owned = append(owned, given[topic]...)
+			lock.Unlock()
 			tell("ASSIGNED", topic, given)
 		}),
-		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, given map[string][]int32) {
-			tell("REVOKED", topic, given)
+		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, taken map[string][]int32) {
+			lock.Lock()
+			owned = slices.DeleteFunc(owned, func(p int32) bool { return slices.Contains(taken[topic], p) })
+			lock.Unlock()
+			tell("REVOKED", topic, taken)
 		}),
 	)
 	if err != nil {
@@ -59,9 +66,11 @@ func main() {
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {
 		offsets := map[int32]kgo.EpochOffset{}
+		lock.Lock()
 		for _, p := range owned {
 			offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: 7}
 		}
+		lock.Unlock()
 		client.CommitOffsetsSync(context.Background(), map[string]map[int32]kgo.EpochOffset{topic: offsets}, nil)
 		fmt.Println("COMMITTED")
 	}
