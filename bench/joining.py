@@ -7,7 +7,8 @@ commit in. Every member has a connection of its own while it joins.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from functools import partial
@@ -65,9 +66,8 @@ class Plan:
 
 
 class Awaits(Enum):
-    """The answer that a member waits for."""
+    """An answer that a member waits for."""
 
-    NOTHING = "nothing"
     JOIN = "JoinGroup"
     SYNC = "SyncGroup"
     HEARTBEAT = "Heartbeat"
@@ -82,7 +82,7 @@ class Joining:
     member_id: str = ""
     generation: int = -1
     joins: int = 0
-    awaits: Awaits = Awaits.NOTHING
+    awaits: deque[Awaits] = field(default_factory=deque)
     left_over: bytes = b""
 
 
@@ -157,7 +157,7 @@ class Joiner:
 
     def _send(self, member: Joining, frame: bytes, awaits: Awaits) -> None:
         self._busy += 1
-        member.awaits = awaits
+        member.awaits.append(awaits)
         member.channel.send(frame)
 
     def _send_join(self, member: Joining) -> None:
@@ -167,7 +167,7 @@ class Joiner:
 
     def _look_for_rebalance(self) -> None:
         for member in self.members:
-            if member.awaits is Awaits.NOTHING and member.generation >= 0:
+            if not member.awaits and member.generation >= 0:
                 self._send(member, bytes(frame_of(heartbeat(self.plan, member))), Awaits.HEARTBEAT)
 
     def _received(self, member: Joining, data: bytes) -> None:
@@ -175,10 +175,11 @@ class Joiner:
         for frame in frames:
             self._busy -= 1
             self._heard += 1
-            awaited, member.awaits = member.awaits, Awaits.NOTHING
+            awaited = member.awaits.popleft()
             error = int.from_bytes(frame[ERROR_AT:GENERATION_AT], signed=True)
             if error == ErrorCode.rebalance_in_progress:
-                self._send_join(member)
+                if not member.awaits:
+                    self._send_join(member)
             elif awaited is Awaits.JOIN:
                 self._joined(member, frame, error)
             elif error:
