@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -190,13 +190,19 @@ class RecordType:
     written: Callable[[Any], int] = lambda _: 0
 
 
+KEYS_REMEMBERED: Final = 16_384
+"""About 300 bytes each."""
+
+
 def encode(record: Record) -> tuple[bytes, bytes | None]:
     """Write a record as Kafka 4.3.1 does; the value of a tombstone is None."""
-    return encode_key(record.key), encode_value(record.key, record.value)
+    key = encode_key(record.key)  # type: ignore[arg-type]  # every key is frozen
+    return key, encode_value(record.key, record.value)
 
 
+@lru_cache(maxsize=KEYS_REMEMBERED)
 def encode_key(key: Entity) -> bytes:
-    """Write a record's key alone."""
+    """Write a record's key alone; those in use are written again and again, so they are kept."""
     prefix, write = _key_writing(type(key))
     return prefix + write(key)
 
