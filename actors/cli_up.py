@@ -75,8 +75,7 @@ def stop(cluster: Running) -> None:
     """Stop a cluster; the Ray that was started for it goes with it."""
     from actors import ray_node
 
-    if cluster.node is not None:
-        ray_node.prepare_to_connect(cluster.node.directory)
+    cluster.prepare_to_connect()
     from actors import cluster as actors
 
     try:
@@ -169,8 +168,8 @@ def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -
             undo.callback(ray_node.stop, node)
         from actors import cluster as actors
 
-        address = node.address if node is not None else options.address
-        with actors.connected(address):
+        wanted = node.address if node is not None else options.address
+        with actors.connected(wanted) as address:
             signals.take()  # from Ray, which has its own idea of them
             undo_actors = actors.create(spec)
             try:
@@ -183,6 +182,7 @@ def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -
                     workers=spec.workers,
                     node=node,
                     owner=None if options.detach else ray_node.identified(os.getpid()),
+                    auth_mode=os.environ.get("RAY_AUTH_MODE", ""),
                 )
                 running.save(cluster)
             except BaseException:

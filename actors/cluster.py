@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import logging
 import os
+import socket
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
@@ -44,6 +45,8 @@ ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
 }
 """For every actor of ours; calls are not repeated by Ray, whoever asks decides that."""
 
+AUTO: Final = "auto"
+CONNECT_S: Final = 5.0
 READY_S: Final = 60.0
 STOP_S: Final = 10.0
 
@@ -161,12 +164,14 @@ class _Around:
 
 
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[None]:
-    """Be a Ray driver for a while; ``auto`` finds the Ray of this machine."""
+def connected(address: str) -> Iterator[str]:
+    """Be a Ray driver for a while and know its address; ``auto`` finds the Ray of this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray").setLevel(logging.CRITICAL)
+    if address != AUTO:
+        _must_listen(address)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):
+        with _silent():
             ray.init(
                 address=address,
                 namespace=NAMESPACE,
@@ -174,17 +179,44 @@ def connected(address: str) -> Iterator[None]:
                 configure_logging=False,
                 logging_level=logging.CRITICAL,
             )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
         raise BadInputError(
-            f"No Ray answers at {address}: {peers.first_line(error)}"
-            if address != "auto"
+            f"No Ray answers at {address}; if it wants a token, set RAY_AUTH_MODE=token."
+            if address != AUTO
             else "No Ray runs on this machine: begin one with `ray start --head`, "
             "or leave --address out."
         ) from error
     try:
-        yield
+        yield ray.get_runtime_context().gcs_address
     finally:
         ray.shutdown()
+
+
+def _must_listen(address: str) -> None:
+    """Refuse an address where nothing listens: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise BadInputError(f"--address wants auto, local or HOST:PORT and not {address!r}.")
+    if host in {"localhost", "127.0.0.1", "::1"}:
+        host = ray.util.get_node_ip_address()  # as Ray itself reads it
+    try:
+        socket.create_connection((host, int(port)), CONNECT_S).close()
+    except (OSError, OverflowError):
+        raise BadInputError(f"No Ray answers at {address}.") from None
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep Ray's remarks from standard error, those of its native code too."""
+    sys.stderr.flush()
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 def create(spec: ClusterSpec) -> Callable[[], None]:

@@ -61,10 +61,7 @@ def _on_ray(address: str, *, tell_address: bool) -> Running:
 
 def asking(found: Running, question: Callable[[], Any]) -> Any:
     """Ask something over the Ray of a cluster."""
-    from actors import ray_node
-
-    if found.node is not None:
-        ray_node.prepare_to_connect(found.node.directory)
+    found.prepare_to_connect()
     from actors import cluster
 
     with cluster.connected(found.address):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actors.errors import BadInputError, FailureError
-from actors.ray_node import RayNode, started
+from actors.ray_node import RayNode, prepare_to_connect, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,8 @@ class Running:
     """A cluster that was started here.
 
     ``node`` is the Ray that was started for it, None when it lives on somebody else's at
-    ``address``. ``owner`` is the ``rollcall up`` in the foreground, and when it began.
+    ``address``, to which one connects in ``auth_mode`` (Ray's own word; empty: as Ray decides).
+    ``owner`` is the ``rollcall up`` in the foreground, and when it began.
     """
 
     cluster_id: str
@@ -32,6 +33,14 @@ class Running:
     workers: int
     node: RayNode | None
     owner: tuple[int, int] | None
+    auth_mode: str = ""
+
+    def prepare_to_connect(self) -> None:
+        """Let this process authenticate itself; to be called before Ray is imported."""
+        if self.node is not None:
+            prepare_to_connect(self.node.directory)
+        elif self.auth_mode:
+            os.environ.setdefault("RAY_AUTH_MODE", self.auth_mode)
 
     @property
     def is_alive(self) -> bool:
