@@ -198,7 +198,7 @@ def _must_listen(address: str) -> None:
     if not host or not port.isdigit():
         raise BadInputError(f"--address wants auto, local or HOST:PORT and not {address!r}.")
     if host in {"localhost", "127.0.0.1", "::1"}:
-        host = ray.util.get_node_ip_address()  # as Ray itself reads it
+        host = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]  # as Ray does
     try:
         socket.create_connection((host, int(port)), CONNECT_S).close()
     except (OSError, OverflowError):

@@ -1,0 +1,172 @@
+"""The house rules of CONTRIBUTING.md that a machine can check."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LAYERS = ("protocol", "storage", "failover", "actors", "bench")
+PURE = ("protocol", "storage", "failover")
+IMPURE_FILES = {"storage/rocks.py", "storage/wal.py"}
+"""The log on disk: the only files below ``actors`` that touch anything outside."""
+
+OUTSIDE = {
+    "asyncio", "concurrent", "ctypes", "fcntl", "multiprocessing", "os", "pathlib", "queue",
+    "ray", "rocksdict", "secrets", "select", "selectors", "signal", "socket", "ssl",
+    "subprocess", "sys", "tempfile", "threading", "time", "uvloop",
+}  # fmt: skip
+"""Clocks, sockets, threads, files, chance: what the core is given and never takes."""
+
+CLOCK_READERS = {"now", "utcnow", "today", "uuid1", "uuid4", "urandom"}
+
+MODULE_LINES_MAX = 700
+MODULE_LINES_WARN = 500
+FUNCTION_LINES_MAX = 70
+PARAMETERS_MAX = 6
+
+PLACES = re.compile(r"(?<![\w.])/(?:work|root|home|Users)/|/opt/wheels")
+"""Paths that exist on one machine only."""
+
+MODULES = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+PURE_MODULES = [
+    path
+    for path in MODULES
+    if path.relative_to(ROOT).parts[0] in PURE and str(path.relative_to(ROOT)) not in IMPURE_FILES
+]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def imports_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the full name of every import, those for types only included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert not node.level, "relative imports hide the layer"
+            yield node.lineno, node.module
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_package_imports_only_those_to_its_left(path: Path) -> None:
+    layer = LAYERS.index(path.relative_to(ROOT).parts[0])
+    forbidden = {*LAYERS[layer + 1 :], "tests"}
+    if name_of(path) == "actors/cli.py":
+        forbidden -= {"bench"}  # `rollcall bench` is handed on, unseen until it is typed
+    bad = [
+        (line, name) for line, name in imports_of(tree_of(path)) if name.split(".")[0] in forbidden
+    ]
+    assert bad == []
+
+
+@pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
+def test_the_core_imports_no_clock_chance_socket_thread_or_disk(path: Path) -> None:
+    bad = [
+        (line, name) for line, name in imports_of(tree_of(path)) if name.split(".")[0] in OUTSIDE
+    ]
+    assert bad == []
+
+
+@pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
+def test_the_core_draws_from_the_generator_it_is_given_and_reads_no_clock(path: Path) -> None:
+    bad = []
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            continue
+        is_chance = node.value.id == "random" and node.attr != "Random"
+        is_clock = node.value.id in {"datetime", "date", "uuid"} and node.attr in CLOCK_READERS
+        if is_chance or is_clock:
+            bad.append((node.lineno, f"{node.value.id}.{node.attr}"))
+    assert bad == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_is_short(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= MODULE_LINES_MAX
+    if lines > MODULE_LINES_WARN:
+        print(f"{name_of(path)} has {lines} lines: find the second thing in it")  # noqa: T201
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_function_is_short_and_takes_few_arguments(path: Path) -> None:
+    bad = []
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        parameters = [one.arg for one in given if one.arg not in {"self", "cls"}]
+        if lines > FUNCTION_LINES_MAX or len(parameters) > PARAMETERS_MAX:
+            bad.append((node.name, lines, len(parameters)))
+    assert bad == []
+
+
+def test_no_file_names_a_place_of_one_machine() -> None:
+    bad = []
+    for path in tracked_files():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        if path != Path(__file__) and (found := PLACES.search(text)):
+            bad.append((name_of(path), found.group()))
+    assert bad == []
+
+
+def test_the_lock_names_no_registry() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    assert "--index-url" not in lock
+    assert "--find-links" not in lock
+    assert all("==" in line for line in lock.splitlines() if line and line[0] not in " #-")
+
+
+def test_every_dependency_is_locked() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    locked = {line.split("==")[0] for line in lock.splitlines() if "==" in line}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    wanted = {re.split(r"[<>=~! ;]", one, maxsplit=1)[0] for one in asked}
+    assert {"ray", "pytest"} <= wanted
+    assert wanted - locked == set()
+
+
+def test_only_one_file_opens_rocksdb() -> None:
+    users = {
+        name_of(path)
+        for path in MODULES
+        if any(name.split(".")[0] == "rocksdict" for _, name in imports_of(tree_of(path)))
+    }
+    assert users == {"storage/rocks.py"}
+
+
+def test_no_core_test_starts_ray() -> None:
+    """Unit tests are quick and need no cluster: only those under tests/actors and beside it do."""
+    users = {
+        path.relative_to(ROOT).parts[1]
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if any(name.split(".")[0] == "ray" for _, name in imports_of(tree_of(path)))
+    }
+    assert users & {"protocol", "storage", "failover"} == set()
