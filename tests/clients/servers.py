@@ -171,7 +171,8 @@ class RollcallServer:
             30,
             f"a coordinator of {group_id}",
         )
-        os.kill(self.coordinator_pids()[found[0]], signal.SIGKILL)
+        pid = self.coordinator_pids()[found[0]]
+        _kill({pid: processes.started(pid)})
 
     def kill_everything(self) -> None:
         assert self._process is not None

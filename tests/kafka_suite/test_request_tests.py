@@ -75,7 +75,8 @@ def kafkas_tests() -> Path:
 @contextmanager
 def running(directory: Path, coordinators: int) -> Iterator[str]:
     """Start a server with the settings that Kafka's tests ask for."""
-    server = servers.server(directory, SETTINGS, coordinators)
+    settings = {**SETTINGS, "offsets.topic.num.partitions": str(coordinators)}
+    server = servers.server(directory, settings, coordinators)
     try:
         server.start()
         yield server.bootstrap
