@@ -19,6 +19,7 @@ from bench.report import as_json, table
 from bench.rollcall import ONE_COORDINATOR, running_rollcall
 from bench.rounds import Row, Setting
 from bench.server import Server, StartError
+from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     try:
         rows = _run(bench, asked)
-    except (StartError, JoinError, AnswerError, ConnectionError) as error:
+    except (StartError, JoinError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return FAILURE
     print(table(rows))
