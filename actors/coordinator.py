@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from actors.spec import ClusterSpec
-    from actors.telemetry import Telemetry
     from failover.cluster_view import Node
     from failover.effects import Effects, Forward, Published
     from protocol.groups.effects import Request, Ticket
-    from protocol.groups.facts import MemberEvent
+    from protocol.groups.facts import Fact, MemberEvent
 
 _log = logging.getLogger("rollcall.coordinator")
 
@@ -44,6 +43,7 @@ LOAD_SLICE_RECORDS: Final = 500
 FORWARD_S: Final = 30.0
 RETRY_S: Final = 0.2
 BIND_TRIES: Final = 25
+OBSERVER_S: Final = 2.0
 
 
 class Peers(Protocol):
@@ -65,18 +65,35 @@ class Peers(Protocol):
         """Tell the controller that we serve; it says who leads what, if it is there."""
 
 
+class Observer(Protocol):
+    """Whoever tells people what happened (:class:`actors.telemetry.Telemetry`)."""
+
+    def observe(self, fact: Fact) -> None:
+        """Take a fact; must neither block nor raise."""
+
+    def close(self, timeout_s: float = ...) -> None:
+        """Deliver what is left; may block for about so long."""
+
+
 class Coordinator:
     """Serves the groups of one ``__consumer_offsets`` partition to Kafka clients."""
 
-    def __init__(self, spec: ClusterSpec, node_id: int, peers: Peers, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        node_id: int,
+        peers: Peers,
+        observer: Observer,
+        clock: Clock | None = None,
+    ) -> None:
         self.spec = spec
         self.node_id = node_id
         self.state = "Starting"  # then Loading, Running; or Failed, Stopped
         self.failure = ""
         self.ready = asyncio.Event()
         self._peers = peers
-        self._telemetry = telemetry
-        self._clock = Clock()
+        self._observer = observer
+        self._clock = clock or Clock()
         self._loop = asyncio.get_running_loop()
         configs = Configs(spec.overrides)
         limits = Limits(
@@ -179,7 +196,7 @@ class Coordinator:
             self._disk.write(self._host.checkpoint().writes, sync=True)
             self._disk.close()
             self._host = self._disk = None
-        await self._loop.run_in_executor(None, self._telemetry.close, 2.0)
+        await self._loop.run_in_executor(None, self._observer.close, OBSERVER_S)
 
     # --- what comes in
 
@@ -288,7 +305,7 @@ class Coordinator:
             self._send_to_peers(effects)
             self._send_replies(effects)
             for fact in effects.facts:
-                self._telemetry.observe(fact)
+                self._observer.observe(fact)
             for note in effects.notes:
                 _log.warning("%s", note)
         self._arm(host.next_deadline(), now)
