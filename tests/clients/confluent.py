@@ -37,6 +37,7 @@ class Member:
             "auto.offset.reset": "earliest",
             **QUIET,
             "topic.metadata.refresh.interval.ms": 1000,
+            "reconnect.backoff.max.ms": 500,
             **{k if k == "on_commit" else k.replace("_", "."): v for k, v in config.items()},
         }
         self._incremental = settings.get("partition.assignment.strategy") == "cooperative-sticky"

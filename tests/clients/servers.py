@@ -5,7 +5,6 @@ broker, which is how a test proves that it asks for what Kafka does: a test that
 wrong.
 """
 
-import json
 import os
 import random
 import signal
@@ -147,39 +146,26 @@ class RollcallServer:
         terminate(self._process)
         self._forget()
 
-    def status(self) -> dict[str, object]:
-        """Run ``rollcall status --json``."""
-        done = subprocess.run(
-            [_rollcall(), "status", "--json", "--data-dir", str(self._data)],
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr.decode(errors="replace")
-        status: dict[str, object] = json.loads(done.stdout)
-        return status
-
-    def coordinator_pids(self) -> dict[int, int]:
-        """Give the process id of every coordinator by its node id."""
-        coordinators = self.status()["coordinators"]
-        assert isinstance(coordinators, list)
-        return {int(c["node_id"]): int(c["pid"]) for c in coordinators}
-
     def kill_coordinator(self, group_id: str) -> None:
+        assert self._process is not None
         found = until(
             lambda: wire.coordinator_of(self.bootstrap, group_id),
             30,
             f"a coordinator of {group_id}",
         )
-        pid = self.coordinator_pids()[found[0]]
+        pid = self._listening(wire.address(found[1])[1])
         _kill({pid: processes.started(pid)})
+
+    def _listening(self, port: int) -> int:
+        """Find which of our processes serves a port, as fast as the kernel can say it."""
+        assert self._process is not None
+        pid = processes.listener(port, processes.descendants(self._process.pid))
+        assert pid is not None, f"no process of this cluster listens on port {port}"
+        return pid
 
     def kill_everything(self) -> None:
         assert self._process is not None
-        family = _family(self._process)
-        coordinators = set(self.coordinator_pids().values())
-        assert coordinators <= family.keys(), "coordinators outside our own processes"
-        _kill(family)
+        _kill(_family(self._process))
         self._process.wait(10)
         self._forget()
 
