@@ -21,7 +21,7 @@ from bench.kafka_jars import kafka_classpath
 from tests.clients import wire
 from tests.waiting import until
 
-START_S = 60.0
+START_S = 90.0
 STOP_S = 30.0
 
 COMMON = {

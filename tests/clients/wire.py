@@ -18,7 +18,10 @@ from kio.static.constants import EntityType
 from tests.waiting import until
 
 METADATA, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, DESCRIBE_GROUPS = 3, 9, 10, 12, 15
-NONE, ILLEGAL_GENERATION = 0, 22
+NONE, REQUEST_TIMED_OUT, ILLEGAL_GENERATION = 0, 7, 22
+LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
+# What a client asks again for: the group's coordinator is on its way.
+NOT_NOW = {REQUEST_TIMED_OUT, LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR}
 GENERATIONS_TRIED = 200
 
 
@@ -113,17 +116,25 @@ def partitions(server: str, topic: str) -> int:
 
 
 def describe(bootstrap: str, group_id: str) -> Any:
-    """Answer of DescribeGroups v5 for one group, from its coordinator."""
-    found = coordinator_of(bootstrap, group_id)
-    assert found, f"nobody coordinates {group_id}"
-    with Wire(found[1]) as wire:
-        return wire.call(
-            DESCRIBE_GROUPS,
-            5,
-            lambda m: m.DescribeGroupsRequest(
-                groups=(group_id,), include_authorized_operations=False
-            ),
-        ).groups[0]
+    """Answer of DescribeGroups v5 for one group, as soon as it has a coordinator that is loaded."""
+
+    def ask() -> Any:
+        with suppress(OSError):
+            found = coordinator_of(bootstrap, group_id)
+            if found is None:
+                return None
+            with Wire(found[1]) as wire:
+                group = wire.call(
+                    DESCRIBE_GROUPS,
+                    5,
+                    lambda m: m.DescribeGroupsRequest(
+                        groups=(group_id,), include_authorized_operations=False
+                    ),
+                ).groups[0]
+            return None if group.error_code in NOT_NOW else group
+        return None
+
+    return until(ask, 60, f"the coordinator of {group_id} describes it")
 
 
 Offsets = dict[tuple[str, int], int]
@@ -165,24 +176,36 @@ def offsets(bootstrap: str, group_id: str) -> Offsets | None:
 def generation_of(bootstrap: str, group_id: str) -> int:
     """Find the group's generation: the one for which a member's heartbeat is not illegal.
 
-    DescribeGroups does not say it. The heartbeat of a live member with its own ids does no harm.
+    DescribeGroups does not say it. A heartbeat with a live member's own ids does no harm.
     """
     members = describe(bootstrap, group_id).members
     assert members, f"{group_id} has no members"
-    found = coordinator_of(bootstrap, group_id)
-    assert found, f"nobody coordinates {group_id}"
-    with Wire(found[1]) as wire:
-        for generation in range(GENERATIONS_TRIED):
-            answer = wire.call(
-                HEARTBEAT,
-                4,
-                lambda m, generation=generation: m.HeartbeatRequest(
-                    group_id=group_id,
-                    generation_id=generation,
-                    member_id=members[0].member_id,
-                    group_instance_id=members[0].group_instance_id,
-                ),
-            )
-            if answer.error_code != ILLEGAL_GENERATION:
-                return generation
+
+    def heartbeat(generation: int) -> int | None:
+        with suppress(OSError):
+            found = coordinator_of(bootstrap, group_id)
+            if found is None:
+                return None
+            with Wire(found[1]) as wire:
+                code: int = wire.call(
+                    HEARTBEAT,
+                    4,
+                    lambda m: m.HeartbeatRequest(
+                        group_id=group_id,
+                        generation_id=generation,
+                        member_id=members[0].member_id,
+                        group_instance_id=members[0].group_instance_id,
+                    ),
+                ).error_code
+                return None if code in NOT_NOW else code
+        return None
+
+    for generation in range(GENERATIONS_TRIED):
+
+        def answered(generation: int = generation) -> list[int]:
+            code = heartbeat(generation)
+            return [] if code is None else [code]
+
+        if until(answered, 60, f"the coordinator of {group_id} answers")[0] != ILLEGAL_GENERATION:
+            return generation
     raise AssertionError(f"no generation of {group_id} up to {GENERATIONS_TRIED} is legal")

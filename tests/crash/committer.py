@@ -16,8 +16,6 @@ from tests.clients.wire import Wire
 from tests.waiting import until
 
 OFFSET_COMMIT, JOIN_GROUP, SYNC_GROUP = 8, 11, 14
-COORDINATOR_NOT_AVAILABLE, LOAD_IN_PROGRESS, NOT_COORDINATOR = 15, 14, 16
-RETRIABLE = {COORDINATOR_NOT_AVAILABLE, LOAD_IN_PROGRESS, NOT_COORDINATOR, 7}
 REJOIN_ODDS = 0.03
 SESSION = timedelta(seconds=60)
 
@@ -158,7 +156,7 @@ class Committer:
             self.doubt.answers += 1
 
     def _is_fine(self, code: int, what: str) -> bool:
-        if code in RETRIABLE:
+        if code in wire.NOT_NOW:
             raise CoordinatorGoneError
         if code != wire.NONE:
             self.doubt.violations.append(f"{self.group_id}: {what} was answered with error {code}")
