@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
+    from actors.ray_node import RayNode
     from actors.running import Running
 
 FAILURE: Final = 1
 LOCAL: Final = "local"
 PARTITIONS: Final = "offsets.topic.num.partitions"
 WORKERS: Final = "group.coordinator.background.threads"
+WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
 LOOK_S: Final = 1.0
 STOP_S: Final = 30.0
 STOPPING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -124,6 +126,10 @@ def _plan(options: UpOptions, overrides: Mapping[str, str]) -> ClusterSpec:
     """Settle everything that can be settled before a process is started."""
     from protocol.config import Configs
 
+    if options.host in WILDCARDS:
+        raise BadInputError(
+            f"--host {options.host} is no address that a client can connect to: name one."
+        )
     configs = Configs(overrides)
     directory = options.data_dir.absolute()
     before = data_dir.open_data_dir(directory)
@@ -171,7 +177,7 @@ def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -
         wanted = node.address if node is not None else options.address
         with actors.connected(wanted) as address:
             signals.take()  # from Ray, which has its own idea of them
-            undo_actors = actors.create(spec)
+            undo_actors = actors.create(spec, _environment(node))
             try:
                 cluster = running.Running(
                     cluster_id=spec.cluster_id,
@@ -194,6 +200,13 @@ def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -
     ready = f"READY bootstrap={spec.bootstrap} console=http://{spec.console}"
     print(f"{ready} data={spec.data_dir}", flush=True)
     return cluster
+
+
+def _environment(node: RayNode | None) -> dict[str, str]:
+    """Return what OpenTelemetry is told here; a Ray of our own has it from us anyway."""
+    if node is not None:
+        return {}
+    return {name: text for name, text in os.environ.items() if name.startswith("OTEL_")}
 
 
 def _stay(cluster: Running) -> None:

@@ -219,8 +219,11 @@ def _silent() -> Iterator[None]:
         os.close(nothing)
 
 
-def create(spec: ClusterSpec) -> Callable[[], None]:
-    """Create every actor of a cluster, wait until clients find everything; return its end."""
+def create(spec: ClusterSpec, environment: Mapping[str, str]) -> Callable[[], None]:
+    """Create every actor of a cluster, wait until clients find everything; return its end.
+
+    ``environment`` is for the coordinators, beside what they have from their Ray.
+    """
     if find(CONTROLLER) is not None:
         raise BadInputError(
             "A Rollcall cluster already runs on this Ray: stop it with `rollcall down` first."
@@ -230,7 +233,7 @@ def create(spec: ClusterSpec) -> Callable[[], None]:
         destroy(spec.partitions, spec.workers)
 
     try:
-        _create(spec)
+        _create(spec, environment)
     except GetTimeoutError:
         end()
         raise FailureError(
@@ -245,9 +248,12 @@ def create(spec: ClusterSpec) -> Callable[[], None]:
     return end
 
 
-def _create(spec: ClusterSpec) -> None:
+def _create(spec: ClusterSpec, environment: Mapping[str, str]) -> None:
+    runtime: Any = {"runtime_env": {"env_vars": dict(environment)}} if environment else {}
     coordinators = [
-        _actor(CoordinatorActor, coordinator_name(node_id), spec, node_id)
+        ray.remote(CoordinatorActor)
+        .options(**ACTOR_OPTIONS, **runtime, name=coordinator_name(node_id))
+        .remote(spec, node_id)
         for node_id in range(spec.partitions)
     ]
     controller = _actor(ControllerActor, CONTROLLER, spec)

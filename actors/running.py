@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actors.errors import BadInputError, FailureError
-from actors.ray_node import RayNode, prepare_to_connect, started
+from actors.ray_node import RayNode, prepare_to_connect, remove, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,6 +95,8 @@ def _alive() -> Iterator[Running]:
             yield running
         else:
             file.unlink(missing_ok=True)
+            if running.node is not None:
+                remove(Path(running.node.directory))
 
 
 def _file(cluster_id: str) -> Path:

@@ -71,6 +71,14 @@ def test_a_wrong_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) 
     assert "is no port" in refused(capsys, "up", f"--port={port}")
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_a_host_that_no_client_can_connect_to_is_refused(
+    host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "up", f"--host={host}", "--data-dir", tmp_path / "data")
+    assert "no address that a client can connect to" in said
+
+
 def test_a_port_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

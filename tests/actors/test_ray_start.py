@@ -63,7 +63,7 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
     gone = rollcall("status", "--address", "auto", RAY_TMPDIR=str(ray_dir))
     assert gone.returncode == 1
     assert "No Rollcall cluster runs on this Ray" in gone.stderr
-    again = rollcall(*up, RAY_TMPDIR=str(ray_dir))
+    again = rollcall(*up, RAY_TMPDIR=str(ray_dir), OTEL_SERVICE_NAME="of-this-shell")
     assert again.returncode == 0, again.stderr
     assert bootstrap in again.stdout
     assert rollcall("down", "--data-dir", data).returncode == 0
