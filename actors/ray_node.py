@@ -35,12 +35,15 @@ STARTS_AT_A_TIME: Final = 2
 """How many processes Ray may start at the same moment: it counts CPUs, of which ours ask none."""
 
 TOKEN_FILE: Final = "token"
+PREFIX: Final = "rollcall-ray-"
+LEFTOVER_S: Final = 300.0
 TERM_S: Final = 0.5
 KILL_S: Final = 5.0
 
 _QUIET: Final[Mapping[str, str]] = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
+    "RAY_worker_niceness": "0",  # ours serve clients; by default they stand back (15)
     "RAY_enable_metrics_collection": "0",
     "RAY_enable_timeline": "0",
     "RAY_event_stats": "0",
@@ -83,7 +86,8 @@ class RayNode:
 
 def start() -> RayNode:
     """Start it; the caller's environment is prepared for connecting to it."""
-    directory = Path(tempfile.mkdtemp(prefix="rollcall-", dir=_short_temp_dir()))
+    _remove_leftovers()
+    directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_temp_dir()))
     token = directory / TOKEN_FILE
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32))
@@ -200,6 +204,16 @@ def _descendants(roots: Iterable[int]) -> list[int]:
     for pid in found:
         found.extend(children.get(pid, ()))
     return found[len(first) :]
+
+
+def _remove_leftovers() -> None:
+    """Remove the directories of our Rays that were killed and could not do it themselves."""
+    for directory in Path(_short_temp_dir()).glob(PREFIX + "*"):
+        with contextlib.suppress(OSError):
+            found = directory.stat()
+            is_old = time.time() - found.st_mtime > LEFTOVER_S
+            if found.st_uid == os.getuid() and is_old and not told_of(directory):
+                remove(directory)
 
 
 def told_of(directory: Path) -> tuple[tuple[int, int], ...]:

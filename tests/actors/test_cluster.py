@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from actors import ray_node
 from actors.ray_node import is_alive, started
 from bench.processes import descendants
 from tests.clients.wire import Wire
@@ -275,3 +276,16 @@ def _cpu_ticks(pids: list[int]) -> int:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             total += int(fields[11]) + int(fields[12])
     return total
+
+
+def test_what_a_killed_ray_left_on_the_disk_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_node, "_short_temp_dir", lambda: str(tmp_path))
+    old, young = tmp_path / f"{ray_node.PREFIX}old", tmp_path / f"{ray_node.PREFIX}young"
+    for directory in (old, young):
+        directory.mkdir()
+    os.utime(old, (0, 0))
+    ray_node._remove_leftovers()
+    assert not old.exists()
+    assert young.exists()
