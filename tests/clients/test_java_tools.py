@@ -151,7 +151,9 @@ def test_static_members_are_removed_in_one_batch_with_a_reason(
     create_topics(bootstrap, [name], 4)
     members = []
     for instance_id in ("one", "two", "three"):
-        member = Member(bootstrap, name, [name], group_instance_id=instance_id)
+        member = Member(
+            bootstrap, name, [name], group_instance_id=instance_id, session_timeout_ms=60000
+        )
         closing(member.close)
         members.append(member)
 

@@ -158,7 +158,7 @@ def test_commits_are_found_again(
 ) -> None:
     create(admin, name, 2)
     member = member_of(bootstrap, name, closing)
-    until(lambda: len(member.owned()) == 2, 30, "all is assigned")
+    until(lambda: len(member.owned()) == 2 and member.leads_for_good(name), 30, "all is assigned")
     zero, one = TopicPartition(name, 0), TopicPartition(name, 1)
     member.ask(lambda c: c.commit({zero: OffsetAndMetadata(7, "note", 3)}))
     answers: list[object] = []
@@ -209,7 +209,11 @@ def test_the_older_of_two_with_one_instance_id_is_fenced(
 ) -> None:
     create(admin, name, 1)
     older = member_of(bootstrap, name, closing, group_instance_id="same")
-    until(older.owned, 30, "the first member owns the partition")
+    until(
+        lambda: older.owned() and older.leads_for_good(name),
+        30,
+        "the first member owns the partition",
+    )
     newer = member_of(bootstrap, name, closing, group_instance_id="same")
     until(newer.owned, 30, "the newcomer owns the partition")
     with pytest.raises(FencedInstanceIdError):
