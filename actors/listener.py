@@ -77,6 +77,7 @@ class Connection(asyncio.Protocol):
         "_is_full",
         "_is_paused",
         "_listener",
+        "_out",
         "_transport",
         "_waiting",
         "full_sweeps",
@@ -89,6 +90,7 @@ class Connection(asyncio.Protocol):
         self._listener = listener
         self._frames = FrameBuffer(listener.limits.request_bytes_max)
         self._waiting: deque[bytes] = deque()
+        self._out: list[bytes] = []
         self._transport: asyncio.Transport | None = None
         self._client: Client | None = None
         self._is_full = False
@@ -127,6 +129,7 @@ class Connection(asyncio.Protocol):
                 self._waiting.append(frame)
             else:
                 self._take(frame)
+        self.flush()
         if len(self._waiting) > WAITING_FRAMES_MAX:
             self._pause()
 
@@ -140,6 +143,7 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         self.full_sweeps = 0
         self._go_on()
+        self.flush()
 
     # --- the coordinator's side
 
@@ -147,9 +151,19 @@ class Connection(asyncio.Protocol):
         """Write the answer to the request in flight and look at the next one."""
         self.in_flight = None
         if self._transport is not None:
-            self._transport.write(answer)
+            if not self._out:
+                self._listener.unflushed.append(self)
+            self._out.append(answer)
             if self._waiting or self._is_paused:
                 self._go_on()
+
+    def flush(self) -> None:
+        """Hand the answers so far to the socket: one system call for all of them."""
+        out = self._out
+        if out:
+            if self._transport is not None:
+                self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            out.clear()
 
     def drop(self, why: str) -> None:
         """Close at once, with one line in the log."""
@@ -159,6 +173,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close without waiting for the client to read."""
         self._waiting.clear()
+        self._out.clear()
         if self._transport is not None:
             self._transport.abort()
 
@@ -176,8 +191,7 @@ class Connection(asyncio.Protocol):
             key = without_correlation_id(frame)
             answer = listener.memo.recall(key, frame, listener.door.now)
             if answer is not None:
-                assert self._transport is not None
-                self._transport.write(answer)
+                self._out.append(answer)
                 return
         try:
             decoded = decode_request(frame)
@@ -188,8 +202,7 @@ class Connection(asyncio.Protocol):
             if error.answer is None:
                 self.drop(str(error))
             else:
-                assert self._transport is not None
-                self._transport.write(error.answer)
+                self._out.append(error.answer)
             return
         client = self._client
         client_id = decoded.client_id or ""
@@ -250,6 +263,7 @@ class Listener:
         self.memo = Memo()
         self.complaints = Complaints(_log)
         self.connections: set[Connection] = set()
+        self.unflushed: list[Connection] = []
         self.sweeps = 0
         self._tickets: dict[Ticket, _InFlight] = {}
         self._last_ticket: Ticket = 0
@@ -288,7 +302,7 @@ class Listener:
         return ticket
 
     def answer(self, reply: Reply) -> bool:
-        """Send an answer to whoever holds the ticket; False when it is not one of ours."""
+        """Address an answer, for :meth:`flush` to send; False when its ticket is not one of ours."""
         in_flight = self._tickets.pop(reply.ticket, None)
         if in_flight is None:
             return False
@@ -300,6 +314,12 @@ class Listener:
             self.memo.remember(in_flight.memo_key, reply.lease, answer)
         in_flight.connection.send(answer)
         return True
+
+    def flush(self) -> None:
+        """Send what was answered in this turn: a socket is written once, however much it got."""
+        for connection in self.unflushed:
+            connection.flush()
+        self.unflushed.clear()
 
     def fail(self, ticket: Ticket, why: str) -> None:
         """Close the connection of a request that can not be answered."""

@@ -65,6 +65,7 @@ class Door:
             self.listener.answer(Reply(request.ticket, message, lease=self.lease))
         else:
             self.listener.answer(Reply(request.ticket, api_versions_response()))
+        self.listener.flush()
 
 
 @contextlib.asynccontextmanager
