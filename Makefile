@@ -33,7 +33,7 @@ clean:
 
 .PHONY: .java .setup
 .java:
-	@tools/need-java
+	@.ci/need-java
 
 .setup:
-	@tools/setup
+	@.ci/setup

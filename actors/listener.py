@@ -302,7 +302,7 @@ class Listener:
         return ticket
 
     def answer(self, reply: Reply) -> bool:
-        """Address an answer, for :meth:`flush` to send; False when its ticket is not one of ours."""
+        """Address an answer, for :meth:`flush` to send; False when its ticket is not ours."""
         in_flight = self._tickets.pop(reply.ticket, None)
         if in_flight is None:
             return False
