@@ -8,6 +8,7 @@ a function compiled per class, which is no work at all for a message without arr
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -61,6 +62,26 @@ def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
     return decode
 
 
+HUGE_CLAIM: Final = re.compile(rb"[\x80-\xff]{3}[\x20-\xff]")
+"""Bytes that, read as the varint length of an array, claim 64 million elements or more.
+
+kio's native reader makes room for as many elements as a compact array says it has, and ends the
+process when there is no such memory. Any message with these bytes, whatever they are (a -1, text),
+is read in Python instead, where a length is held against the bytes that are there.
+"""
+
+
+def _could_claim(shape: type[Entity]) -> bool:
+    """Tell whether a message has an array whose length is a varint."""
+    if not shape.__flexible__:
+        return False
+    for column in fields(shape):
+        kind, is_array, _ = unwrap(column)
+        if is_array or (is_dataclass(kind) and _could_claim(kind)):  # type: ignore[arg-type]
+            return True
+    return False
+
+
 class _Counted(bytes):
     """A message's bytes, and how many elements of arrays may still be read from them."""
 
@@ -75,9 +96,12 @@ def request_decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
     message of more than LARGE bytes is read in Python, counting.
     """
     decode = decoder(shape)
+    could_claim = _could_claim(shape)
 
     def decode_request(data: bytes, offset: int) -> Any:
         if len(data) <= LARGE:
+            if could_claim and HUGE_CLAIM.search(data, offset):
+                return _read_carefully(shape, data, offset)
             return decode(data, offset)
         counted = _Counted(data)
         counted.left = ELEMENTS_MAX

@@ -220,3 +220,18 @@ def test_an_answer_is_repeated_by_patching_its_correlation_id() -> None:
     answer: Any = blank(m.HeartbeatResponse)
     written = encode_response(12, 4, 1, answer)
     assert answer_again(written, second) == encode_response(12, 4, 0x01020304, answer)
+
+
+HUGE = [bytes.fromhex(each) for each in ("ffffffff0f", "ffffffff07", "ffffff7f", "8080808008")]
+
+
+@pytest.mark.parametrize("huge", HUGE, ids=bytes.hex)
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda v: f"{API[v[0]].name}-{v[1]}")
+def test_an_array_that_claims_billions_of_elements_gives_a_refusal_and_takes_no_memory(
+    version: tuple[int, int], huge: bytes
+) -> None:
+    # The native reader would make room for them all and end the process.
+    for fill in (b"\x00", b"\x01", b"\x02", b"\x02a"):
+        for size in range(40):
+            body = (fill * 40)[:size] + huge + b"\x01" * 40
+            read(struct.pack(">hhih", *version, 1, -1) + b"\x00" + body)
