@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.running import Running
-    from protocol.groups.facts import MemberEvent
 
 USUAL_DATA_DIR: Final = Path("rollcall-data")
 DATA_DIR_VARIABLE: Final = "ROLLCALL_DATA_DIR"
@@ -78,20 +77,3 @@ def status_of(found: Running) -> dict[str, Any]:
 
     status: dict[str, Any] = asking(found, question)
     return status
-
-
-def bootstrap_of_this_machine() -> str:
-    """Return the bootstrap string of this machine's cluster."""
-    return cluster_here().bootstrap
-
-
-def group_events(node_id: int, group_id: str) -> list[MemberEvent]:
-    """Ask a group's coordinator for its diary, over Ray: Kafka's protocol has no such request."""
-
-    def question() -> list[MemberEvent]:
-        from actors import cluster
-
-        return cluster.events(node_id, group_id)
-
-    events: list[MemberEvent] = asking(cluster_here(), question)
-    return events

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
@@ -365,18 +364,3 @@ def raise_open_files_limit() -> int:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-def port_is_free(host: str, port: int) -> bool:
-    """Say whether we could listen there now."""
-    return not _bind_error(host, port)
-
-
-def _bind_error(host: str, port: int) -> str:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return error.strerror or str(error)
-    return ""

@@ -60,11 +60,6 @@ def forget(running: Running) -> None:
     _file(running.cluster_id).unlink(missing_ok=True)
 
 
-def is_known(running: Running) -> bool:
-    """Say whether a cluster is still on the list; `rollcall down` takes it off."""
-    return _file(running.cluster_id).exists()
-
-
 def find(data_dir: Path | None, usual: Path) -> Running | None:
     """Return the cluster of ``data_dir``; without one, the one of ``usual`` or the only one."""
     clusters = list(_alive())

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bench.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.frames import frame_of
-from bench.looping import Line, Request, all_taken, closed_loop
+from bench.looping import Request
 from bench.members import TOPIC, stable_groups
-from bench.reactor import Reactor
-from bench.rounds import Figures, Meter, Row, Setting, latencies, play
+from bench.rounds import Figures, Row, Setting, play
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import encode_response
 from protocol.wire.messages import (
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from bench.joining import Joining, Plan
     from bench.server import Server
 
-CONNECTIONS: Final = 32
-IN_FLIGHT: Final = 4
 GROUPS, MEMBERS_EACH = 10, 100
 WARM_UP_SECONDS: Final = 10.0
 OFFSET_COMMIT, VERSION = 8, 9
@@ -45,26 +43,12 @@ def bench_commits(servers: Sequence[Server], setting: Setting) -> list[Row]:
     requests = {server.name: _commits(server) for server in servers}
 
     def turn(server: Server, seconds: float = setting.seconds) -> Figures:
-        return _measure(server, requests[server.name], seconds)
+        return measure_closed_loop(server, requests[server.name], seconds)
 
     for server in servers:
         turn(server, WARM_UP_SECONDS)
     case = f"one partition each, {CONNECTIONS} connections x {IN_FLIGHT} in flight"
     return play(case, servers, setting.rounds, turn)
-
-
-def _measure(server: Server, requests: Sequence[Request], seconds: float) -> Figures:
-    reactor = Reactor()
-    try:
-        lines = [
-            Line(channel, requests[number::CONNECTIONS])
-            for number, channel in enumerate(reactor.open(server.address, CONNECTIONS))
-        ]
-        meter = Meter(server)
-        answered = closed_loop(reactor, lines, IN_FLIGHT, seconds)
-        return {**meter.read(answered), **latencies(all_taken(lines))}
-    finally:
-        reactor.close()
 
 
 def _commits(server: Server) -> list[Request]:

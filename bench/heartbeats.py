@@ -9,9 +9,10 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
+from bench.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.frames import HEARTBEAT_ANSWER, frame_of
 from bench.joining import heartbeat
-from bench.looping import Line, Request, all_taken, closed_loop, paced
+from bench.looping import Line, Request, all_taken, paced
 from bench.members import stable_groups
 from bench.reactor import Reactor
 from bench.rounds import Figures, Meter, Row, Setting, latencies, play
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from bench.server import Server
 
-CONNECTIONS: Final = 32
-IN_FLIGHT: Final = 4
 CLOSED_GROUPS, PACED_GROUPS = 10, 50
 MEMBERS_EACH: Final = 100
 WARM_UP_SECONDS: Final = 10.0
@@ -39,26 +38,12 @@ def _closed(servers: Sequence[Server], setting: Setting) -> list[Row]:
 
     def turn(server: Server, seconds: float = setting.seconds) -> Figures:
         ready = requests[server.name]
-        return _measure_closed(server, ready, seconds)
+        return measure_closed_loop(server, ready, seconds)
 
     for server in servers:
         turn(server, WARM_UP_SECONDS)
     case = f"closed loop, {CONNECTIONS} connections x {IN_FLIGHT} in flight"
     return play(case, servers, setting.rounds, turn)
-
-
-def _measure_closed(server: Server, requests: list[Request], seconds: float) -> Figures:
-    reactor = Reactor()
-    try:
-        lines = [
-            Line(channel, requests[number::CONNECTIONS])
-            for number, channel in enumerate(reactor.open(server.address, CONNECTIONS))
-        ]
-        meter = Meter(server)
-        answered = closed_loop(reactor, lines, IN_FLIGHT, seconds)
-        return {**meter.read(answered), **latencies(all_taken(lines))}
-    finally:
-        reactor.close()
 
 
 def _paced(servers: Sequence[Server], setting: Setting) -> list[Row]:

@@ -117,10 +117,6 @@ class Configs:
         assert isinstance(value, tuple), name
         return value
 
-    def value_text(self, name: str) -> str:
-        """Write a value as DescribeConfigs shows it."""
-        return text_of(self._values[name])
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Configs) and self._values == other._values
 
