@@ -72,6 +72,10 @@ class TopicsDeleted:
 Event: TypeAlias = Request | Elected | Resigned | TimersDue | TopicsDeleted
 
 
+Task: TypeAlias = object
+"""Work for an assignor worker."""
+
+
 class SessionHolder(Protocol):
     """The soft state of a member as the heartbeat path sees it."""
 
@@ -116,8 +120,13 @@ class Reply:
 
 @dataclass(slots=True)
 class Result:
-    """Everything one event led to, in the order in which it came about."""
+    """Everything one event led to, in the order in which it came about.
+
+    ``tasks`` are to be run elsewhere (an assignor, a regular expression over all topics); each
+    comes back as an event of its own.
+    """
 
     records: list[Record] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
