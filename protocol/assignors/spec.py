@@ -1,0 +1,178 @@
+"""What an assignor is given and what it gives back: flat arrays, no object per member.
+
+Everything is an index into a sorted list that the caller keeps, so that the result is a function of
+the group and never of the order in which members came:
+
+- *topics* are the subscribed topics that exist, sorted by topic id (as 16 bytes);
+- *members* are sorted by member id (by UTF-16 code units, as Java sorts strings);
+- *partitions* are numbered through, topic by topic: partition ``p`` of topic ``t`` is
+  ``partition_starts[t] + p``;
+- *classes* are the different subscriptions in the group; members that subscribe to the same topics
+  share one.
+
+All arrays are ``int32``, one-dimensional and C-contiguous; "CSR" means that row ``i`` of ``values``
+is ``values[starts[i]:starts[i + 1]]``. Arrays are never written to by whoever is given them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+Int32s: TypeAlias = NDArray[np.int32]
+
+NOBODY: Final = -1
+"""The owner of a partition that has none; also "no rack" and "not static"."""
+PACKED_VERSION: Final = 1
+_ALIGNMENT_BYTES: Final = 8
+
+
+class AssignorError(Exception):
+    """An assignor failed or gave an assignment that is not one; the sentence says how."""
+
+
+def no_values() -> Int32s:
+    """Make an empty array."""
+    return np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupSpec:
+    """A group as an assignor sees it: T topics, P partitions, M members, C classes.
+
+    ``partition_starts``: T + 1 prefix sums of the topics' partition counts; the last one is P.
+    ``class_starts`` (C + 1), ``class_topics``: CSR, the topics of each class, ascending.
+    ``member_class`` (M): the class of each member.
+    ``instance_rank`` (M): the place of a static member when static members are sorted by instance
+    id, ``NOBODY`` for a dynamic member. Empty: there are no static members.
+    ``previous_owner`` (P): the member that owns the partition in the target assignment so far, or
+    ``NOBODY``. It may be a member that no longer subscribes to the topic.
+    ``member_rack`` (M): index of the member's rack or ``NOBODY``. Empty: racks do not matter.
+    ``rack_starts`` (P + 1), ``partition_racks``: CSR, the racks of each partition's replicas,
+    ascending. Empty: racks are not known. Racks are numbered as in ``member_rack``.
+    """
+
+    partition_starts: Int32s
+    class_starts: Int32s
+    class_topics: Int32s
+    member_class: Int32s
+    previous_owner: Int32s
+    instance_rank: Int32s = field(default_factory=no_values)
+    member_rack: Int32s = field(default_factory=no_values)
+    rack_starts: Int32s = field(default_factory=no_values)
+    partition_racks: Int32s = field(default_factory=no_values)
+
+    @property
+    def topic_count(self) -> int:
+        """T."""
+        return len(self.partition_starts) - 1
+
+    @property
+    def partition_count(self) -> int:
+        """P, of all topics together."""
+        return int(self.partition_starts[-1])
+
+    @property
+    def member_count(self) -> int:
+        """M."""
+        return len(self.member_class)
+
+    @property
+    def class_count(self) -> int:
+        """C; a class may be without members."""
+        return len(self.class_starts) - 1
+
+    @property
+    def is_rack_aware(self) -> bool:
+        """Tell whether any member's rack can be matched with a replica's."""
+        return bool(
+            len(self.member_rack)
+            and len(self.partition_racks)
+            and (np.max(self.member_rack) > NOBODY)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupAssignment:
+    """``owner`` (P): the member that each partition belongs to, or ``NOBODY``.
+
+    Each partition of a topic that some member subscribes to has exactly one owner, which subscribes
+    to it; all others have none.
+    """
+
+    owner: Int32s
+
+
+@runtime_checkable
+class Assignor(Protocol):
+    """An assignor; custom ones are entry points of the group ``rollcall.assignors``.
+
+    ``assign`` is deterministic, and may take long: it runs in a worker process.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that members and configs know it by."""
+
+    def assign(self, spec: GroupSpec) -> GroupAssignment:
+        """Give every partition an owner; raise AssignorError when that can not be done."""
+
+
+def pack_spec(spec: GroupSpec) -> bytes:
+    """Write a spec for another process: a msgpack header, then the arrays as they lie in memory."""
+    return pack_arrays([getattr(spec, each.name) for each in fields(GroupSpec)])
+
+
+def unpack_spec(packed: bytes | memoryview) -> GroupSpec:
+    """Read a spec without copying: its arrays are views into ``packed``, read-only if that is."""
+    names = [each.name for each in fields(GroupSpec)]
+    arrays = unpack_arrays(packed)
+    if len(arrays) != len(names):
+        raise AssignorError(f"a packed group has {len(arrays)} arrays instead of {len(names)}")
+    return GroupSpec(**dict(zip(names, arrays, strict=True)))
+
+
+def pack_assignment(assignment: GroupAssignment) -> bytes:
+    """Write an assignment for another process."""
+    return pack_arrays([assignment.owner])
+
+
+def unpack_assignment(packed: bytes | memoryview) -> GroupAssignment:
+    """Read an assignment without copying."""
+    arrays = unpack_arrays(packed)
+    if len(arrays) != 1:
+        raise AssignorError(f"a packed assignment has {len(arrays)} arrays instead of one")
+    return GroupAssignment(arrays[0])
+
+
+def pack_arrays(arrays: list[Int32s]) -> bytes:
+    """Write arrays one after the other behind a header of ``[version, lengths]``."""
+    header = msgpack.packb([PACKED_VERSION, [len(array) for array in arrays]])
+    padding = bytes(-len(header) % _ALIGNMENT_BYTES)
+    rows = [np.ascontiguousarray(array, "<i4").data for array in arrays]
+    return b"".join([header, padding, *rows])
+
+
+def unpack_arrays(packed: bytes | memoryview) -> list[Int32s]:
+    """Read what ``pack_arrays`` wrote; the arrays are views into ``packed``."""
+    reader = msgpack.Unpacker(max_buffer_size=len(packed))
+    reader.feed(packed)
+    try:
+        version, lengths = reader.unpack()
+        at = reader.tell()
+        if version != PACKED_VERSION:
+            raise AssignorError(f"packed arrays have version {version}, not {PACKED_VERSION}")
+        at += -at % _ALIGNMENT_BYTES
+        if at + 4 * sum(lengths) != len(packed):
+            raise AssignorError("packed arrays are cut short or followed by something")
+        arrays = []
+        for length in lengths:
+            arrays.append(np.frombuffer(packed, "<i4", length, at))
+            at += 4 * length
+    except (TypeError, ValueError, msgpack.UnpackException) as error:
+        raise AssignorError(f"packed arrays can not be read: {error}") from None
+    return arrays
