@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from storage.log import ForeignLogError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: a directory has an id of its own, and its log belongs to a replica among others."""
+
+DIRECTORY_ID = "directory.id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +22,7 @@ class LogIdentity:
 
 
 def render(identity: LogIdentity) -> str:
-    """Return the text of ``meta.properties``."""
+    """Return the text of ``meta.properties``, as far as it is known before the directory is made."""
     return (
         f"version={FORMAT_VERSION}\n"
         f"cluster.id={identity.cluster_id}\n"
@@ -28,12 +31,36 @@ def render(identity: LogIdentity) -> str:
     )
 
 
+def with_directory_id(text: str, directory_id: str) -> str:
+    """Add the random id that a directory gets when it is made.
+
+    It tells a node that kept its disk from one that lost it: the latter's votes and records are
+    gone, so it is another replica.
+    """
+    return f"{text}{DIRECTORY_ID}={directory_id}\n"
+
+
+def directory_id_in(where: str, text: str) -> str:
+    """Return the directory's id in the text of ``meta.properties``."""
+    found = _rows(text).get(DIRECTORY_ID, "")
+    if not found:
+        raise ForeignLogError(
+            f"{where}: its meta.properties have no {DIRECTORY_ID}; "
+            "restore that file or use another data directory."
+        )
+    return found
+
+
+def _rows(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
 def check(where: str, text: str, identity: LogIdentity) -> None:
     """Compare a directory's ``meta.properties`` with who wants to open it.
 
     Raises :class:`storage.log.ForeignLogError`; its message says what differs and what to do.
     """
-    rows = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    rows = _rows(text)
     version = rows.get("version", "")
     if version != str(FORMAT_VERSION):
         raise ForeignLogError(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import struct
+import uuid
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from rocksdict import (
 )
 
 from storage.batch import Batch, ChecksumError, RawRecord, pack, unpack
-from storage.identity import LogIdentity, check, render
+from storage.identity import LogIdentity, check, directory_id_in, render, with_directory_id
 from storage.log import (
     NOBODY,
     AppendBatch,
@@ -82,12 +83,13 @@ class RocksLog:
         self._synced.sync = True
         self._unsynced = WriteOptions()
         self.notes = tuple(notes)
+        self.directory_id = ""
 
     @classmethod
     def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
         """Open or create the log in ``path``; raises :class:`storage.log.LogError`."""
         directory = Path(path)
-        _claim(directory, identity)
+        directory_id = _claim(directory, identity)
         notes: list[str] = []
         try:
             database = _open(directory)
@@ -96,6 +98,7 @@ class RocksLog:
             with _refusing_damage(directory):
                 database = _open(directory)
         log = cls(directory, database, notes)
+        log.directory_id = directory_id
         try:
             log._verify(identity)
         except LogError:
@@ -256,26 +259,29 @@ def _unpacked(value: bytes | None, default: tuple[int, ...]) -> tuple[int, ...]:
     return default if value is None else tuple(msgpack.unpackb(value))
 
 
-def _claim(directory: Path, identity: LogIdentity) -> None:
-    """Check the directory's ``meta.properties``, or write them into a new directory."""
+def _claim(directory: Path, identity: LogIdentity) -> str:
+    """Check the directory's ``meta.properties``, or write them anew; return its random id."""
     note = directory / "meta.properties"
     if note.exists():
-        check(str(directory), note.read_text(), identity)
-        return
+        text = note.read_text()
+        check(str(directory), text, identity)
+        return directory_id_in(str(directory), text)
     if (directory / "CURRENT").exists():
         raise ForeignLogError(
             f"{directory}: it holds a database without meta.properties; use another data directory."
         )
     directory.mkdir(parents=True, exist_ok=True)
     draft = directory / "meta.properties.new"
+    directory_id = uuid.uuid4().hex
     with draft.open("w") as file:
-        file.write(render(identity))
+        file.write(with_directory_id(render(identity), directory_id))
         file.flush()
         os.fsync(file.fileno())
     draft.rename(note)
     descriptor = os.open(directory, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)
+    return directory_id
 
 
 def _open(directory: Path) -> Rdict:

@@ -89,9 +89,9 @@ def test_a_directory_of_another_owner_is_refused_untouched(copy: Path, other: Lo
 
 def test_a_newer_format_is_refused_untouched(copy: Path) -> None:
     note = copy / "meta.properties"
-    note.write_text(note.read_text().replace("version=1", "version=2"))
+    note.write_text(note.read_text().replace("version=2", "version=3"))
     before = files(copy)
-    with pytest.raises(ForeignLogError, match="format version is 2 and this program reads 1"):
+    with pytest.raises(ForeignLogError, match="format version is 3 and this program reads 2"):
         RocksLog.open(copy, IDENTITY)
     assert files(copy) == before
 
