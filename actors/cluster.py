@@ -18,11 +18,18 @@ from typing import TYPE_CHECKING, Any, Final
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
-from actors import peers
+from actors import ray_peers
 from actors.assignor import Assignor
 from actors.errors import BadInputError, FailureError
 from actors.lean import leave_out_hypothesis
-from actors.peers import CONTROLLER, NAMESPACE, Actors, assignor_name, coordinator_name
+from actors.ray_peers import (
+    CONTROLLER,
+    NAMESPACE,
+    Actors,
+    assignor_name,
+    coordinator_name,
+    first_line,
+)
 from actors.text_log import log_lines_to
 
 if TYPE_CHECKING:
@@ -66,7 +73,7 @@ class CoordinatorActor:
                 "rollcall.cluster_id": spec.cluster_id,
             }
         )
-        ours = peers.RayPeers(node_id, spec.partitions)
+        ours = ray_peers.RayPeers(node_id, spec.partitions)
         self._coordinator = Coordinator(spec, node_id, ours, telemetry)
         self._coordinator.start()
 
@@ -157,7 +164,7 @@ class _Around:
         return await self._actors.ask(name, method, *arguments, wait_s=wait_s)
 
     async def register(self, node: Node) -> bool:
-        return await peers.register(self._actors, node)
+        return await ray_peers.register(self._actors, node)
 
 
 # --- from the command line's process
@@ -241,7 +248,7 @@ def create(spec: ClusterSpec, environment: Mapping[str, str]) -> Callable[[], No
         ) from None
     except (RayActorError, RayTaskError) as error:
         end()
-        raise FailureError(f"An actor could not start: {peers.first_line(error)}") from error
+        raise FailureError(f"An actor could not start: {first_line(error)}") from error
     except BaseException:
         end()
         raise
@@ -293,7 +300,7 @@ def _ask_controller(method: str) -> Any:
     try:
         return ray.get(getattr(controller, method).remote(), timeout=STOP_S)
     except (GetTimeoutError, RayActorError, RayTaskError) as error:
-        raise FailureError(f"The controller does not answer: {peers.first_line(error)}") from error
+        raise FailureError(f"The controller does not answer: {first_line(error)}") from error
 
 
 def events(node_id: int, group_id: str) -> list[MemberEvent]:
@@ -304,9 +311,7 @@ def events(node_id: int, group_id: str) -> list[MemberEvent]:
     try:
         found: list[MemberEvent] = ray.get(coordinator.events.remote(group_id), timeout=STOP_S)
     except (GetTimeoutError, RayActorError, RayTaskError) as error:
-        raise FailureError(
-            f"Coordinator {node_id} does not answer: {peers.first_line(error)}"
-        ) from error
+        raise FailureError(f"Coordinator {node_id} does not answer: {first_line(error)}") from error
     return found
 
 

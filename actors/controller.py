@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.console.page import Console
-from actors.peers import UNREACHED, assignor_name, coordinator_name
+from actors.ray_peers import UNREACHED, assignor_name, coordinator_name
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
