@@ -5,7 +5,8 @@ A process has one log for all its partitions. Per partition it holds
 * the batches not yet dropped: offsets ``start_offset`` up to ``end_offset`` (exclusive);
 * the compacted *state*: the latest committed value of each key among the records before
   ``applied_offset``. It is the snapshot: batches before it may be dropped;
-* the vote: epoch, voted for, and a high watermark that is never ahead of the truth.
+* the vote: epoch, voted for, and a high watermark that is never ahead of the truth;
+* the voters: the replicas whose majority commits, as last saved.
 
 All writes of one call are one atomic unit: after a crash all of them are there or none.
 """
@@ -16,9 +17,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from storage.batch import Batch, RawRecord
+    from storage.messages import ReplicaKey
+
+SLICE_BYTES = 256 << 10
+"""About how large a slice of a snapshot is: so much is read between two looks at the sockets."""
 
 NOBODY = -1
 """``voted_for`` of a replica that has not voted in its epoch."""
@@ -38,6 +43,19 @@ class ForeignLogError(LogError):
 
 class LockedLogError(LogError):
     """Another process has the directory open."""
+
+
+class SnapshotGoneError(LogError):
+    """A snapshot can not be read on; another can be taken at once."""
+
+
+class FullDiskError(LogError):
+    """There is no room on the disk: nothing of the atomic unit was applied, and reading goes on.
+
+    The same writes may be given again later, alone or with others behind them; they succeed when
+    there is room again. Whoever catches this must not call what it has not written persisted, must
+    keep the writes in their order, and must not hand out any reply or message that waits for them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +115,66 @@ class SaveVote:
     high_watermark: int
 
 
-Write: TypeAlias = AppendBatch | TruncateFrom | DropBefore | ApplyState | InstallState | SaveVote
+@dataclass(frozen=True, slots=True)
+class SaveVoters:
+    """Keep who the voters are, as of the record before ``offset``."""
+
+    partition: int
+    voters: tuple[ReplicaKey, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginInstall:
+    """Drop a partition's log and state: a snapshot at ``offset`` is to come, in slices.
+
+    Until :class:`FinishInstall` the partition reads as empty; only its vote and its voters stay.
+    After a crash in between it is empty, and the snapshot must be installed anew. A snapshot that
+    will not come is given up by ``BeginInstall(p, 0, 0), FinishInstall(p, 0, 0)``.
+    """
+
+    partition: int
+    offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstallSlice:
+    """Add records of the snapshot that :class:`BeginInstall` announced."""
+
+    partition: int
+    records: Sequence[RawRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishInstall:
+    """The snapshot is whole: the state stands at ``offset``, and the log is empty there."""
+
+    partition: int
+    offset: int
+    epoch: int
+
+
+Write: TypeAlias = (
+    AppendBatch
+    | TruncateFrom
+    | DropBefore
+    | ApplyState
+    | InstallState
+    | SaveVote
+    | SaveVoters
+    | BeginInstall
+    | InstallSlice
+    | FinishInstall
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What the log holds of one partition, without its records. ``end_offset`` is exclusive."""
+    """What the log holds of one partition, without its records. ``end_offset`` is exclusive.
+
+    ``voters`` are empty when none were ever saved.
+    """
 
     epoch: int = 0
     voted_for: int = NOBODY
@@ -112,6 +184,23 @@ class Stored:
     start_offset: int = 0
     end_offset: int = 0
     last_epoch: int = 0
+    voters: tuple[ReplicaKey, ...] = ()
+    voters_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The compacted state at ``offset``, whose last record is of ``epoch``.
+
+    ``slices`` reads it as it was when the snapshot was taken, in key order and once, in pieces of
+    about :data:`SLICE_BYTES`; writes may go on meanwhile. An empty state has no slice. Reading
+    raises :class:`SnapshotGoneError` when the log had to be opened anew: take another then.
+    """
+
+    offset: int
+    epoch: int
+    voters: tuple[ReplicaKey, ...]
+    slices: Iterator[tuple[RawRecord, ...]]
 
 
 class Log(Protocol):
@@ -129,6 +218,23 @@ class Log(Protocol):
     def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the compacted state in key order, as it was when the iteration began."""
 
+    def snapshot(self, partition: int) -> Snapshot:
+        """Return the compacted state as it is now, to be read while writes go on."""
+
+
+def in_slices(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[RawRecord, ...]]:
+    """Cut rows into slices of about :data:`SLICE_BYTES`."""
+    gathered: list[RawRecord] = []
+    size = 0
+    for row in rows:
+        gathered.append(row)
+        size += len(row[0]) + len(row[1])
+        if size >= SLICE_BYTES:
+            yield tuple(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield tuple(gathered)
+
 
 @dataclass(slots=True)
 class _Image:
@@ -141,6 +247,9 @@ class _Image:
     high_watermark: int = 0
     applied_offset: int = 0
     applied_epoch: int = 0
+    voters: tuple[ReplicaKey, ...] = ()
+    voters_offset: int = 0
+    installing: bool = False
 
     def put(self, write: Write) -> None:
         match write:
@@ -155,9 +264,29 @@ class _Image:
                 self.high_watermark = high_watermark
             case ApplyState(_, offset, epoch, records):
                 self.apply(offset, epoch, records)
+            case SaveVoters(_, voters, offset):
+                self.voters, self.voters_offset = voters, offset
+            case _:
+                self.install(write)
+
+    def install(self, write: InstallState | BeginInstall | InstallSlice | FinishInstall) -> None:
+        match write:
             case InstallState(_, offset, epoch, records):
-                self.batches, self.state = [], {}
+                self.wipe()
                 self.apply(offset, epoch, records)
+            case BeginInstall():
+                self.wipe()
+                self.installing = True
+            case InstallSlice(_, records):
+                self.apply(0, 0, records)
+            case FinishInstall(_, offset, epoch):
+                self.applied_offset, self.applied_epoch = offset, epoch
+                self.installing = False
+
+    def wipe(self) -> None:
+        self.batches, self.state = [], {}
+        self.applied_offset = self.applied_epoch = 0
+        self.installing = False
 
     def apply(self, offset: int, epoch: int, records: Sequence[RawRecord]) -> None:
         self.applied_offset, self.applied_epoch = offset, epoch
@@ -168,17 +297,27 @@ class _Image:
                 self.state[key] = value
 
     def stored(self) -> Stored:
+        if self.installing:
+            return Stored(
+                epoch=self.epoch,
+                voted_for=self.voted_for,
+                voters=self.voters,
+                voters_offset=self.voters_offset,
+            )
         first = self.batches[0] if self.batches else None
         last = self.batches[-1] if self.batches else None
+        end_offset = last.end_offset if last else self.applied_offset
         return Stored(
             epoch=self.epoch,
             voted_for=self.voted_for,
-            high_watermark=max(self.high_watermark, self.applied_offset),
+            high_watermark=min(max(self.high_watermark, self.applied_offset), end_offset),
             applied_offset=self.applied_offset,
             applied_epoch=self.applied_epoch,
             start_offset=first.base_offset if first else self.applied_offset,
-            end_offset=last.end_offset if last else self.applied_offset,
+            end_offset=end_offset,
             last_epoch=last.leader_epoch if last else self.applied_epoch,
+            voters=self.voters,
+            voters_offset=self.voters_offset,
         )
 
 
@@ -210,6 +349,9 @@ class MemoryLog:
         survivor = MemoryLog()
         for unit in self._unsynced[:kept]:
             _put(self._safe, unit)
+        for image in self._safe.values():
+            if image.installing:
+                image.wipe()
         survivor._live = self._safe
         survivor._safe = {partition: _copy(image) for partition, image in self._safe.items()}
         return survivor
@@ -225,7 +367,14 @@ class MemoryLog:
 
     def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the compacted state in key order."""
-        return iter(sorted(self._live.get(partition, _Image()).state.items()))
+        image = self._live.get(partition, _Image())
+        return iter([] if image.installing else sorted(image.state.items()))
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """Return the compacted state as it is now."""
+        stored = self.stored(partition)
+        slices = in_slices(self.state(partition))
+        return Snapshot(stored.applied_offset, stored.applied_epoch, stored.voters, slices)
 
 
 def _put(images: dict[int, _Image], unit: tuple[Write, ...]) -> None:
@@ -242,4 +391,7 @@ def _copy(image: _Image) -> _Image:
         image.high_watermark,
         image.applied_offset,
         image.applied_epoch,
+        image.voters,
+        image.voters_offset,
+        image.installing,
     )

@@ -5,7 +5,7 @@ family     key                             value
 =========  ==============================  =====================================================
 ``log``    partition, base offset          a batch's envelope (:mod:`storage.batch`)
 ``state``  partition, record key           the latest committed record value (the compacted topic)
-``meta``   partition, name                 the vote; the applied offset; the identity
+``meta``   partition, name                 the vote; the voters; the applied offset; the identity
 =========  ==============================  =====================================================
 
 Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity of the
@@ -19,6 +19,7 @@ import os
 import struct
 import uuid
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,17 +40,24 @@ from storage.log import (
     NOBODY,
     AppendBatch,
     ApplyState,
+    BeginInstall,
     CorruptLogError,
     DropBefore,
+    FinishInstall,
     ForeignLogError,
+    InstallSlice,
     InstallState,
     LockedLogError,
     LogError,
     SaveVote,
+    SaveVoters,
+    Snapshot,
     Stored,
     TruncateFrom,
     Write,
+    in_slices,
 )
+from storage.messages import ReplicaKey
 from storage.wal import torn_at
 
 if TYPE_CHECKING:
@@ -64,7 +72,9 @@ PREFIX = struct.Struct(">I")
 OFFSET = struct.Struct(">Q")
 OFFSET_MAX = (1 << 64) - 1
 VOTE = b"vote"
+VOTERS = b"voters"
 APPLIED = b"applied"
+INSTALLING = b"installing"
 IDENTITY = b"identity"
 
 
@@ -101,6 +111,7 @@ class RocksLog:
         log.directory_id = directory_id
         try:
             log._verify(identity)
+            log._forget_unfinished(identity)
         except LogError:
             log.close()
             raise
@@ -131,16 +142,25 @@ class RocksLog:
         with _refusing_damage(self._path):
             epoch, voted_for, high_watermark = _unpacked(meta.get(prefix + VOTE), (0, NOBODY, 0))
             applied_offset, applied_epoch = _unpacked(meta.get(prefix + APPLIED), (0, 0))
+            members, voters_offset = _unpacked(meta.get(prefix + VOTERS), ((), 0))
+            voters = tuple(ReplicaKey(*member) for member in members)
+            if meta.get(prefix + INSTALLING) is not None:
+                return Stored(
+                    epoch=epoch, voted_for=voted_for, voters=voters, voters_offset=voters_offset
+                )
         first, last = self._first(partition), self._last(partition)
+        end_offset = last.end_offset if last else applied_offset
         return Stored(
             epoch=epoch,
             voted_for=voted_for,
-            high_watermark=max(high_watermark, applied_offset),
+            high_watermark=min(max(high_watermark, applied_offset), end_offset),
             applied_offset=applied_offset,
             applied_epoch=applied_epoch,
             start_offset=first.base_offset if first else applied_offset,
-            end_offset=last.end_offset if last else applied_offset,
+            end_offset=end_offset,
             last_epoch=last.leader_epoch if last else applied_epoch,
+            voters=voters,
+            voters_offset=voters_offset,
         )
 
     def batches(self, partition: int, offset: int) -> Iterator[Batch]:
@@ -151,8 +171,18 @@ class RocksLog:
 
     def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the compacted state in key order."""
+        if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
+            return
         for key, value in self._rows("state", partition):
             yield key[PREFIX.size :], value
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """Return the compacted state as it is now; RocksDB's iterators do not see later writes."""
+        stored = self.stored(partition)
+        rows = self.state(partition)
+        first = next(rows, None)  # the iteration begins now
+        slices = in_slices(() if first is None else chain((first,), rows))
+        return Snapshot(stored.applied_offset, stored.applied_epoch, stored.voters, slices)
 
     def _envelopes(self, partition: int) -> Iterator[Batch]:
         with _refusing_damage(self._path):
@@ -201,25 +231,54 @@ class RocksLog:
 
     def _put(self, unit: WriteBatch, write: Write) -> None:
         prefix = _prefix(write.partition)
+        log, meta = self._handles["log"], self._handles["meta"]
         match write:
             case AppendBatch(_, batch):
-                unit.put(prefix + OFFSET.pack(batch.base_offset), pack(batch), self._handles["log"])
+                unit.put(prefix + OFFSET.pack(batch.base_offset), pack(batch), log)
             case ApplyState(_, offset, epoch, records):
                 self._apply(unit, prefix, records)
-                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), self._handles["meta"])
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
             case SaveVote(_, epoch, voted_for, high_watermark):
                 vote = msgpack.packb((epoch, voted_for, high_watermark))
-                unit.put(prefix + VOTE, vote, self._handles["meta"])
+                unit.put(prefix + VOTE, vote, meta)
+            case SaveVoters(_, voters, offset):
+                members = [(voter.node_id, voter.directory_id) for voter in voters]
+                unit.put(prefix + VOTERS, msgpack.packb((members, offset)), meta)
             case DropBefore(_, offset):
-                unit.delete_range(prefix, prefix + OFFSET.pack(offset), self._handles["log"])
+                unit.delete_range(prefix, prefix + OFFSET.pack(offset), log)
             case TruncateFrom(partition, offset):
-                begin = prefix + OFFSET.pack(offset)
-                unit.delete_range(begin, _prefix(partition + 1), self._handles["log"])
+                unit.delete_range(prefix + OFFSET.pack(offset), _prefix(partition + 1), log)
+            case _:
+                self._install(unit, prefix, write)
+
+    def _install(
+        self,
+        unit: WriteBatch,
+        prefix: bytes,
+        write: InstallState | BeginInstall | InstallSlice | FinishInstall,
+    ) -> None:
+        meta = self._handles["meta"]
+        match write:
             case InstallState(partition, offset, epoch, records):
-                unit.delete_range(prefix, _prefix(partition + 1), self._handles["log"])
-                unit.delete_range(prefix, _prefix(partition + 1), self._handles["state"])
+                self._wipe(unit, partition)
                 self._apply(unit, prefix, records)
-                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), self._handles["meta"])
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
+            case BeginInstall(partition, offset, epoch):
+                self._wipe(unit, partition)
+                unit.put(prefix + INSTALLING, msgpack.packb((offset, epoch)), meta)
+            case InstallSlice(_, records):
+                self._apply(unit, prefix, records)
+            case FinishInstall(_, offset, epoch):
+                unit.delete(prefix + INSTALLING, meta)
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
+
+    def _wipe(self, unit: WriteBatch, partition: int) -> None:
+        """Make a partition empty, but for its voters and its vote."""
+        prefix = _prefix(partition)
+        for family in ("log", "state"):
+            unit.delete_range(prefix, _prefix(partition + 1), self._handles[family])
+        for name in (APPLIED, INSTALLING):
+            unit.delete(prefix + name, self._handles["meta"])
 
     def _apply(self, unit: WriteBatch, prefix: bytes, records: Sequence[RawRecord]) -> None:
         for key, value in records:
@@ -249,13 +308,22 @@ class RocksLog:
             if at < stored.applied_offset or stored.start_offset > stored.applied_offset:
                 raise _damaged(self._path, f"partition {partition} has a gap at {at}")
 
+    def _forget_unfinished(self, identity: LogIdentity) -> None:
+        """Empty the partitions whose snapshot never came to its end."""
+        unit = WriteBatch(raw_mode=True)
+        for partition in range(-1, identity.partitions):
+            if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
+                self._wipe(unit, partition)
+        if unit.len():
+            self._database.write(unit, self._synced)
+
 
 def _prefix(partition: int) -> bytes:
     """Return the first bytes of a partition's keys; the catalogue is partition -1."""
     return PREFIX.pack(partition + 1)
 
 
-def _unpacked(value: bytes | None, default: tuple[int, ...]) -> tuple[int, ...]:
+def _unpacked(value: bytes | None, default: tuple[Any, ...]) -> tuple[Any, ...]:
     return default if value is None else tuple(msgpack.unpackb(value))
 
 

@@ -12,14 +12,20 @@ from storage.log import (
     NOBODY,
     AppendBatch,
     ApplyState,
+    BeginInstall,
     DropBefore,
+    FinishInstall,
+    InstallSlice,
     InstallState,
     Log,
     MemoryLog,
     SaveVote,
+    SaveVoters,
     Stored,
     TruncateFrom,
+    Write,
 )
+from storage.messages import ReplicaKey
 from storage.rocks import RocksLog
 
 IDENTITY = LogIdentity(cluster_id="cluster", node_id=0, partitions=2)
@@ -106,9 +112,101 @@ def test_the_vote_is_kept_and_the_high_watermark_is_never_behind_the_state(log: 
     assert log.stored(0).voted_for == NOBODY
     log.write([SaveVote(0, 4, 2, 10)], sync=True)
     assert (log.stored(0).epoch, log.stored(0).voted_for) == (4, 2)
-    assert log.stored(0).high_watermark == 10
+    assert log.stored(0).high_watermark == 0, "it is never ahead of what is there"
     log.write([ApplyState(0, 12, 4, [])], sync=False)
     assert log.stored(0).high_watermark == 12
+
+
+VOTERS = tuple(ReplicaKey(node, f"directory-{node}") for node in range(3))
+
+
+def test_the_voters_are_kept_as_last_saved(log: Log) -> None:
+    assert log.stored(0).voters == ()
+    log.write([SaveVoters(0, VOTERS, 0), SaveVoters(1, VOTERS[:1], 4)], sync=True)
+    log.write([SaveVoters(0, VOTERS[:2], 7)], sync=True)
+    assert (log.stored(0).voters, log.stored(0).voters_offset) == (VOTERS[:2], 7)
+    assert (log.stored(1).voters, log.stored(1).voters_offset) == (VOTERS[:1], 4)
+
+
+OLD: list[Write] = [
+    SaveVote(0, 4, 2, 1),
+    SaveVoters(0, VOTERS, 3),
+    AppendBatch(0, batch(0, b"a")),
+    ApplyState(0, 1, 1, [(b"a", b"va")]),
+]
+
+
+def test_a_snapshot_installed_in_slices_replaces_state_and_log(log: Log) -> None:
+    log.write([*OLD, AppendBatch(1, batch(0, b"other"))], sync=True)
+    log.write([BeginInstall(0, 40, 7), InstallSlice(0, [(b"y", b"vy")])], sync=False)
+    log.write([InstallSlice(0, [(b"z", b"vz")])], sync=False)
+    log.write([FinishInstall(0, 40, 7), AppendBatch(0, batch(40, b"next", epoch=8))], sync=True)
+    assert list(log.state(0)) == [(b"y", b"vy"), (b"z", b"vz")]
+    assert list(log.batches(0, 0)) == [batch(40, b"next", epoch=8)]
+    stored = log.stored(0)
+    assert (stored.applied_offset, stored.applied_epoch, stored.high_watermark) == (40, 7, 40)
+    assert (stored.start_offset, stored.end_offset, stored.last_epoch) == (40, 41, 8)
+    assert list(log.batches(1, 0)) == [batch(0, b"other")]
+
+
+EMPTY_BUT_FOR_ITS_VOTE = Stored(epoch=4, voted_for=2, voters=VOTERS, voters_offset=3)
+
+
+def test_a_partition_whose_snapshot_is_unfinished_is_empty_but_for_its_vote(log: Log) -> None:
+    log.write(OLD, sync=True)
+    log.write([BeginInstall(0, 40, 7), InstallSlice(0, [(b"z", b"vz")])], sync=True)
+    assert log.stored(0) == EMPTY_BUT_FOR_ITS_VOTE
+    assert list(log.state(0)) == []
+    assert list(log.batches(0, 0)) == []
+    assert list(log.snapshot(0).slices) == []
+
+
+def test_a_snapshot_that_will_not_come_is_given_up(log: Log) -> None:
+    log.write([*OLD, BeginInstall(0, 40, 7), InstallSlice(0, [(b"z", b"vz")])], sync=True)
+    log.write([BeginInstall(0, 0, 0), FinishInstall(0, 0, 0)], sync=True)
+    log.write([AppendBatch(0, batch(0, b"first"))], sync=True)
+    assert list(log.state(0)) == []
+    assert log.stored(0).end_offset == 1
+
+
+def test_a_vote_given_in_the_unit_that_begins_to_install_counts(log: Log) -> None:
+    log.write(OLD, sync=True)
+    log.write([SaveVote(0, 5, 1, 0), BeginInstall(0, 40, 7)], sync=True)
+    assert (log.stored(0).epoch, log.stored(0).voted_for) == (5, 1)
+
+
+@pytest.mark.parametrize("kind", ["memory", "rocks"])
+def test_a_crash_amid_a_snapshot_leaves_an_empty_partition(kind: str, tmp_path: Path) -> None:
+    memory = MemoryLog()
+    log: Log = memory if kind == "memory" else RocksLog.open(tmp_path, IDENTITY)
+    log.write(OLD, sync=True)
+    log.write([BeginInstall(0, 40, 7), InstallSlice(0, [(b"z", b"vz")])], sync=True)
+    if isinstance(log, RocksLog):
+        log.close()
+        log = RocksLog.open(tmp_path, IDENTITY)
+    else:
+        log = memory.crash()
+    assert log.stored(0) == EMPTY_BUT_FOR_ITS_VOTE
+    log.write([AppendBatch(0, batch(0, b"first"))], sync=True)
+    assert (list(log.state(0)), log.stored(0).end_offset) == ([], 1)
+
+
+def test_a_snapshot_reads_the_state_as_it_was_while_writes_go_on(log: Log) -> None:
+    rows = [(b"key-%05d" % n, bytes(200)) for n in range(5_000)]
+    log.write([SaveVoters(0, VOTERS, 3), ApplyState(0, 5_000, 6, rows)], sync=True)
+    log.write([ApplyState(1, 1, 1, [(b"other", b"x")])], sync=True)
+    snapshot = log.snapshot(0)
+    log.write([ApplyState(0, 5_001, 6, [(b"key-04999", None), (b"new", b"x")])], sync=True)
+    assert (snapshot.offset, snapshot.epoch, snapshot.voters) == (5_000, 6, VOTERS)
+    found = list(snapshot.slices)
+    assert [row for records in found for row in records] == rows
+    assert len(found) == 4, "5,000 records of 209 bytes make four slices of 256 KiB"
+
+
+def test_the_snapshot_of_an_empty_partition_has_no_slice(log: Log) -> None:
+    snapshot = log.snapshot(0)
+    log.write([ApplyState(0, 1, 1, [(b"later", b"x")])], sync=True)
+    assert (snapshot.offset, list(snapshot.slices)) == (0, [])
 
 
 @given(
