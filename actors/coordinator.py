@@ -145,7 +145,8 @@ class Coordinator:
         self._disk = RocksLog.open(self.spec.log_path(self.node_id), owner)
         for note in self._disk.notes:
             _log.warning("%s", note)
-        self._host = Host(identity, self._configs, self._disk, random.Random(os.urandom(16)))
+        rng = random.Random(os.urandom(16))
+        self._host = Host(identity, self._configs, self._disk, rng, self.now())
         self._host.set_leaders({p: p for p in range(self.spec.partitions)})
         self.state = "Loading"
         await self._listen()

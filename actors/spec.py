@@ -11,7 +11,7 @@ from failover.cluster_view import Node
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from failover.host import Identity
+    from failover.identity import Identity
 
 CATALOG_NODE = 0
 """The node that leads the catalogue, while a partition has one replica."""
@@ -56,14 +56,20 @@ class ClusterSpec:
 
     def identity(self, node_id: int) -> Identity:
         """Return who node ``node_id`` is."""
-        from failover.host import Identity
+        from failover.identity import Identity
+        from storage.messages import ReplicaKey
 
+        def replica(number: int) -> ReplicaKey:
+            return ReplicaKey(number, f"directory-{number}")
+
+        nodes = tuple(range(self.partitions))
         return Identity(
             node_id=node_id,
+            directory_id=replica(node_id).directory_id,
             cluster_id=self.cluster_id,
-            partitions=self.partitions,
-            leads=(node_id,),
-            catalog_node=CATALOG_NODE,
+            nodes=nodes,
+            placement=self.placement(),
+            voters={-1: (replica(CATALOG_NODE),), **{n: (replica(n),) for n in nodes}},
         )
 
     def node(self, node_id: int, *, up: bool) -> Node:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from failover import catalog_records
+from failover.identity import CATALOG_PARTITION
 from protocol.records import UnknownRecordType
 from storage.log import ApplyState, InstallState, Write
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from failover.effects import Published
     from storage.batch import RawRecord
     from storage.log import Log
-
-CATALOG_PARTITION = -1
 
 
 class CatalogCopy:

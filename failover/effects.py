@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from protocol.groups.effects import Reply, Request
+    from protocol.groups.effects import Reply, Request, Task
     from protocol.groups.facts import Fact
     from storage.batch import RawRecord
     from storage.log import Write
+    from storage.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +45,29 @@ class Effects:
 
     After writing ``writes`` (all of them, in order, synced when ``sync``), the driver calls
     ``Host.persisted(now)`` and drains again: what was waiting for the disk comes out then.
-    ``notes`` are sentences for the log.
+    ``messages`` go to other nodes, by their ids, after the writes are on disk; losses are allowed.
+    ``tasks`` name the partition that wants the result, by ``Host.computed``. ``notes`` are
+    sentences for the log.
     """
 
     writes: list[Write] = field(default_factory=list)
     sync: bool = False
+    messages: dict[int, list[Message]] = field(default_factory=dict)
     published: list[Published] = field(default_factory=list)
     forwards: list[Forward] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    tasks: list[tuple[int, Task]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(
             self.writes
+            or self.messages
             or self.published
             or self.forwards
             or self.replies
+            or self.tasks
             or self.facts
             or self.notes
         )

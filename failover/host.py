@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 from failover import catalog_records
 from failover.catalog import CATALOG_GROUP, Catalog
-from failover.catalog_copy import CATALOG_PARTITION, CatalogCopy
+from failover.catalog_copy import CatalogCopy
 from failover.cluster_view import ClusterView, Mutating, Parked, effective_configs
 from failover.effects import Effects, Forward, Published
 from failover.fanout import Fanout
+from failover.identity import CATALOG_PARTITION, Identity
 from failover.node_apis import NODE_HANDLERS
 from failover.parked import ParkedReplies
 from failover.partition import HandlerFailed, Kind, Partition, PartitionState
@@ -47,21 +48,7 @@ if TYPE_CHECKING:
     from protocol.groups.facts import MemberEvent
     from storage.batch import Batch
     from storage.log import Log
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Who this process is in its cluster.
-
-    ``partitions`` counts the cluster's ``__consumer_offsets`` partitions; ``leads`` are those this
-    node is the replica of; the catalogue's log lives on ``catalog_node``.
-    """
-
-    node_id: int
-    cluster_id: str
-    partitions: int
-    leads: tuple[int, ...]
-    catalog_node: int = 0
+    from storage.messages import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,24 +67,33 @@ class PartitionStatus:
 class Host:
     """All partitions of one process.
 
-    Pure: no clock, no randomness of its own, no I/O but reading the log it was given.
+    Pure: no clock, no randomness of its own, no I/O but reading the log it was given. ``draining``
+    is set before a planned stop: leadership goes to the other replicas, as far as there are any.
     """
 
-    def __init__(self, identity: Identity, configs: Configs, log: Log, rng: random.Random) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        configs: Configs,
+        log: Log,
+        rng: random.Random,
+        now: int,  # noqa: ARG002 - a replica's first election timeout counts from it
+    ) -> None:
         self.identity = identity
         self._static_configs = configs
         self._effects = Effects()
         self._fanout = Fanout()
         self._parked = ParkedReplies()
+        self.draining = False
         self._forwards: dict[Ticket, Request] = {}
         self._catalog_partition: Partition | None = None
         self._catalog_copy: CatalogCopy | None = None
-        catalog_seed, *seeds = (rng.getrandbits(64) for _ in range(1 + len(identity.leads)))
+        catalog_seed, *seeds = (rng.getrandbits(64) for _ in range(1 + len(identity.holds)))
         self._open_catalog(log, lambda: Catalog(configs, random.Random(catalog_seed)))
         self._view = self._view_of({})
         self._shards: dict[int, GroupShard] = {}
         self._partitions: dict[int, Partition] = {}
-        for number, seed in zip(identity.leads, seeds, strict=True):
+        for number, seed in zip(identity.holds, seeds, strict=True):
             topics = self._view.catalog.topics
             shard = GroupShard(self._view.configs, topics, random.Random(seed))
             self._shards[number] = shard
@@ -191,6 +187,29 @@ class Host:
         for partition in self._all:
             effects.writes += partition.compact()
         return effects
+
+    # --- replication
+
+    def receive_peer(self, node_id: int, messages: Sequence[Message], now: int) -> None:
+        """Take what another node's replicas said; each partition has one replica for now."""
+
+    def peer_up(self, node_id: int, now: int) -> None:
+        """Learn that the link to another node stands."""
+
+    def peer_down(self, node_id: int, now: int) -> None:
+        """Learn that the link to another node broke."""
+
+    def campaign(self, partition: int, now: int) -> None:
+        """Stand for election, on the controller's advice."""
+
+    def transfer(self, partition: int, node_id: int, now: int) -> None:
+        """Hand a partition that is led here over to another node."""
+
+    def computed(self, partition: int, event: object, now: int) -> None:
+        """Take a task's result as an event; dropped when the partition is not led here."""
+        held = self._partitions.get(partition)
+        if held is not None and held.state is PartitionState.LEADER:
+            held.handle(event, now)
 
     # --- what this node knows of the cluster
 

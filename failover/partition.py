@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from failover.effects import Effects
-    from protocol.groups.effects import Reply, Result
+    from protocol.groups.effects import Reply, Result, Task
     from protocol.groups.facts import Fact
     from protocol.records import Record
     from storage.batch import Batch, RawRecord
@@ -100,6 +100,7 @@ class Partition:
         self._turn: dict[Any, Record] = {}
         self._replies: list[tuple[Reply, Sequence[str] | None]] = []
         self._facts: list[Fact] = []
+        self._tasks: list[Task] = []
         self._owed: list[Any] = []
         self._failure: PartitionFailed | None = None
 
@@ -157,6 +158,7 @@ class Partition:
                 groups = () if reply.group_id is None else (reply.group_id,)
             self._replies.append((reply, groups))
         self._facts += result.facts
+        self._tasks += result.tasks
 
     def handle_when_leading(self, event: Any, now: int) -> None:
         """Give an event to the machine now, or right after the election that is to come."""
@@ -212,6 +214,9 @@ class Partition:
         if self._facts:
             effects.facts += self._facts
             self._facts.clear()
+        if self._tasks:
+            effects.tasks += [(self.number, task) for task in self._tasks]
+            self._tasks.clear()
 
     def _append_turn(self, now: int) -> None:
         records = self._turn

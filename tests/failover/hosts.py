@@ -9,6 +9,7 @@ from failover.host import Host, Identity
 from protocol.config import Configs
 from protocol.groups.effects import Client, Reply, Request
 from storage.log import Log, MemoryLog
+from storage.messages import ReplicaKey
 
 CLIENT = Client("client", "/127.0.0.1")
 T0 = 1_700_000_000_000
@@ -26,8 +27,18 @@ class Driver:
         node_id: int = 0,
         configs: Mapping[str, str] | None = None,
     ) -> None:
+        led = frozenset(leads)
+        other = 1 - node_id
         identity = Identity(
-            node_id=node_id, cluster_id="cluster", partitions=partitions, leads=tuple(leads)
+            node_id=node_id,
+            directory_id=f"directory-{node_id}",
+            cluster_id="cluster",
+            nodes=(0, 1),
+            placement=tuple((node_id if n in led else other,) for n in range(partitions)),
+            voters={
+                -1: (ReplicaKey(0, "directory-0"),),
+                **{n: (ReplicaKey(node_id, f"directory-{node_id}"),) for n in led},
+            },
         )
         overrides = {
             "group.initial.rebalance.delay.ms": "0",
@@ -39,7 +50,7 @@ class Driver:
         self.tickets = 0
         self.replies: dict[int, Any] = {}
         self.turns: list[Effects] = []
-        self.host = Host(identity, Configs(overrides), log, random.Random(7))
+        self.host = Host(identity, Configs(overrides), log, random.Random(7), T0)
 
     def load(self, slice_size: int = 100) -> "Driver":
         while not self.host.load_slice(slice_size):
@@ -101,7 +112,7 @@ class Driver:
         again.log = log if log is not None else self.log
         again.replies, again.turns = {}, []
         again.host = Host(
-            self.host.identity, self.host.view.static_configs, again.log, random.Random(8)
+            self.host.identity, self.host.view.static_configs, again.log, random.Random(8), self.now
         )
         return again
 

@@ -1,0 +1,48 @@
+"""Who a process is in its cluster, and who else there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storage.messages import ReplicaKey
+
+CATALOG_PARTITION = -1
+"""The number of the catalogue's partition: every node holds a replica of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who this process is in its cluster.
+
+    ``nodes`` are all of the cluster's; ``placement`` holds the nodes of each ``__consumer_offsets``
+    partition, the preferred leader first. ``voters`` are the replicas that each partition began
+    with (the catalogue's under -1), where the log does not say it yet; a node that has none of them
+    and an empty log must be let in by whoever leads.
+    """
+
+    node_id: int
+    directory_id: str
+    cluster_id: str
+    nodes: tuple[int, ...]
+    placement: tuple[tuple[int, ...], ...]
+    voters: Mapping[int, tuple[ReplicaKey, ...]]
+
+    @property
+    def partitions(self) -> int:
+        """How many ``__consumer_offsets`` partitions the cluster has."""
+        return len(self.placement)
+
+    @property
+    def holds(self) -> tuple[int, ...]:
+        """The partitions of which this node has a replica, the catalogue left out."""
+        return tuple(number for number, nodes in enumerate(self.placement) if self.node_id in nodes)
+
+    @property
+    def catalog_node(self) -> int:
+        """The node that leads the catalogue, while that has one voter."""
+        voters = self.voters.get(CATALOG_PARTITION)
+        return voters[0].node_id if voters else -1
