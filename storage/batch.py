@@ -1,12 +1,13 @@
 """The unit of the log: a batch of records, and its envelope on disk and between peers.
 
 An envelope is a CRC32C of the rest (4 bytes, big-endian) followed by one msgpack array. Keys and
-values inside are Kafka's own record bytes.
+values inside are Kafka's own record bytes. A batch remembers its envelope, so that a leader packs
+it once for its disk and all its peers, and a follower writes the very bytes that it received.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgpack  # type: ignore[import-untyped]  # no stubs are published for it
@@ -32,6 +33,7 @@ class Batch:
     timestamp_ms: int
     records: tuple[RawRecord, ...]
     control: bool = False
+    envelope: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def end_offset(self) -> int:
@@ -40,7 +42,9 @@ class Batch:
 
 
 def pack(batch: Batch) -> bytes:
-    """Return the batch's envelope."""
+    """Return the batch's envelope; it is made once."""
+    if batch.envelope is not None:
+        return batch.envelope
     body: bytes = msgpack.packb(
         (
             batch.base_offset,
@@ -51,7 +55,7 @@ def pack(batch: Batch) -> bytes:
         ),
         use_bin_type=True,
     )
-    return crc32c(body).to_bytes(4, "big") + body
+    return _remember(batch, crc32c(body).to_bytes(4, "big") + body)
 
 
 def unpack(envelope: bytes) -> Batch:
@@ -62,4 +66,12 @@ def unpack(envelope: bytes) -> Batch:
     base_offset, leader_epoch, timestamp_ms, control, records = msgpack.unpackb(
         body, use_list=False, raw=False, strict_map_key=True
     )
-    return Batch(base_offset, leader_epoch, timestamp_ms, records, control)
+    batch = Batch(base_offset, leader_epoch, timestamp_ms, records, control)
+    _remember(batch, envelope)
+    return batch
+
+
+def _remember(batch: Batch, envelope: bytes) -> bytes:
+    """Keep an envelope with its frozen batch: it is derived from it and never differs."""
+    object.__setattr__(batch, "envelope", envelope)
+    return envelope

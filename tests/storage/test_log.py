@@ -222,6 +222,14 @@ def test_an_envelope_reads_back_as_it_was_written(
     assert unpack(pack(written)) == written
 
 
+def test_a_batch_is_packed_once_for_the_disk_and_all_peers() -> None:
+    written = batch(7, b"key")
+    envelope = pack(written)
+    assert pack(written) is envelope
+    assert pack(unpack(envelope)) is envelope, "a follower writes the bytes that it received"
+    assert written == batch(7, b"key") and hash(written) == hash(batch(7, b"key"))
+
+
 @given(st.data())
 def test_a_damaged_envelope_is_found_by_its_checksum(data: st.DataObject) -> None:
     envelope = bytearray(pack(batch(7, b"key", b"other")))
