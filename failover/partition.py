@@ -6,6 +6,7 @@ last write; :meth:`Partition.drain` ends the turn by encoding each once and appe
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
@@ -15,8 +16,10 @@ from failover.gate import Gate
 from protocol.groups.effects import Elected, Request
 from protocol.records import BadRecord, UnknownRecordType
 from storage.log import AppendBatch, CorruptLogError
-from storage.replica import Replica
+from storage.messages import ReplicaKey
+from storage.replica import Replica, Setting
 from storage.snapshot import Compactor
+from storage.timing import Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -90,7 +93,11 @@ class Partition:
         self.state = PartitionState.LOADING
         self.skipped = 0
         self.gate = Gate()
-        self.replica = Replica(node_id, number, (node_id,), stored, tail)
+        me = ReplicaKey(node_id, "")
+        setting = Setting(
+            me=me, partition=number, voters=(me,), timing=Timing(), rng=random.Random(0), log=log
+        )
+        self.replica = Replica(setting, stored, tail)
         self._kind = kind
         self._compactor = compactor
         self._replayed = stored.applied_offset

@@ -18,7 +18,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from kio.schema.leader_change_message.v0 import LeaderChangeMessage
 from kio.schema.leader_change_message.v0.data import Voter
@@ -29,10 +29,16 @@ from storage.log import AppendBatch, SaveVote, Write
 from storage.quorum import committed_offset, majority
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterable, Sequence
 
     from storage.batch import RawRecord
-    from storage.log import Stored
+    from storage.log import Log, Stored
+    from storage.messages import Message, ReplicaKey
+    from storage.timing import Timing
+
+FOREVER_MS = 1 << 62
+"""A time that never comes: the end of the lease of a single voter."""
 
 LEADER_CHANGE_KEY = b"\x00\x00\x00\x02"
 """A control record's key: version 0, type 2 (LEADER_CHANGE), as Kafka writes it."""
@@ -46,42 +52,67 @@ class Role(StrEnum):
     LEADER = "leader"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where a replica stands and what it is given. ``voters`` are used while none are stored.
+
+    Without voters (or not among them) the replica is a learner: it asks the leader for the log.
+    ``wanted`` are the nodes that should be voters in the end: the leader adds them when they are
+    caught up. The log is only read.
+    """
+
+    me: ReplicaKey
+    partition: int
+    voters: tuple[ReplicaKey, ...]
+    timing: Timing
+    rng: random.Random
+    log: Log
+    wanted: frozenset[int] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
-class Campaign:
-    """Ask the replica to stand for election now, without waiting for an election timeout."""
+class SnapshotNotice:
+    """The leader's snapshot replaces this log: what was built from it is to be forgotten.
 
+    With ``done`` the state on disk is whole again, at ``offset``, and can be loaded; before that
+    there is nothing to load and nothing may be written to the state.
+    """
 
-Message: TypeAlias = Campaign
-"""What can be said to a replica. Peers' messages join this union with the second voter."""
+    offset: int
+    done: bool
 
 
 @dataclass(slots=True)
 class Ready:
-    """What has to happen now: write, then call ``persisted``, then ask again.
+    """What has to happen now: write, call ``persisted``, send the messages, then ask again.
 
-    ``committed`` are the batches that have become committed since the last call, in order.
-    ``elected`` is set once, when this replica has become the leader of its epoch.
+    ``messages`` (node id, message) may only leave when the writes are on disk. ``committed`` are
+    the batches that have become committed since the last call, in order. ``elected`` is set once,
+    when this replica has become the leader of its epoch, and ``resigned`` when it no longer is.
     """
 
     writes: list[Write] = field(default_factory=list)
+    messages: list[tuple[int, Message]] = field(default_factory=list)
     committed: list[Batch] = field(default_factory=list)
     elected: bool = False
+    resigned: bool = False
+    snapshot: SnapshotNotice | None = None
 
 
 class Replica:
     """The replication state machine of one partition on one node."""
 
     def __init__(
-        self,
-        node_id: int,
-        partition: int,
-        voters: Sequence[int],
-        stored: Stored,
-        tail: Iterable[Batch] = (),
+        self, setting: Setting, stored: Stored, tail: Iterable[Batch] = (), now: int = 0
     ) -> None:
         """Start from what the log holds; ``tail`` are its batches after the applied offset."""
-        if tuple(voters) != (node_id,):
+        me = setting.me
+        if setting.voters != (me,):
             raise ValueError("a partition has one replica, its own node, until logs are replicated")
+        del now
+        node_id, voters, partition = me.node_id, (me.node_id,), setting.partition
+        self.voters = setting.voters
+        self.learners: tuple[ReplicaKey, ...] = ()
         self.partition = partition
         self.role = Role.FOLLOWER
         self.epoch = max(stored.epoch, stored.last_epoch)
@@ -110,18 +141,47 @@ class Replica:
         """Whether :meth:`ready` has anything to say."""
         return bool(self._writes or self._committed or self._elected)
 
+    @property
+    def leader_id(self) -> int:
+        """The node that leads this epoch, as far as is known; -1 if it is not."""
+        return self._node_id if self.role is Role.LEADER else -1
+
+    @property
+    def lease_until_ms(self) -> int:
+        """Until when no other replica can lead; 0 when this one does not."""
+        return FOREVER_MS if self.role is Role.LEADER else 0
+
+    @property
+    def in_sync(self) -> tuple[int, ...]:
+        """The nodes whose log ends near the leader's."""
+        return (self._node_id,) if self.role is Role.LEADER else ()
+
+    def next_deadline(self) -> int | None:
+        """Return when :meth:`tick` has something to do; None if nothing is planned."""
+        return None if self.role is Role.LEADER else 0
+
     def step(self, message: Message, now: int) -> None:
-        """Take a message."""
-        del now  # a leader's lease and the followers' election timeouts need it, one voter does not
-        match message:
-            case Campaign():
-                if self.role is not Role.LEADER:
-                    self._campaign()
+        """Take a peer's message."""
+
+    def peer_up(self, node_id: int, now: int) -> None:
+        """Take notice that messages reach a node."""
+
+    def peer_down(self, node_id: int, now: int) -> None:
+        """Take notice that the link to a node broke."""
+
+    def transfer_to(self, node_id: int, now: int) -> None:
+        """Hand the leadership to a node, once it has the whole log."""
+
+    def campaign(self, now: int) -> None:
+        """Stand for election as soon as no leader can have a lease."""
+        del now
+        if self.role is not Role.LEADER:
+            self._campaign()
 
     def tick(self, now: int) -> None:
         """Let time pass: a replica that has no leader stands for election."""
         if self.role is Role.FOLLOWER:
-            self.step(Campaign(), now)
+            self.campaign(now)
 
     def append(self, records: Sequence[RawRecord], now: int) -> int:
         """Append records as one batch of this leader's epoch; return the log's new end offset."""
@@ -130,7 +190,7 @@ class Replica:
 
     def ready(self) -> Ready:
         """Take out what is to be done; empty when there is nothing."""
-        ready = Ready(self._writes, self._committed, self._elected)
+        ready = Ready(self._writes, [], self._committed, self._elected)
         if self._writes:
             self._handed_out = (self.end_offset, self.epoch)
         self._writes, self._committed, self._elected = [], [], False
