@@ -7,10 +7,10 @@ carries out the :class:`Result`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kio.static.protocol import Entity
 
@@ -69,10 +69,148 @@ class TopicsDeleted:
     names: Sequence[str]
 
 
-Event: TypeAlias = Request | Elected | Resigned | TimersDue | TopicsDeleted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentComputed:
+    """A run of an assignor has ended well: the answer to :class:`ComputeAssignment`.
+
+    ``members`` are the members whose target assignment changed, each with the bytes of its
+    ``ConsumerGroupTargetAssignmentMemberValue`` (version included). ``partitions_moved`` counts
+    partitions whose owner changed, ``assignor_ms`` what the assignor itself took.
+    """
+
+    group_id: str
+    group_epoch: int
+    members: Sequence[tuple[str, bytes]]
+    partitions_moved: int = 0
+    assignor_ms: float = 0.0
 
 
-Task: TypeAlias = object
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentFailed:
+    """A run of an assignor came to nothing: the other answer to :class:`ComputeAssignment`.
+
+    ``needs_whole``: the worker does not hold the group as of ``base_epoch``; ask with all of it.
+    ``retriable``: the worker died or was too slow; another may do. ``no_worker``: nobody is there
+    to ask, so the run is to be done in place. None of them: the assignor itself failed (it raised,
+    or its assignment was not one): the old target stays until the group changes again.
+    """
+
+    group_id: str
+    group_epoch: int
+    reason: str
+    needs_whole: bool = False
+    retriable: bool = False
+    no_worker: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegexesResolved:
+    """The topics that match each regular expression: the answer to :class:`ResolveRegexes`.
+
+    ``topics`` maps an expression to the names of the topics, sorted; None is the answer when
+    nobody could resolve them, which is tried again later. ``version`` repeats the task's.
+    """
+
+    group_id: str
+    version: int
+    topics: Mapping[str, tuple[str, ...]] | None
+
+
+Event: TypeAlias = (
+    Request
+    | Elected
+    | Resigned
+    | TimersDue
+    | TopicsDeleted
+    | AssignmentComputed
+    | AssignmentFailed
+    | RegexesResolved
+)
+
+
+class TopicRow(NamedTuple):
+    """A topic as an assignor's run is told of it.
+
+    ``racks`` has one tuple per partition, the racks of its replicas, sorted; empty when racks do
+    not matter to the group.
+    """
+
+    topic_id: bytes  # 16 bytes
+    name: str
+    partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
+
+
+class MemberRow(NamedTuple):
+    """A member as an assignor's run is told of it; ``subscription`` names an entry of the group."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChanges:
+    """What is new in a group since another run, or all of it: all plain values.
+
+    ``subscriptions`` maps numbers to topic names; ``dropped_subscriptions`` are used no more.
+    ``replaced`` pairs the old and the new id of a static member, whose target moves over.
+    ``topics`` are all subscribed topics that exist, None when none has changed. ``targets`` are
+    the members' present target assignments as record values; only a whole group has them.
+    Apply in the order of the fields.
+    """
+
+    topics: tuple[TopicRow, ...] | None = None
+    subscriptions: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    replaced: tuple[tuple[str, str], ...] = ()
+    removed: tuple[str, ...] = ()
+    members: tuple[MemberRow, ...] = ()
+    dropped_subscriptions: tuple[int, ...] = ()
+    targets: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeAssignment:
+    """Run an assignor for a group; identified by group id and group epoch.
+
+    At most one is under way per group. With ``base_epoch`` None, ``changes`` is the whole group;
+    else it is what changed since the run of that epoch, which the worker must still hold, with the
+    result that it gave then (else it answers AssignmentFailed with ``needs_whole``).
+    """
+
+    group_id: str
+    group_epoch: int
+    assignor: str
+    base_epoch: int | None
+    changes: GroupChanges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveRegexes:
+    """Find the topics whose whole name matches each regular expression (RE2 syntax).
+
+    ``version`` names the image of the topics; ``topics`` are all topic names of it.
+    """
+
+    group_id: str
+    version: int
+    regexes: tuple[str, ...]
+    topics: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelAssignment:
+    """Nobody waits for the group's run any more: it was deleted or converted, or is led elsewhere.
+
+    A worker may still answer; the answer is ignored.
+    """
+
+    group_id: str
+    group_epoch: int
+
+
+Task: TypeAlias = ComputeAssignment | ResolveRegexes | CancelAssignment
 """Work for an assignor worker."""
 
 
@@ -89,19 +227,37 @@ class StampHolder(Protocol):
     stamp: int
 
 
-@dataclass(frozen=True, slots=True)
+class Leadership:
+    """How long a partition's leader may answer without hearing from a majority of its replicas.
+
+    One object per partition, kept up to date by whoever drives the shard: Unix milliseconds.
+    """
+
+    __slots__ = ("lease_until_ms",)
+
+    def __init__(self, lease_until_ms: int) -> None:
+        self.lease_until_ms = lease_until_ms
+
+
+UNQUESTIONED: Final = Leadership(1 << 62)
+"""The leadership of a shard that nobody else could lead."""
+
+
+@dataclass(slots=True)
 class HeartbeatLease:
     """Leave to repeat a heartbeat's answer without asking the shard again.
 
     While ``group.stamp`` is still ``stamp``, the same heartbeat gets the same answer; whoever
     repeats it must move ``member.session_deadline_ms`` to now + ``member.session_timeout_ms``.
     Anything that could change the answer (a rebalance, a new generation, removal of the group, loss
-    of leadership) bumps the group's stamp.
+    of leadership) bumps the group's stamp. While ``leadership`` is out of its own lease nothing is
+    repeated; whoever hands the lease out fills it in, the shard does not know it.
     """
 
     group: StampHolder
     stamp: int
     member: SessionHolder
+    leadership: Leadership = UNQUESTIONED
 
 
 @dataclass(frozen=True, slots=True)

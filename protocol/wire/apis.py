@@ -139,6 +139,14 @@ _GROUPS: Final[Mapping[int, _Groups]] = MappingProxyType(
             ),
             parts="results",
         ),
+        69: _Groups(
+            names=lambda request: request.group_ids,
+            cut=lambda request, wanted: m.ConsumerGroupDescribeRequest(
+                group_ids=tuple(filter(wanted, request.group_ids)),
+                include_authorized_operations=request.include_authorized_operations,
+            ),
+            parts="groups",
+        ),
     }
 )
 
@@ -226,6 +234,15 @@ _ROWS: Final = (
     ),
     _api(47, (0, 0), Route.GROUP, (m.OffsetDeleteRequest, m.OffsetDeleteResponse)),
     _api(60, (0, 2), Route.NODE, (m.DescribeClusterRequest, m.DescribeClusterResponse)),
+    _api(
+        68, (0, 1), Route.GROUP,
+        (m.ConsumerGroupHeartbeatRequest, m.ConsumerGroupHeartbeatResponse),
+    ),
+    _api(
+        69, (0, 1), Route.GROUPS,
+        (m.ConsumerGroupDescribeRequest, m.ConsumerGroupDescribeResponse),
+        refusals.consumer_group_describe,
+    ),
     _api(74, (0, 1), Route.NODE, (m.ListConfigResourcesRequest, m.ListConfigResourcesResponse)),
     _api(
         75, (0, 0), Route.NODE,

@@ -16,6 +16,21 @@ from kio.schema.api_versions.v4.response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
+from kio.schema.consumer_group_describe.v1.response import Assignment as DescribedAssignment
+from kio.schema.consumer_group_describe.v1.response import ConsumerGroupDescribeResponse
+from kio.schema.consumer_group_describe.v1.response import DescribedGroup as DescribedConsumerGroup
+from kio.schema.consumer_group_describe.v1.response import Member as DescribedConsumerMember
+from kio.schema.consumer_group_describe.v1.response import (
+    TopicPartitions as DescribedTopicPartitions,
+)
+from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
+from kio.schema.consumer_group_heartbeat.v1.request import TopicPartitions as OwnedTopicPartitions
+from kio.schema.consumer_group_heartbeat.v1.response import Assignment as HeartbeatAssignment
+from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
+from kio.schema.consumer_group_heartbeat.v1.response import (
+    TopicPartitions as AssignedTopicPartitions,
+)
 from kio.schema.create_partitions.v3.request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -171,7 +186,12 @@ __all__ = (
     "ApiVersion",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "AssignedTopicPartitions",
     "ConfigResource",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
     "Coordinator",
     "CreatableReplicaAssignment",
     "CreatableTopic",
@@ -208,8 +228,12 @@ __all__ = (
     "DescribeTopicPartitionsResponse",
     "DescribeTopicPartitionsResponsePartition",
     "DescribeTopicPartitionsResponseTopic",
+    "DescribedAssignment",
+    "DescribedConsumerGroup",
+    "DescribedConsumerMember",
     "DescribedGroup",
     "DescribedGroupMember",
+    "DescribedTopicPartitions",
     "EpochEndOffset",
     "ErrorCode",
     "FetchEpochEndOffset",
@@ -222,6 +246,7 @@ __all__ = (
     "FindCoordinatorRequest",
     "FindCoordinatorResponse",
     "ForgottenTopic",
+    "HeartbeatAssignment",
     "HeartbeatRequest",
     "HeartbeatResponse",
     "IncrementalAlterConfigsRequest",
@@ -278,6 +303,7 @@ __all__ = (
     "OffsetForLeaderPartition",
     "OffsetForLeaderTopic",
     "OffsetForLeaderTopicResult",
+    "OwnedTopicPartitions",
     "PartitionData",
     "ReplicaState",
     "SnapshotId",

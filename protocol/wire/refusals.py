@@ -119,6 +119,22 @@ def describe_groups(request: m.DescribeGroupsRequest, why: Refusal) -> Entity:
     )
 
 
+def consumer_group_describe(request: m.ConsumerGroupDescribeRequest, why: Refusal) -> Entity:
+    """Put the error in every group."""
+    return blank(
+        m.ConsumerGroupDescribeResponse,
+        groups=tuple(
+            blank(
+                m.DescribedConsumerGroup,
+                group_id=group,
+                error_code=why.code,
+                error_message=why.message,
+            )
+            for group in request.group_ids
+        ),
+    )
+
+
 def delete_groups(request: m.DeleteGroupsRequest, why: Refusal) -> Entity:
     """Put the error in every group."""
     return blank(
