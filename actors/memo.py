@@ -43,8 +43,11 @@ class Memo:
         if lease.group.stamp != lease.stamp:
             del self._answers[key]
             return None
+        now_ms = now()
+        if now_ms >= lease.leadership.lease_until_ms:
+            return None  # perhaps another leads by now: the host knows, or waits to know
         member = lease.member
-        member.session_deadline_ms = now() + member.session_timeout_ms
+        member.session_deadline_ms = now_ms + member.session_timeout_ms
         self.hits += 1
         return head + frame[4:8] + tail
 

@@ -17,6 +17,7 @@ from protocol.config import (
     TOPIC_CONFIGS,
     ConfigError,
     ConfigRow,
+    ConfigType,
     parse,
     text_of,
 )
@@ -109,14 +110,19 @@ def _broker_values(row: ConfigRow, layers: BrokerLayers) -> list[DescribeConfigs
 
 def _default(row: ConfigRow) -> DescribeConfigsSynonym:
     return DescribeConfigsSynonym(
-        name=row.name, value=text_of(row.default), source=ConfigSource.DEFAULT
+        name=row.name, value=_shown(row, text_of(row.default)), source=ConfigSource.DEFAULT
     )
 
 
 def _synonym(row: ConfigRow, text: str, source: ConfigSource) -> DescribeConfigsSynonym:
     with suppress(ConfigError):  # set before the rule was made: show what is there
         text = text_of(parse(row, text))
-    return DescribeConfigsSynonym(name=row.name, value=text, source=source)
+    return DescribeConfigsSynonym(name=row.name, value=_shown(row, text), source=source)
+
+
+def _shown(row: ConfigRow, text: str) -> str | None:
+    """Show no password, as Kafka does."""
+    return None if row.type is ConfigType.PASSWORD else text
 
 
 def _entry(
@@ -127,7 +133,7 @@ def _entry(
         value=values[0].value,
         read_only=read_only,
         config_source=values[0].source,
-        is_sensitive=False,
+        is_sensitive=row.type is ConfigType.PASSWORD,
         synonyms=tuple(values),
         config_type=row.type,
         documentation=row.doc,

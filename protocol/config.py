@@ -124,7 +124,11 @@ class Configs:
         return hash(tuple(sorted(self.overrides.items())))
 
     def __repr__(self) -> str:
-        return f"Configs({dict(self.overrides)!r})"
+        shown = {
+            name: "[hidden]" if BROKER_CONFIGS[name].type is ConfigType.PASSWORD else text
+            for name, text in self.overrides.items()
+        }
+        return f"Configs({shown!r})"
 
     def __reduce__(self) -> tuple[type[Configs], tuple[dict[str, str]]]:
         return Configs, (dict(self.overrides),)
@@ -223,7 +227,7 @@ def parse(row: ConfigRow, text: str | None) -> Value:
 def _typed(row: ConfigRow, text: str) -> Value:
     if row.type is ConfigType.LIST:
         return tuple(one.strip() for one in text.split(",") if one.strip())
-    if row.type is ConfigType.STRING:
+    if row.type in (ConfigType.STRING, ConfigType.PASSWORD):
         return text
     if row.type is ConfigType.BOOLEAN:
         if text.lower() not in {"true", "false"}:
@@ -299,6 +303,8 @@ def _split(line: str) -> tuple[str, str]:
 
 _ORDERED: Final = (
     ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("replica.heartbeat.interval.ms", "replica.lease.ms"),
+    ("replica.lease.ms", "replica.election.timeout.ms"),
     *(
         (f"group.{kind}.{low}{name}", f"group.{kind}.{high}{name}")
         for kind in ("consumer", "share", "streams")

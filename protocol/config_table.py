@@ -28,6 +28,7 @@ class ConfigType(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 class Importance(IntEnum):
@@ -88,6 +89,20 @@ _CLUSTER = (
         " synced it, 'os' once it is written but not synced, as Kafka does.",
         choices=("majority", "os"),
         importance=HIGH,
+    ),
+    _int("replica.heartbeat.interval.ms", 50, 1,
+         "How often a leader tells its standbys that it lives."),
+    _int("replica.lease.ms", 150, 1,
+         "How long a leader may answer without hearing from a majority; no other can be elected"
+         " before that."),
+    _int("replica.election.timeout.ms", 1000, 1,
+         "How long a standby waits for a silent leader before it stands for election: between this"
+         " and twice this. A broken connection is noticed at once and does not wait."),
+    ConfigRow(
+        name="cluster.secret",
+        type=ConfigType.PASSWORD,
+        default="",
+        doc="What coordinators prove to each other that they know; made up at the first start.",
     ),
     _int("node.id", 0, 0, "This coordinator's node id.", importance=HIGH),
     _int("broker.id", -1, None, "The old name of node.id.", importance=HIGH),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.memo import Memo
-from protocol.groups.effects import HeartbeatLease
+from protocol.groups.effects import HeartbeatLease, Leadership
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import (
     decode_response,
@@ -99,3 +99,13 @@ def test_the_memo_is_bounded_and_the_oldest_goes_first() -> None:
     assert len(memo) == 3
     found = [memo.recall(without_correlation_id(one), one, lambda: 0) for one in frames]
     assert [said is not None for said in found] == [False, False, True, True, True]
+
+
+def test_a_leader_whose_lease_is_out_repeats_nothing_until_it_is_renewed() -> None:
+    memo, member, leadership = Memo(), Member(), Leadership(50_000)
+    key = without_correlation_id(frame())
+    memo.remember(key, HeartbeatLease(Group(), 7, member, leadership), answer())
+    assert memo.recall(key, frame(2), lambda: 50_000) is None
+    assert member.session_deadline_ms == 0
+    leadership.lease_until_ms = 50_100
+    assert memo.recall(key, frame(2), lambda: 50_000) == answer(2)

@@ -142,3 +142,11 @@ class TestList:
         with pytest.raises(KafkaError) as raised:
             self.ask(keeper, 99)
         assert raised.value.code is ErrorCode.unsupported_version
+
+
+def test_the_clusters_secret_is_never_shown() -> None:
+    keeper = Keeper(cluster_secret="hush")
+    (entry,) = describe(keeper, BROKER, "0", "cluster.secret", synonyms=True).configs
+    assert entry.is_sensitive and entry.value is None
+    assert {one.value for one in entry.synonyms} == {None}
+    assert "hush" not in repr(keeper.configs)

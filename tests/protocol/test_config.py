@@ -27,7 +27,13 @@ from protocol.config import (
 from protocol.config_unused import UNUSED_CONFIGS, UNUSED_PREFIXES
 from tests.java_support import run_java
 
-OURS = {"log.flush"}
+OURS = {
+    "log.flush",
+    "cluster.secret",
+    "replica.heartbeat.interval.ms",
+    "replica.lease.ms",
+    "replica.election.timeout.ms",
+}
 OUR_DEFAULTS = {"offsets.topic.num.partitions", "node.id"}
 
 
