@@ -1,0 +1,249 @@
+"""One TCP connection between two coordinators: frames, the handshake, a bounded buffer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from actors.peer_handshake import (
+    CALLEE,
+    CALLER,
+    HELLO_BYTES_MAX,
+    MAGIC,
+    NONCE_BYTES,
+    RefusedError,
+    check_proof,
+    hello,
+    proof,
+    read_hello,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from actors.peer_handshake import Hello, Myself
+
+FRAME_BYTES_MAX: Final = 64 << 20
+"""A frame longer than that is no message of ours."""
+
+LENGTH_BYTES: Final = 4
+
+BUFFER_BYTES_MAX: Final = 16 << 20
+"""What a peer has not taken yet beyond this: new frames are dropped, replicas send again."""
+
+HANDSHAKE_S: Final = 5.0
+"""How long a connection may take to prove that it is one of us."""
+
+UNACKNOWLEDGED_MS: Final = 5_000
+"""After so long without an acknowledgement of sent bytes the kernel gives the link up."""
+
+
+class Links(Protocol):
+    """What a link tells (:class:`actors.peers.Peers`)."""
+
+    me: Myself
+
+    def appeared(self, link: Link) -> None:
+        """Take notice of a new connection; raises :class:`RefusedError` when there are too many."""
+
+    def accepts(self, hello: Hello, link: Link) -> None:
+        """Refuse, by raising :class:`RefusedError`, who may not be linked to us now."""
+
+    def opened(self, link: Link) -> None:
+        """Take a link whose other end has proved who it is."""
+
+    def received(self, link: Link, frame: bytes) -> None:
+        """Take a frame of a peer; raises :class:`RefusedError` when it is garbage."""
+
+    def refused(self, link: Link, why: str) -> None:
+        """Take notice that a connection is being closed because of the other end."""
+
+    def closed(self, link: Link) -> None:
+        """Take notice that the connection is gone."""
+
+
+class _Frames:
+    """Cuts a stream into frames; the limit may be raised between two of them."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield the whole frames; raises :class:`RefusedError` for one that is too long."""
+        if not self._pending and len(data) >= LENGTH_BYTES:
+            size = int.from_bytes(data[:LENGTH_BYTES], "big")
+            if len(data) == size + LENGTH_BYTES and size <= self.bytes_max:
+                yield data[LENGTH_BYTES:]
+                return
+        pending = self._pending
+        pending += data
+        at = 0
+        while len(pending) - at >= LENGTH_BYTES:
+            begin = at + LENGTH_BYTES
+            size = int.from_bytes(pending[at:begin], "big")
+            if size > self.bytes_max:
+                raise RefusedError(f"it sends a frame of {size} bytes, more than {self.bytes_max}")
+            if len(pending) - begin < size:
+                break
+            at = begin + size
+            yield bytes(pending[begin:at])
+        del pending[:at]
+
+
+class Link(asyncio.Protocol):
+    """One end. ``node_id`` is whom we called, or -1 until the caller has said who it is."""
+
+    def __init__(self, links: Links, node_id: int = -1) -> None:
+        self.node_id = node_id
+        self.directory_id = ""
+        self.address = "unknown"
+        self.is_caller = node_id >= 0
+        self.ended = asyncio.get_running_loop().create_future()
+        self.is_open = self.was_open = False
+        self._links = links
+        self._transport: asyncio.Transport | None = None
+        self._frames = _Frames(HELLO_BYTES_MAX)
+        self._my_hello = b""
+        self._their_hello = b""
+        self._patience: asyncio.TimerHandle | None = None
+
+    # --- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake."""
+        self._transport = cast("asyncio.Transport", transport)
+        # Two thresholds that are never reached: we look at the buffer's size ourselves.
+        self._transport.set_write_buffer_limits(high=2 * (FRAME_BYTES_MAX + BUFFER_BYTES_MAX))
+        name = transport.get_extra_info("peername")
+        self.address = f"{name[0]}:{name[1]}" if name else "unknown"
+        _set_options(transport.get_extra_info("socket"))
+        loop = asyncio.get_running_loop()
+        self._patience = loop.call_later(HANDSHAKE_S, self._lose_patience)
+        try:
+            self._links.appeared(self)
+        except RefusedError as error:
+            self.refuse(str(error))
+        else:
+            if self.is_caller:
+                self._say_hello()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
+        """End: one of the two has closed, or the network has."""
+        self._transport = None
+        if self._patience is not None:
+            self._patience.cancel()
+        self._links.closed(self)
+        self.is_open = False
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the socket had."""
+        try:
+            for frame in self._frames.feed(data):
+                if self._transport is None:
+                    return
+                if self.is_open:
+                    self._links.received(self, frame)
+                else:
+                    self._handshake(frame)
+        except RefusedError as error:
+            self.refuse(str(error))
+
+    # --- our side
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much the other end has not taken yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def send(self, body: bytes) -> bool:
+        """Send one frame; False when the peer is too slow to be given more."""
+        transport = self._transport
+        if transport is None or transport.get_write_buffer_size() > BUFFER_BYTES_MAX:
+            return False
+        transport.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+        return True
+
+    def refuse(self, why: str) -> None:
+        """Close because of what the other end did."""
+        if self._transport is not None:
+            self._links.refused(self, why)
+            # Not aborted: our own hello tells the other end what it did wrong.
+            self._transport.close()
+            self._transport = None
+
+    def close(self) -> None:
+        """Close without waiting for anything."""
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None
+
+    # --- the handshake
+
+    def _say_hello(self) -> None:
+        self._my_hello = hello(self._links.me, self.node_id, os.urandom(NONCE_BYTES))
+        self.send(self._my_hello)
+
+    def _handshake(self, frame: bytes) -> None:
+        if not self._their_hello:
+            self._take_hello(frame)
+        else:
+            self._take_proof(frame)
+
+    def _take_hello(self, frame: bytes) -> None:
+        links = self._links
+        if not self.is_caller:
+            self._answer_hello(frame)
+            return
+        found = read_hello(frame, links.me)
+        if found.node_id != self.node_id:
+            raise RefusedError(f"it is node {found.node_id} and not node {self.node_id}")
+        links.accepts(found, self)
+        self.directory_id, self._their_hello = found.directory_id, frame
+        self.send(self._proof(CALLER))
+
+    def _answer_hello(self, frame: bytes) -> None:
+        """As the callee: say who we are, even to one whom we refuse for what it is."""
+        links = self._links
+        try:
+            found = read_hello(frame, links.me)
+        except RefusedError:
+            if MAGIC in frame:
+                self._say_hello()
+            raise
+        links.accepts(found, self)
+        self.node_id, self.directory_id = found.node_id, found.directory_id
+        self._their_hello = frame
+        self._say_hello()
+
+    def _take_proof(self, frame: bytes) -> None:
+        check_proof(frame, self._proof(CALLEE if self.is_caller else CALLER))
+        if not self.is_caller:
+            self.send(self._proof(CALLEE))
+        if self._patience is not None:
+            self._patience.cancel()
+        self._frames.bytes_max = FRAME_BYTES_MAX
+        self.is_open = self.was_open = True
+        self._links.opened(self)
+
+    def _proof(self, role: bytes) -> bytes:
+        mine, theirs = self._my_hello, self._their_hello
+        first, second = (mine, theirs) if self.is_caller else (theirs, mine)
+        return proof(self._links.me.secret, role, first, second)
+
+    def _lose_patience(self) -> None:
+        self.refuse(f"it did not say who it is within {HANDSHAKE_S:g} s")
+
+
+def _set_options(connection: socket.socket | None) -> None:
+    """Send at once, and notice a machine that is gone without a word."""
+    if connection is None:
+        return
+    with suppress(OSError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
