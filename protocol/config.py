@@ -175,6 +175,10 @@ def validate(name: str, text: str | None, scope: Scope = Scope.BROKER) -> str | 
     return None
 
 
+BROKERS: Final = -1
+"""A group's assignment interval may say so that it is the broker's (KIP-1263)."""
+
+
 def validate_group(overrides: Mapping[str, str], configs: Configs) -> str | None:
     """Say what is wrong with a group's configs as a whole: names, values, the broker's bounds."""
     for name, text in overrides.items():
@@ -185,7 +189,10 @@ def validate_group(overrides: Mapping[str, str], configs: Configs) -> str | None
             return sentence
     values = _group_values(overrides, configs)
     for name in overrides:
-        row, value = GROUP_CONFIGS[name], values[name]
+        row = GROUP_CONFIGS[name]
+        value = values.get(name, BROKERS)
+        if value == BROKERS:
+            continue
         if row.floor is not None and value < configs.integer(row.floor):
             return f"{name} must be greater than or equal to {row.floor}"
         if row.ceiling is not None and value > configs.integer(row.ceiling):

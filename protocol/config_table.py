@@ -198,6 +198,9 @@ def _modern(kind: str) -> tuple[ConfigRow, ...]:
     return (
         _int(f"{prefix}assignment.interval.ms", 1000, 0,
              f"The shortest time between two assignments of a {noun}.", dynamic=True),
+        _flag(f"{prefix}assignor.offload.enable", True,
+              f"Whether a {noun}'s assignments are computed by assignor workers (KIP-1263), or by"
+              " the coordinator itself.", dynamic=True),
         _int(f"{prefix}heartbeat.interval.ms", 5000, 1,
              f"How often a {noun}'s members are told to heartbeat."),
         _int(f"{prefix}max.assignment.interval.ms", 15000, 0,
@@ -285,13 +288,23 @@ def _bounded(kind: str, name: str, doc: str) -> ConfigRow:
 
 def _group_modern(kind: str) -> tuple[ConfigRow, ...]:
     return (
-        _bounded(kind, "assignment.interval.ms", "The shortest time between two assignments."),
+        _int(f"{kind}.assignment.interval.ms", 1000, -1,
+             "The shortest time between two assignments; -1 is the broker's.",
+             synonym=f"group.{kind}.assignment.interval.ms",
+             floor=f"group.{kind}.min.assignment.interval.ms",
+             ceiling=f"group.{kind}.max.assignment.interval.ms"),
+        _flag(f"{kind}.assignor.offload.enable", True,
+              "Whether assignments are computed by assignor workers (KIP-1263).",
+              synonym=f"group.{kind}.assignor.offload.enable"),
         _bounded(kind, "heartbeat.interval.ms", "How often members are told to heartbeat."),
         _bounded(kind, "session.timeout.ms", "A member is removed after this long in silence."),
-    )
+    )  # fmt: skip
 
 
 _GROUP = (
+    _flag("consumer.static.takeover.enable", False,
+          "Whether a static member that joins under a new member id takes over at once, as KIP-345"
+          " promises, or is refused while the old one's session lasts, as in Kafka."),
     _text("share.auto.offset.reset", "latest",
           "Where a share partition starts: latest, earliest, or by_duration:<ISO 8601 duration>."),
     _bounded("share", "delivery.count.limit", "How often a record is delivered at most."),
