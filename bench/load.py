@@ -2,9 +2,9 @@
 
 Every member has its own TCP connection to its coordinator, as every real client has: a parked
 JoinGroup keeps its connection busy for the whole rebalance, so members that share one could not
-join at once. Only FindCoordinator, which is always answered at once, goes over one connection that
-all members share. When a node dies, its members look for their coordinator on the other bootstrap
-addresses and go on where they were.
+join at once. Only FindCoordinator, which is always answered at once, goes over connections that
+all members share. When a node dies, its members notice at once, look for their coordinator on
+whichever bootstrap address answers and go on where they were.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import itertools
 import random
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import uvloop
@@ -89,34 +90,42 @@ async def _run(load: Load) -> list[HistoryRow]:
 
 
 class Lookups:
-    """Finds coordinators for all members over one connection, to whichever node answers."""
+    """Finds coordinators for all members over one connection to each node, in turn.
+
+    Real clients ask any node they know; a node that is cut off or gone costs them a retry.
+    """
 
     def __init__(self, bootstrap: tuple[tuple[str, int], ...]) -> None:
         self._addresses = itertools.cycle(bootstrap)
-        self._stream: Stream | None = None
-        self._waiting: dict[int, tuple[Driver, Outgoing]] = {}
+        self._streams: dict[tuple[str, int], Stream] = {}
+        self._waiting: dict[tuple[str, int], dict[int, tuple[Driver, Outgoing]]] = {
+            address: {} for address in bootstrap
+        }
         self._numbers = itertools.count()
 
     def ask(self, driver: Driver, request: Outgoing) -> None:
         """Send ``request`` for ``driver``, which hears the answer."""
-        if self._stream is None:
-            self._stream = Stream(next(self._addresses), self._answered, self._broken)
+        address = next(self._addresses)
+        stream = self._streams.get(address)
+        if stream is None:
+            stream = Stream(address, partial(self._answered, address), self._broken)
+            self._streams[address] = stream
         number = next(self._numbers)
-        self._waiting[number] = driver, request
-        self._stream.send(_encode(request, number, driver.member))
+        self._waiting[address][number] = driver, request
+        stream.send(_encode(request, number, driver.member))
 
     def close(self) -> None:
-        """Close the connection."""
-        if self._stream is not None:
-            self._stream.close()
+        """Close the connections."""
+        for stream in self._streams.values():
+            stream.close()
 
-    def _answered(self, frame: bytes) -> None:
-        driver, request = self._waiting.pop(int.from_bytes(frame[:4]))
+    def _answered(self, address: tuple[str, int], frame: bytes) -> None:
+        driver, request = self._waiting[address].pop(int.from_bytes(frame[:4]))
         driver.answered(request, frame)
 
-    def _broken(self, _stream: Stream) -> None:
-        self._stream = None
-        waiting, self._waiting = self._waiting, {}
+    def _broken(self, stream: Stream) -> None:
+        del self._streams[stream.address]
+        waiting, self._waiting[stream.address] = self._waiting[stream.address], {}
         for driver, request in waiting.values():
             driver.lost(request)
 
@@ -132,9 +141,12 @@ class Driver:
         self._stream: Stream | None = None
         self._request: Outgoing | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._ended = False
 
     def step(self) -> None:
         """Send what the member wants to send, and come back when it wants to be asked again."""
+        if self._ended:
+            return
         now = now_ms()
         member = self.member
         commits = self._commit_interval_ms > 0 and member.state is State.STABLE
@@ -169,7 +181,7 @@ class Driver:
 
     def answered(self, request: Outgoing, frame: bytes) -> None:
         """Hand an answer to the member."""
-        if request is not self._request:
+        if request is not self._request or self._ended:
             return
         self._request = None
         key, version = _api(request)
@@ -196,6 +208,13 @@ class Driver:
             self._stream.close()
             self._stream = None
 
+    def end(self) -> None:
+        """End as a process does that is killed: say nothing, and do nothing more."""
+        self._ended = True
+        self.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
     def rows(self) -> Iterator[HistoryRow]:
         """Return the member's history so far, and what it holds now."""
         member = self.member
@@ -209,7 +228,10 @@ class Driver:
 
     def _broken(self, _stream: Stream) -> None:
         self._stream = None
-        if self._request is not None and self._request.to is not None:
+        if self._request is None:
+            self.member.disconnected(now_ms())
+            self.step()
+        elif self._request.to is not None:
             self.lost(self._request)
 
 

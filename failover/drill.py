@@ -99,8 +99,9 @@ def _number(default: float, lowest: float, highest: float = 10**9) -> Any:
 class Workload:
     """Who takes part. Members are shared out evenly; each group reads a topic of its own name.
 
-    A topic has a partition for each member. Members commit every ``commit_interval_ms`` the time
-    of the commit for each partition they own, so that later commits are larger ones.
+    A topic has three partitions for two members, so that more can join. Members commit every
+    ``commit_interval_ms``, for each partition they own, the time of the commit: later commits are
+    larger ones.
     """
 
     groups: int = _number(6, 1)
@@ -116,7 +117,7 @@ class Workload:
     @property
     def partitions_each(self) -> int:
         """Partitions of each topic."""
-        return -(-self.members // self.groups)
+        return -(-3 * self.members // (2 * self.groups))
 
     def group_ids(self, prefix: str) -> tuple[str, ...]:
         """Return the groups, which are also the topics."""

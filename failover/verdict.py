@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.members.history import Kind, MemberHistoryEvent
+from protocol.members.history import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from failover.drill import Drill, Expect
+    from protocol.members.history import MemberHistoryEvent
+    from protocol.wire.embedded import TopicPartition
 
 EXPELLED: Final = frozenset({"unknown_member_id", "fenced_instance_id", "fenced_member_epoch"})
 """Errors that tell a member which held partitions that it is no member any more."""
@@ -28,14 +30,16 @@ SIGNS: Final = frozenset({Kind.ASSIGNED, Kind.HEARTBEAT})
 class Story:
     """One life of one member; a static member that restarts has several under one ``name``.
 
-    ``last`` is what it held when it was last looked at, or None when it was ended by the drill.
+    ``seen_ms`` is when it was last looked at and ``holds`` what it held then; a life that the drill
+    ended has no such time.
     """
 
     group_id: str
     name: str
     is_static: bool
     events: Sequence[MemberHistoryEvent]
-    last: MemberHistoryEvent | None = None
+    seen_ms: int | None = None
+    holds: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,8 +214,7 @@ def without_partitions(record: Record) -> list[str]:
             for story in stories
             for event in story.events
         )
-        last = stories[-1].last
-        if held and last is not None and not last.partitions:
+        if held and stories[-1].seen_ms is not None and not stories[-1].holds:
             found.append(f"{name} of {group_id} holds nothing in the end")
     return found
 
@@ -269,9 +272,9 @@ def unheard_ms(record: Record) -> list[int]:
     longest = []
     for stories in _by_member(record).values():
         signs = [e.time_ms for story in stories for e in story.events if e.kind in SIGNS]
-        last = stories[-1].last
-        if last is not None:
-            signs.append(last.time_ms)
+        seen_ms = stories[-1].seen_ms
+        if seen_ms is not None:
+            signs.append(seen_ms)
         stretches = [b - a for a, b in pairwise(signs) if b >= record.fault_ms]
         if stretches:
             longest.append(max(stretches))

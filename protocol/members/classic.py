@@ -177,6 +177,16 @@ class ClassicMember:
         self._heartbeat_at = now
         self._back_off(now, Cure.REDISCOVER)
 
+    def disconnected(self, now: int) -> None:
+        """Take it that the idle connection to the coordinator is gone: look for it at once.
+
+        A heartbeat follows as soon as it is found, as the group may have moved.
+        """
+        if self._in_flight is None and self.coordinator is not None and not self.is_done:
+            self._note(now, Kind.DISCONNECTED)
+            self._heartbeat_at = now
+            self.coordinator = None
+
     def next_deadline(self) -> int | None:
         """Return when to poll next if nothing happens before; None once the member is done."""
         if self.is_done:

@@ -26,8 +26,8 @@ def beats(*times):
     return tuple(event(time_ms, Kind.HEARTBEAT) for time_ms in times)
 
 
-def story(*events, name="a", is_static=False, last=None):
-    return Story(group_id="g", name=name, is_static=is_static, events=events, last=last)
+def story(*events, name="a", is_static=False, seen_ms=None):
+    return Story(group_id="g", name=name, is_static=is_static, events=events, seen_ms=seen_ms)
 
 
 def record(*stories, offsets=None, replicated_ms=500):
@@ -101,8 +101,7 @@ def test_a_static_member_that_gets_another_id_is_found_unless_it_restarted():
 
 
 def test_a_member_that_holds_nothing_in_the_end_is_found():
-    end = event(3_000, Kind.HEARTBEAT)
-    found = verdict(story(assigned(100), last=end))
+    found = verdict(story(assigned(100), seen_ms=3_000))
     assert row(found, "members without their share").value == 1
 
 
@@ -126,7 +125,7 @@ def test_a_member_that_is_told_that_it_is_none_was_expelled():
 def test_the_time_without_a_heartbeat_counts_from_sign_to_sign_over_the_fault():
     found = record(
         story(assigned(100), *beats(900, 1_300, 1_400)),
-        story(*beats(0, 5, 999), name="b", last=event(4_000, Kind.HEARTBEAT)),
+        story(*beats(0, 5, 999), name="b", seen_ms=4_000),
     )
     assert sorted(unheard_ms(found)) == [400, 3_001]
 

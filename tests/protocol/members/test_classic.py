@@ -432,3 +432,15 @@ def test_the_same_randomness_makes_the_same_conversation():
         return deadlines
 
     assert waits(5) == waits(5) != waits(6)
+
+
+def test_a_member_whose_idle_connection_breaks_looks_for_its_coordinator_at_once():
+    talk = Conversation().become_stable()
+    before = talk.member.next_deadline()
+    talk.member.disconnected(talk.now)
+    assert talk.member.next_deadline() <= talk.now < before
+    assert talk.member.history[-1].kind is Kind.DISCONNECTED
+    talk.says(FindCoordinatorRequest)
+    talk.member.disconnected(talk.now)  # nothing is idle now
+    talk.hear(found())
+    talk.says(HeartbeatRequest)
