@@ -1,0 +1,224 @@
+"""Uniform for members with different subscriptions.
+
+The order of decisions is Kafka's, so that the result is never less balanced and moves no more:
+owners keep what they still subscribe to; what nobody owns goes, topic by topic, the topics with the
+most partitions per subscriber first, to the subscriber with the fewest partitions; then partitions
+of a topic move from the fullest subscribers to the emptiest, topic after topic and round after
+round, until nothing gets better. Ties go to the lower member index.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from protocol.assignors.kernels import kernel
+from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
+from protocol.assignors.subscribers import (
+    Arrays,
+    Subscribers,
+    arrays_of,
+    find_subscribers,
+    keep_owners,
+)
+
+ROUNDS_MAX: Final = 16
+"""As in Kafka: a chain of overlapping subscriptions gets only slowly better after that."""
+ROUNDS_MAX_ANEW: Final = 64
+"""When nothing is owned yet, moves are free: more rounds give the better balance."""
+_COUNTING_SPAN_MAX: Final = 4096
+"""Up to this difference between loads, members are sorted by counting."""
+
+
+class Balance(NamedTuple):
+    """What the balancing of one topic after the other reads and writes.
+
+    ``owner`` per partition, ``load`` per member. ``ladder``: the topic's subscribers, emptiest
+    first. ``top``: per member the next of the topic's partitions it can give, ``below``: per
+    partition the one after that (a list per owner, highest partition first). ``counts``: room for
+    counting.
+    """
+
+    owner: Int32s
+    load: Int32s
+    ladder: Int32s
+    top: Int32s
+    below: Int32s
+    counts: Int32s
+
+
+def assign_heterogeneous(spec: GroupSpec) -> Int32s:
+    """Give every partition of a subscribed topic an owner."""
+    arrays = arrays_of(spec)
+    rounds = ROUNDS_MAX if np.any(arrays.previous_owner != NOBODY) else ROUNDS_MAX_ANEW
+    return _assign(arrays, rounds)
+
+
+@kernel
+def _assign(arrays: Arrays, rounds: int) -> Int32s:
+    subscribers = find_subscribers(arrays)
+    owner, load = keep_owners(arrays)
+    state = Balance(
+        owner,
+        load,
+        np.empty(len(load), np.int32),
+        np.full(len(load), NOBODY, np.int32),
+        np.empty(len(owner), np.int32),
+        np.zeros(_COUNTING_SPAN_MAX + 2, np.int32),
+    )
+    order = _order_topics(arrays.partition_starts, subscribers.starts)
+    for topic in order:
+        _give_what_nobody_owns(arrays.partition_starts, subscribers, topic, state)
+    shared = order[(subscribers.starts[order + 1] - subscribers.starts[order]) > 1]
+    last = -1
+    for _ in range(rounds):
+        for place in range(len(shared)):
+            if place == last:
+                return owner
+            moved = _balance_topic(arrays.partition_starts, subscribers, shared[place], state)
+            if moved > 0 or last == -1:
+                last = place
+    return owner
+
+
+@kernel
+def _order_topics(starts: Int32s, subscriber_starts: Int32s) -> Int32s:
+    """Order the subscribed topics: most partitions per subscriber, fewest subscribers, index."""
+    count = subscriber_starts[1:] - subscriber_starts[:-1]
+    order = np.flatnonzero(count > 0)
+    share = np.empty(len(order), np.float64)
+    equal = True
+    for place in range(len(order)):
+        topic = order[place]
+        share[place] = (starts[topic] - starts[topic + 1]) / count[topic]
+        equal = equal and share[place] == share[0] and count[topic] == count[order[0]]
+    if not equal:
+        fewest = np.argsort(count[order], kind="mergesort")
+        order, share = order[fewest], share[fewest]
+        order = order[np.argsort(share, kind="mergesort")]
+    return order.astype(np.int32)
+
+
+@kernel
+def _give_what_nobody_owns(
+    starts: Int32s, subscribers: Subscribers, topic: int, state: Balance
+) -> None:
+    """Hand each partition of a topic that has no owner to the emptiest subscriber.
+
+    The emptiest get one each in turn; when all have had one, those a level higher join them.
+    """
+    owner, load, ladder = state.owner, state.load, state.ladder
+    first, end = starts[topic], starts[topic + 1]
+    while first < end and owner[first] != NOBODY:
+        first += 1
+    if first == end:
+        return
+    _climb(subscribers, topic, state, 0)
+    count = subscribers.starts[topic + 1] - subscribers.starts[topic]
+    level, emptiest, turn = load[ladder[0]] - 1, 0, 0
+    for partition in range(first, end):
+        if owner[partition] == NOBODY:
+            if turn >= emptiest:
+                level += 1
+                while emptiest < count and load[ladder[emptiest]] == level:
+                    emptiest += 1
+                turn = 0
+            owner[partition] = ladder[turn]
+            load[ladder[turn]] += 1
+            turn += 1
+
+
+@kernel
+def _balance_topic(starts: Int32s, subscribers: Subscribers, topic: int, state: Balance) -> int:
+    """Move partitions of one topic from its fullest subscribers to its emptiest; count the moves."""
+    if _climb(subscribers, topic, state, 2) <= 1:
+        return 0
+    owner, top, below = state.owner, state.top, state.below
+    for partition in range(starts[topic], starts[topic + 1]):
+        member = owner[partition]
+        below[partition] = top[member]
+        top[member] = partition
+    first, end = subscribers.starts[topic], subscribers.starts[topic + 1]
+    moved = _even_out(state, end - first)
+    for at in range(first, end):
+        top[subscribers.members[at]] = NOBODY
+    return moved
+
+
+@kernel
+def _even_out(state: Balance, count: int) -> int:
+    """Let the upper end of the ladder give to the lower end until they are one apart.
+
+    ``ladder[high_start:high_end]`` are the fullest, who give one each in turn, the last one first;
+    then those a level lower join them. Who has nothing to give changes places with the last one and
+    is left out. At the lower end it is as in ``_give_what_nobody_owns``.
+    """
+    owner, load, ladder, top = state.owner, state.load, state.ladder, state.top
+    low_level, low_end, low_turn = load[ladder[0]] - 1, 0, 0
+    high_level, high_start, high_end = load[ladder[count - 1]] + 1, count, count
+    high_turn = count - 1
+    moved = 0
+    while True:
+        if high_turn < high_start:
+            if high_end <= high_start and high_start > 0:
+                high_level = load[ladder[high_start - 1]]
+            else:
+                high_level -= 1
+            while high_start > 0 and load[ladder[high_start - 1]] == high_level:
+                high_start -= 1
+            high_turn = high_end - 1
+        if high_turn < 0:
+            return moved
+        giver = ladder[high_turn]
+        if top[giver] == NOBODY:
+            high_end -= 1
+            ladder[high_turn], ladder[high_end] = ladder[high_end], giver
+            high_turn -= 1
+            continue
+        high_turn -= 1
+        if low_turn >= low_end:
+            low_level += 1
+            while low_end < count and load[ladder[low_end]] == low_level:
+                low_end += 1
+            low_turn = 0
+        if high_level - low_level <= 1:
+            return moved
+        taker = ladder[low_turn]
+        low_turn += 1
+        partition = top[giver]
+        top[giver] = state.below[partition]
+        owner[partition] = taker
+        load[giver] -= 1
+        load[taker] += 1
+        moved += 1
+
+
+@kernel
+def _climb(subscribers: Subscribers, topic: int, state: Balance, least: int) -> int:
+    """Sort a topic's subscribers by load, then index; give the difference of max and min load.
+
+    When that is below ``least`` there is nothing to do, and nothing is sorted.
+    """
+    load, ladder, counts = state.load, state.ladder, state.counts
+    members = subscribers.members[subscribers.starts[topic] : subscribers.starts[topic + 1]]
+    low = high = load[members[0]]
+    for member in members:
+        low, high = min(low, load[member]), max(high, load[member])
+    span, count = high - low, len(members)
+    if span < least:
+        return span
+    if span == 0:
+        ladder[:count] = members
+    elif span <= min(_COUNTING_SPAN_MAX, 8 * count + 64):
+        counts[: span + 2] = 0
+        for member in members:
+            counts[load[member] - low + 1] += 1
+        for level in range(span):
+            counts[level + 1] += counts[level]
+        for member in members:
+            ladder[counts[load[member] - low]] = member
+            counts[load[member] - low] += 1
+    else:
+        ladder[:count] = members[np.argsort(load[members], kind="mergesort")]
+    return span

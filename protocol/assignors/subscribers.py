@@ -1,0 +1,90 @@
+"""Who subscribes to each topic, from the subscriptions of the classes; and who owns what so far."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from protocol.assignors.kernels import kernel, writable
+from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
+
+
+class Arrays(NamedTuple):
+    """The arrays of a spec that kernels read, all writable; the names are GroupSpec's."""
+
+    partition_starts: Int32s
+    class_starts: Int32s
+    class_topics: Int32s
+    member_class: Int32s
+    previous_owner: Int32s
+
+
+class Subscribers(NamedTuple):
+    """CSR: the members that subscribe to each topic, ascending."""
+
+    starts: Int32s
+    members: Int32s
+
+
+def arrays_of(spec: GroupSpec) -> Arrays:
+    """Take what every kernel reads."""
+    return Arrays(*(writable(getattr(spec, name)) for name in Arrays._fields))
+
+
+def populated_classes(spec: GroupSpec) -> Int32s:
+    """Find the classes that have members, ascending."""
+    counts = np.bincount(spec.member_class, minlength=spec.class_count)
+    return np.flatnonzero(counts).astype(np.int32)
+
+
+@kernel
+def find_subscribers(arrays: Arrays) -> Subscribers:
+    """Turn "topics of each member" around."""
+    class_starts, class_topics = arrays.class_starts, arrays.class_topics
+    topics = len(arrays.partition_starts) - 1
+    sizes = np.zeros(len(class_starts) - 1, np.int32)
+    for member in range(len(arrays.member_class)):
+        sizes[arrays.member_class[member]] += 1
+    starts = np.zeros(topics + 1, np.int32)
+    for each in range(len(sizes)):
+        for at in range(class_starts[each], class_starts[each + 1]):
+            starts[class_topics[at] + 1] += sizes[each]
+    for topic in range(topics):
+        starts[topic + 1] += starts[topic]
+    members = np.empty(starts[topics], np.int32)
+    cursor = starts[:-1].copy()
+    for member in range(len(arrays.member_class)):
+        each = arrays.member_class[member]
+        for at in range(class_starts[each], class_starts[each + 1]):
+            topic = class_topics[at]
+            members[cursor[topic]] = member
+            cursor[topic] += 1
+    return Subscribers(starts, members)
+
+
+@kernel
+def keep_owners(arrays: Arrays) -> tuple[Int32s, Int32s]:
+    """Leave each partition with its owner if that still subscribes; count what each member has.
+
+    Gives the owners and the members' loads.
+    """
+    starts = arrays.partition_starts
+    class_starts, class_topics = arrays.class_starts, arrays.class_topics
+    topics, classes = len(starts) - 1, len(class_starts) - 1
+    subscribes = np.zeros((topics, classes), np.bool_)
+    for each in range(classes):
+        for at in range(class_starts[each], class_starts[each + 1]):
+            subscribes[class_topics[at], each] = True
+    owner = np.empty(len(arrays.previous_owner), np.int32)
+    load = np.zeros(len(arrays.member_class), np.int32)
+    for topic in range(topics):
+        row = subscribes[topic]
+        for partition in range(starts[topic], starts[topic + 1]):
+            member = arrays.previous_owner[partition]
+            if member != NOBODY and row[arrays.member_class[member]]:
+                owner[partition] = member
+                load[member] += 1
+            else:
+                owner[partition] = NOBODY
+    return owner, load
