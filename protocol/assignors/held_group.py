@@ -105,7 +105,7 @@ class HeldGroup:
         return found
 
     def _take_topics(self, rows: Iterable[TopicRow]) -> None:
-        """Number the partitions anew; those of topics that stay keep their owners."""
+        """Give the partitions new numbers; those of topics that stay keep their owners."""
         before = {row.topic_id: place for place, row in enumerate(self.topics)}
         starts, owner = self._starts, self.owner
         self.topics = sorted(rows, key=lambda row: row.topic_id)
