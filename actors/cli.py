@@ -33,6 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from bench.cli import main as bench
 
         return bench(words[1:])
+    if words[:1] == ["drill"]:
+        from bench.drills import main as drill
+
+        return drill(words[1:])
     args = _parser().parse_args(words)
     run: Callable[[argparse.Namespace], int] = args.run
     try:
@@ -70,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_parsers(commands)
     commands.add_parser("bench", help="run a benchmark", add_help=False)
+    commands.add_parser("drill", help="rehearse a failure on a live cluster", add_help=False)
     return parser
 
 

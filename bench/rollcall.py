@@ -31,13 +31,19 @@ ONE_COORDINATOR: Final[Mapping[str, str]] = {
 
 
 @contextlib.contextmanager
-def running_rollcall(overrides: Mapping[str, str]) -> Iterator[Server]:
-    """Start a cluster in a directory of its own, hand it over once READY, and stop it after."""
+def running_rollcall(
+    overrides: Mapping[str, str], data_dir: Path | None = None
+) -> Iterator[Server]:
+    """Start a cluster, hand it over once READY, and stop it after.
+
+    Without a ``data_dir`` it has a directory of its own, which goes with it.
+    """
     directory = Path(tempfile.mkdtemp(prefix="rollcall-bench-"))
+    data_dir = data_dir or directory / "data"
     try:
         with (directory / "up.log").open("wb") as log:
             process = subprocess.Popen(
-                command(["up", "--port", "0", "--data-dir", str(directory / "data")], overrides),
+                command(["up", "--port", "0", "--data-dir", str(data_dir)], overrides),
                 stdout=subprocess.PIPE,
                 stderr=log,
             )

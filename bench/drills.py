@@ -1,0 +1,332 @@
+"""``rollcall drill NAME``: one rehearsed failure on a live cluster, and its verdict.
+
+The cluster is the one that runs here or, if none does, one that is started for the drill and
+stopped after. Members are driven over real sockets; processes get real signals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from actors import running
+from actors.errors import CommandError, FailureError
+from actors.here import usual_data_dir
+from bench.load import Load, now_ms
+from bench.rollcall import running_rollcall
+from bench.server import StartError
+from failover.drill import FAULTS, Action, Condition, Drill, DrillError, Step, Target, named, names
+from failover.verdict import Record, Verdict, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from actors.running import Running
+    from bench.live_cluster import LiveCluster
+    from bench.live_load import LiveLoad
+
+OK, FAILURE, BAD_INPUT = 0, 1, 2
+STABLE_MS_MAX: Final = 60_000
+STABLE_MS_PER_MEMBER: Final = 15
+WARM_UP_S: Final = 3.0
+"""From Stable to the first step: every member has had a heartbeat and a commit."""
+OWN_CONFIGS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "1000"}
+SMALL_DISK_MIB: Final = 256
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one drill; return the exit code: 1 if the verdict is not clean."""
+    asked = _parser().parse_args(arguments)
+    try:
+        if asked.list or asked.name is None:
+            for name in names():
+                print(f"{name:26} {named(name).about}")
+            return OK if asked.list else BAD_INPUT
+        drill = named(asked.name).of_size(asked.members)
+    except DrillError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return BAD_INPUT
+    try:
+        verdict = run(drill, asked.data_dir)
+    except CommandError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return error.exit_code
+    except (DrillError, StartError, OSError) as error:
+        print(f"rollcall: the drill could not be run to its end: {error}", file=sys.stderr)
+        return FAILURE
+    print(verdict.text())
+    if asked.json:
+        asked.json.write_text(json.dumps(verdict.document(), indent=2) + "\n")
+    return OK if verdict.is_clean else FAILURE
+
+
+def run(drill: Drill, data_dir: Path | None = None) -> Verdict:
+    """Run a drill on the cluster of ``data_dir``, on the one of this machine, or on its own."""
+    with ExitStack() as stack:
+        found = _running(data_dir)
+        if found is None:
+            _say("starting a cluster of its own for the drill ...")
+            found = stack.enter_context(_own_cluster(drill))
+        found.prepare_to_connect()
+        from actors import cluster
+        from bench.live_cluster import LiveCluster
+
+        stack.enter_context(cluster.connected(found.address))
+        live = LiveCluster(found)
+        stack.enter_context(live.left_whole())
+        return Run(drill, live).play()
+
+
+def _running(data_dir: Path | None) -> Running | None:
+    found = running.find(data_dir, usual_data_dir())
+    if found is None and data_dir is not None:
+        raise FailureError(f"No cluster runs on {data_dir}.")
+    return found
+
+
+@contextlib.contextmanager
+def _own_cluster(drill: Drill) -> Iterator[Running]:
+    with ExitStack() as stack:
+        directory = Path(tempfile.mkdtemp(prefix="rollcall-drill-"))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        if drill.does(Action.FILL_DISK) and _mount(directory):
+            stack.callback(subprocess.run, ["umount", "-l", str(directory)], check=False)
+        stack.enter_context(running_rollcall(OWN_CONFIGS, directory / "data"))
+        found = running.find(directory / "data", usual_data_dir())
+        if found is None:
+            raise StartError("The cluster that was started for the drill is not there.")
+        yield found
+
+
+def _mount(directory: Path) -> bool:
+    """Put a small file system of its own on ``directory``, if this user may."""
+    if os.getuid() != 0 or shutil.which("mount") is None:
+        return False
+    options = f"size={SMALL_DISK_MIB}m"
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(directory)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+class Run:
+    """One run of one drill on one cluster."""
+
+    def __init__(self, drill: Drill, live: LiveCluster) -> None:
+        self.drill = drill
+        self.live = live
+        self._prefix = f"drill-{os.getpid()}-{now_ms() % 1_000_000}"
+        self._group_ids = drill.workload.group_ids(self._prefix)
+        self._begun = time.monotonic()
+        self._fault_ms = 0
+        self._last_fault_ms = 0
+        self._replicated_ms: int | None = None
+
+    def play(self) -> Verdict:
+        """Let the members join, take every step, and judge."""
+        from bench.live_load import LiveLoad
+
+        drill, live = self.drill, self.live
+        live.wait(live.is_replicated, STABLE_MS_MAX, "replicated before the drill")
+        self._make_topics()
+        workload = drill.workload
+        load = Load(
+            bootstrap=live.bootstrap,
+            members=workload.configs(self._prefix),
+            partitions_of=dict.fromkeys(self._group_ids, workload.partitions_each),
+            until_ms=0,
+            commit_interval_ms=workload.commit_interval_ms,
+        )
+        self._say(f"{drill.about}; {workload.members} members, {workload.groups} groups")
+        with LiveLoad(load) as crowd:
+            live.wait(crowd.is_stable, self._patience_ms(), "Stable")
+            self._say("every group is Stable")
+            time.sleep(WARM_UP_S)
+            for step in drill.steps:
+                self._take(step, crowd)
+            time.sleep(workload.settle_ms / 1000)
+            stories = crowd.stories()
+            committed = self._committed()
+            record = Record(
+                stories=stories,
+                committed=committed,
+                fault_ms=self._fault_ms,
+                replicated_ms=self._replicated_ms,
+            )
+            self._say("the members leave")
+        return judge(drill, record)
+
+    def _take(self, step: Step, crowd: LiveLoad) -> None:
+        time.sleep(step.after_ms / 1000)
+        if step.do in FAULTS and not self._fault_ms:
+            self._fault_ms = now_ms()
+        done = ACTIONS[step.do](self, step, crowd)
+        if step.do is not Action.WAIT:
+            self._last_fault_ms = now_ms()
+            self._replicated_ms = None
+        elif step.until is Condition.REPLICATED:
+            self._replicated_ms = now_ms() - self._last_fault_ms
+        self._say(f"{step}{done}")
+
+    def kill(self, step: Step, _crowd: LiveLoad) -> str:
+        """End processes at once."""
+        if step.target is Target.CONTROLLER:
+            return f" (process {self.live.kill_controller()})"
+        nodes = self._nodes(step)
+        return _whom(nodes, self.live.kill(nodes))
+
+    def start(self, step: Step, _crowd: LiveLoad) -> str:
+        """See what was killed back; Ray starts it."""
+        self.live.wait(self.live.is_led, step.within_ms, "led by nodes that all serve")
+        return ""
+
+    def freeze(self, step: Step, _crowd: LiveLoad) -> str:
+        """Stop processes without ending them."""
+        nodes = self._nodes(step)
+        return _whom(nodes, self.live.freeze(nodes))
+
+    def thaw(self, _step: Step, _crowd: LiveLoad) -> str:
+        """Let them go on."""
+        self.live.thaw()
+        return ""
+
+    def cut(self, step: Step, _crowd: LiveLoad) -> str:
+        """Part nodes from their peers."""
+        nodes = self._nodes(step)
+        self.live.cut(nodes)
+        return _whom(nodes, ())
+
+    def mend(self, _step: Step, _crowd: LiveLoad) -> str:
+        """Bring them together."""
+        self.live.mend()
+        return ""
+
+    def lose_disk(self, step: Step, _crowd: LiveLoad) -> str:
+        """Kill nodes and take what they wrote."""
+        nodes = self._nodes(step)
+        return _whom(nodes, self.live.lose_disk(nodes))
+
+    def roll(self, step: Step, _crowd: LiveLoad) -> str:
+        """Restart nodes one by one, as an operator does."""
+        nodes = self._nodes(step)
+        for node_id in nodes:
+            self.live.roll(node_id, step.within_ms)
+            self._say(f"node {node_id} was drained and is back")
+        return ""
+
+    def fill_disk(self, step: Step, _crowd: LiveLoad) -> str:
+        """Leave no space."""
+        return f" ({self.live.fill_disk(self._nodes(step))})"
+
+    def free_disk(self, _step: Step, _crowd: LiveLoad) -> str:
+        """Give it back."""
+        self.live.free_disk()
+        return ""
+
+    def restart_members(self, step: Step, crowd: LiveLoad) -> str:
+        """Restart static members."""
+        return f" ({crowd.restart_static(step.share)} static members)"
+
+    def join_members(self, step: Step, crowd: LiveLoad) -> str:
+        """Let dynamic members join every group."""
+        workload = self.drill.workload
+        each = max(1, round(step.share * workload.members / workload.groups))
+        crowd.join(
+            [
+                workload.config(group_id, f"late-{number}", is_static=False)
+                for number in range(each)
+                for group_id in self._group_ids
+            ]
+        )
+        return f" ({each} into each group)"
+
+    def wait(self, step: Step, crowd: LiveLoad) -> str:
+        """Wait for a condition."""
+        holds = {
+            Condition.LED: self.live.is_led,
+            Condition.REPLICATED: self.live.is_replicated,
+            Condition.STABLE: crowd.is_stable,
+        }[step.until]
+        try:
+            self.live.wait(holds, step.within_ms, step.until)
+        except DrillError as error:
+            raise DrillError(f"{error} Members by state: {crowd.counts()}.") from None
+        return ""
+
+    def _nodes(self, step: Step) -> tuple[int, ...]:
+        return self.live.find(step.target, self._group_ids[0])
+
+    def _make_topics(self) -> None:
+        partitions = self.drill.workload.partitions_each
+        for group_id in self._group_ids:
+            self.live.create_topic(group_id, partitions)
+
+    def _committed(self) -> dict[tuple[str, str, int], int]:
+        committed = {}
+        for group_id in self._group_ids:
+            offsets = self.live.committed(group_id)
+            committed.update({(group_id, *at): offset for at, offset in offsets.items()})
+        return committed
+
+    def _patience_ms(self) -> int:
+        return STABLE_MS_MAX + STABLE_MS_PER_MEMBER * self.drill.workload.members
+
+    def _say(self, text: str) -> None:
+        _say(f"{time.monotonic() - self._begun:7.1f} s  {text}")
+
+
+ACTIONS: Final[Mapping[Action, Callable[[Run, Step, LiveLoad], str]]] = {
+    Action.KILL: Run.kill,
+    Action.START: Run.start,
+    Action.FREEZE: Run.freeze,
+    Action.THAW: Run.thaw,
+    Action.CUT: Run.cut,
+    Action.MEND: Run.mend,
+    Action.LOSE_DISK: Run.lose_disk,
+    Action.ROLL: Run.roll,
+    Action.FILL_DISK: Run.fill_disk,
+    Action.FREE_DISK: Run.free_disk,
+    Action.RESTART_MEMBERS: Run.restart_members,
+    Action.JOIN_MEMBERS: Run.join_members,
+    Action.WAIT: Run.wait,
+}
+"""How a live cluster does what a step says; each returns what else to say of it."""
+
+
+def _whom(nodes: Sequence[int], pids: Sequence[int]) -> str:
+    words = f" (node {', '.join(map(str, nodes))}"
+    return words + (f", process {', '.join(map(str, pids))})" if pids else ")")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rollcall drill", description="Rehearse one failure on a live cluster."
+    )
+    parser.add_argument("name", nargs="?", help="which one; see --list")
+    parser.add_argument("--list", action="store_true", help="name the drills")
+    parser.add_argument("--members", type=_positive, metavar="N", help="how many members")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the cluster on DIR")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

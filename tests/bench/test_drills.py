@@ -1,0 +1,94 @@
+"""What ``rollcall drill`` says, and members that come and go while the load runs."""
+
+import pytest
+
+from bench.asking import Connection
+from bench.drills import ACTIONS, main
+from bench.live_load import LiveLoad
+from bench.load import Load
+from failover.drill import Action, Workload, names
+from failover.verdict import Record, owned_twice
+from protocol.members.history import Kind
+from tests.waiting import until
+
+WORKLOAD = Workload(
+    groups=2,
+    members=12,
+    heartbeat_interval_ms=100,
+    commit_interval_ms=100,
+    session_timeout_ms=6_000,
+)
+
+
+@pytest.fixture
+def crowd(node):
+    with Connection(node.address) as connection:
+        for group_id in WORKLOAD.group_ids("g"):
+            connection.create_topic(group_id, WORKLOAD.partitions_each)
+    load = Load(
+        bootstrap=(node.address,),
+        members=WORKLOAD.configs("g"),
+        partitions_of=dict.fromkeys(WORKLOAD.group_ids("g"), WORKLOAD.partitions_each),
+        until_ms=0,
+        commit_interval_ms=WORKLOAD.commit_interval_ms,
+    )
+    with LiveLoad(load) as crowd:
+        until(crowd.is_stable, 20, "every group is Stable")
+        yield crowd
+
+
+def test_every_action_of_a_drill_can_be_done_to_a_live_cluster():
+    assert set(ACTIONS) == set(Action)
+
+
+def test_the_list_names_every_drill(capsys):
+    assert main(["--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(names())
+
+
+def test_a_drill_must_be_named(capsys):
+    assert main([]) == 2
+    assert "kill-leader" in capsys.readouterr().out
+
+
+def test_an_unknown_drill_is_bad_input_and_said_in_one_sentence(capsys):
+    assert main(["nonsense"]) == 2
+    assert capsys.readouterr().err == "rollcall: There is no drill 'nonsense': see --list.\n"
+
+
+@pytest.mark.parametrize("members", ["0", "-1", "many"])
+def test_a_senseless_number_of_members_is_bad_input(members, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["kill-leader", "--members", members])
+    assert ended.value.code == 2
+    assert members in capsys.readouterr().err
+
+
+def test_a_data_directory_without_a_cluster_is_a_failure_said_in_one_sentence(tmp_path, capsys):
+    assert main(["kill-leader", "--data-dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"rollcall: No cluster runs on {tmp_path}.\n"
+
+
+def test_static_members_restart_into_the_share_and_generation_they_had(crowd):
+    before = {story.name: story for story in crowd.stories()}
+    assert crowd.restart_static(1.0) == 6
+    until(crowd.is_stable, 20, "every group is Stable again")
+    stories = crowd.stories()
+    assert len(stories) == 18
+    ended = [story for story in stories if story.seen_ms is None]
+    assert {story.name for story in ended} == {n for n, story in before.items() if story.is_static}
+    for story in stories[6:]:
+        assert story.holds == before[story.name].holds
+        assert story.events[-1].generation == before[story.name].events[-1].generation
+
+
+def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd):
+    group_id = WORKLOAD.group_ids("g")[0]
+    crowd.join([WORKLOAD.config(group_id, "late", is_static=False)])
+    until(crowd.is_stable, 20, "every group is Stable again")
+    stories = crowd.stories()
+    (late,) = (story for story in stories if story.name == "g-0-late")
+    assert late.holds
+    assert late.events[-1].kind in {Kind.ASSIGNED, Kind.HEARTBEAT, Kind.COMMITTED}
+    record = Record(stories=stories, committed={}, fault_ms=0, replicated_ms=None)
+    assert owned_twice(record) == []
