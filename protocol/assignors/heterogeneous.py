@@ -37,7 +37,8 @@ class Balance(NamedTuple):
     ``owner`` per partition, ``load`` per member. ``ladder``: the topic's subscribers, emptiest
     first. ``top``: per member the next of the topic's partitions it can give, ``below``: per
     partition the one after that (a list per owner, highest partition first). ``counts``: room for
-    counting.
+    counting. ``changed`` per member, ``visited`` per topic: the visit at which its load was last
+    changed, and at which it was last balanced.
     """
 
     owner: Int32s
@@ -46,19 +47,33 @@ class Balance(NamedTuple):
     top: Int32s
     below: Int32s
     counts: Int32s
+    changed: Int32s
+    visited: Int32s
 
 
 def assign_heterogeneous(spec: GroupSpec) -> Int32s:
     """Give every partition of a subscribed topic an owner."""
     arrays = arrays_of(spec)
+    subscribers = find_subscribers(arrays)
+    order = _order_topics(arrays.partition_starts, subscribers.starts)
     rounds = ROUNDS_MAX if np.any(arrays.previous_owner != NOBODY) else ROUNDS_MAX_ANEW
-    return _assign(arrays, rounds)
+    return _assign(arrays, subscribers, order, rounds)
+
+
+def _order_topics(starts: Int32s, subscriber_starts: Int32s) -> Int32s:
+    """Order the subscribed topics: most partitions per subscriber, fewest subscribers, index."""
+    count = np.diff(subscriber_starts)
+    topics = np.flatnonzero(count)
+    count = count[topics]
+    share = np.diff(starts)[topics] / count
+    if len(topics) and not (np.all(share == share[0]) and np.all(count == count[0])):
+        topics = topics[np.lexsort((count, -share))]
+    return topics.astype(np.int32)
 
 
 @kernel
-def _assign(arrays: Arrays, rounds: int) -> Int32s:
-    subscribers = find_subscribers(arrays)
-    owner, load = keep_owners(arrays)
+def _assign(arrays: Arrays, subscribers: Subscribers, order: Int32s, rounds: int) -> Int32s:
+    owner, load, unowned = keep_owners(arrays)
     state = Balance(
         owner,
         load,
@@ -66,38 +81,25 @@ def _assign(arrays: Arrays, rounds: int) -> Int32s:
         np.full(len(load), NOBODY, np.int32),
         np.empty(len(owner), np.int32),
         np.zeros(_COUNTING_SPAN_MAX + 2, np.int32),
+        np.zeros(len(load), np.int32),
+        np.full(len(unowned), -1, np.int32),
     )
-    order = _order_topics(arrays.partition_starts, subscribers.starts)
     for topic in order:
-        _give_what_nobody_owns(arrays.partition_starts, subscribers, topic, state)
+        if unowned[topic]:
+            _give_what_nobody_owns(arrays.partition_starts, subscribers, topic, state)
     shared = order[(subscribers.starts[order + 1] - subscribers.starts[order]) > 1]
     last = -1
-    for _ in range(rounds):
+    for turn in range(rounds):
         for place in range(len(shared)):
             if place == last:
                 return owner
-            moved = _balance_topic(arrays.partition_starts, subscribers, shared[place], state)
+            visit = turn * len(shared) + place
+            moved = _balance_topic(
+                arrays.partition_starts, subscribers, shared[place], state, visit
+            )
             if moved > 0 or last == -1:
                 last = place
     return owner
-
-
-@kernel
-def _order_topics(starts: Int32s, subscriber_starts: Int32s) -> Int32s:
-    """Order the subscribed topics: most partitions per subscriber, fewest subscribers, index."""
-    count = subscriber_starts[1:] - subscriber_starts[:-1]
-    order = np.flatnonzero(count > 0)
-    share = np.empty(len(order), np.float64)
-    equal = True
-    for place in range(len(order)):
-        topic = order[place]
-        share[place] = (starts[topic] - starts[topic + 1]) / count[topic]
-        equal = equal and share[place] == share[0] and count[topic] == count[order[0]]
-    if not equal:
-        fewest = np.argsort(count[order], kind="mergesort")
-        order, share = order[fewest], share[fewest]
-        order = order[np.argsort(share, kind="mergesort")]
-    return order.astype(np.int32)
 
 
 @kernel
@@ -109,15 +111,14 @@ def _give_what_nobody_owns(
     The emptiest get one each in turn; when all have had one, those a level higher join them.
     """
     owner, load, ladder = state.owner, state.load, state.ladder
-    first, end = starts[topic], starts[topic + 1]
-    while first < end and owner[first] != NOBODY:
-        first += 1
-    if first == end:
-        return
-    _climb(subscribers, topic, state, 0)
-    count = subscribers.starts[topic + 1] - subscribers.starts[topic]
+    members = subscribers.members[subscribers.starts[topic] : subscribers.starts[topic + 1]]
+    low = high = load[members[0]]
+    for member in members:
+        low, high = min(low, load[member]), max(high, load[member])
+    _sort_by_load(members, state, low, high)
+    count = len(members)
     level, emptiest, turn = load[ladder[0]] - 1, 0, 0
-    for partition in range(first, end):
+    for partition in range(starts[topic], starts[topic + 1]):
         if owner[partition] == NOBODY:
             if turn >= emptiest:
                 level += 1
@@ -130,24 +131,37 @@ def _give_what_nobody_owns(
 
 
 @kernel
-def _balance_topic(starts: Int32s, subscribers: Subscribers, topic: int, state: Balance) -> int:
-    """Move partitions of one topic from its fullest subscribers to its emptiest; count the moves."""
-    if _climb(subscribers, topic, state, 2) <= 1:
+def _balance_topic(
+    starts: Int32s, subscribers: Subscribers, topic: int, state: Balance, visit: int
+) -> int:
+    """Move a topic's partitions from its fullest subscribers to its emptiest; count the moves.
+
+    When no subscriber's load has changed since the last visit, there can be nothing to move.
+    """
+    load, changed = state.load, state.changed
+    members = subscribers.members[subscribers.starts[topic] : subscribers.starts[topic + 1]]
+    low = high = load[members[0]]
+    latest = changed[members[0]]
+    for member in members:
+        low, high = min(low, load[member]), max(high, load[member])
+        latest = max(latest, changed[member])
+    if high - low <= 1 or latest < state.visited[topic]:
         return 0
+    state.visited[topic] = visit
+    _sort_by_load(members, state, low, high)
     owner, top, below = state.owner, state.top, state.below
     for partition in range(starts[topic], starts[topic + 1]):
         member = owner[partition]
         below[partition] = top[member]
         top[member] = partition
-    first, end = subscribers.starts[topic], subscribers.starts[topic + 1]
-    moved = _even_out(state, end - first)
-    for at in range(first, end):
-        top[subscribers.members[at]] = NOBODY
+    moved = _even_out(state, len(members), visit)
+    for member in members:
+        top[member] = NOBODY
     return moved
 
 
 @kernel
-def _even_out(state: Balance, count: int) -> int:
+def _even_out(state: Balance, count: int, visit: int) -> int:
     """Let the upper end of the ladder give to the lower end until they are one apart.
 
     ``ladder[high_start:high_end]`` are the fullest, who give one each in turn, the last one first;
@@ -191,23 +205,15 @@ def _even_out(state: Balance, count: int) -> int:
         owner[partition] = taker
         load[giver] -= 1
         load[taker] += 1
+        state.changed[giver] = state.changed[taker] = visit
         moved += 1
 
 
 @kernel
-def _climb(subscribers: Subscribers, topic: int, state: Balance, least: int) -> int:
-    """Sort a topic's subscribers by load, then index; give the difference of max and min load.
-
-    When that is below ``least`` there is nothing to do, and nothing is sorted.
-    """
+def _sort_by_load(members: Int32s, state: Balance, low: int, high: int) -> None:
+    """Fill the ladder with members sorted by load, then index; loads are from low to high."""
     load, ladder, counts = state.load, state.ladder, state.counts
-    members = subscribers.members[subscribers.starts[topic] : subscribers.starts[topic + 1]]
-    low = high = load[members[0]]
-    for member in members:
-        low, high = min(low, load[member]), max(high, load[member])
     span, count = high - low, len(members)
-    if span < least:
-        return span
     if span == 0:
         ladder[:count] = members
     elif span <= min(_COUNTING_SPAN_MAX, 8 * count + 64):
@@ -221,4 +227,3 @@ def _climb(subscribers: Subscribers, topic: int, state: Balance, least: int) -> 
             counts[load[member] - low] += 1
     else:
         ladder[:count] = members[np.argsort(load[members], kind="mergesort")]
-    return span

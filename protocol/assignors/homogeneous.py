@@ -16,34 +16,72 @@ from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
 
 def assign_homogeneous(spec: GroupSpec, topics: Int32s) -> Int32s:
     """Give every partition of ``topics`` an owner."""
-    subscribed = np.zeros(spec.topic_count, np.int32)
-    subscribed[topics] = 1
-    previous = writable(spec.previous_owner)
     starts = writable(spec.partition_starts)
-    return _assign(starts, subscribed, previous, spec.member_count)
+    previous = writable(spec.previous_owner)
+    if len(topics) == spec.topic_count:
+        return _assign(previous, spec.member_count)
+    wanted = np.zeros(spec.topic_count, np.bool_)
+    wanted[topics] = True
+    is_wanted = np.repeat(wanted, np.diff(starts))
+    owner = np.full(len(previous), NOBODY, np.int32)
+    owner[is_wanted] = _assign(previous[is_wanted], spec.member_count)
+    return owner
 
 
 @kernel
-def _assign(starts: Int32s, subscribed: Int32s, previous: Int32s, members: int) -> Int32s:
+def _assign(previous: Int32s, members: int) -> Int32s:
     room = np.zeros(members, np.int32)
-    total = 0
-    for topic in range(len(subscribed)):
-        if subscribed[topic]:
-            total += starts[topic + 1] - starts[topic]
-            for partition in range(starts[topic], starts[topic + 1]):
-                if previous[partition] != NOBODY:
-                    room[previous[partition]] += 1
-    _turn_into_room(room, total)
-    owner = np.full(len(previous), NOBODY, np.int32)
-    for topic in range(len(subscribed)):
-        if subscribed[topic]:
-            for partition in range(starts[topic], starts[topic + 1]):
-                member = previous[partition]
-                if member != NOBODY and room[member] > 0:
-                    room[member] -= 1
-                    owner[partition] = member
-    _fill(starts, subscribed, owner, room)
+    _count(previous, room)
+    _turn_into_room(room, len(previous))
+    owner = np.empty(len(previous), np.int32)
+    left = len(previous) - _keep(previous, room, owner)
+    member = 0
+    partition = 0
+    while left:
+        if owner[partition] == NOBODY:
+            while room[member] == 0:
+                member += 1
+            owner[partition] = member
+            room[member] -= 1
+            left -= 1
+        partition += 1
     return owner
+
+
+@kernel
+def _count(previous: Int32s, owned: Int32s) -> None:
+    """Count each member's partitions, run by run: neighbours often have one owner."""
+    member, run = NOBODY, 0
+    for owner in previous:
+        if owner == member:
+            run += 1
+        else:
+            if member != NOBODY:
+                owned[member] += run
+            member, run = owner, 1
+    if member != NOBODY:
+        owned[member] += run
+
+
+@kernel
+def _keep(previous: Int32s, room: Int32s, owner: Int32s) -> int:
+    """Leave partitions with their owners while those have room; count them."""
+    member, left, kept = NOBODY, 0, 0
+    for partition in range(len(previous)):
+        if previous[partition] != member:
+            if member != NOBODY:
+                room[member] = left
+            member = previous[partition]
+            left = room[member] if member != NOBODY else 0
+        if left > 0:
+            owner[partition] = member
+            left -= 1
+            kept += 1
+        else:
+            owner[partition] = NOBODY
+    if member != NOBODY:
+        room[member] = left
+    return kept
 
 
 @kernel
@@ -58,16 +96,3 @@ def _turn_into_room(owned: Int32s, total: int) -> None:
         if extra > 0 and owned[member] == quota:
             owned[member] += 1
             extra -= 1
-
-
-@kernel
-def _fill(starts: Int32s, subscribed: Int32s, owner: Int32s, room: Int32s) -> None:
-    member = 0
-    for topic in range(len(subscribed)):
-        if subscribed[topic]:
-            for partition in range(starts[topic], starts[topic + 1]):
-                if owner[partition] == NOBODY:
-                    while room[member] == 0:
-                        member += 1
-                    owner[partition] = member
-                    room[member] -= 1

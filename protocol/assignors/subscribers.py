@@ -64,27 +64,32 @@ def find_subscribers(arrays: Arrays) -> Subscribers:
 
 
 @kernel
-def keep_owners(arrays: Arrays) -> tuple[Int32s, Int32s]:
-    """Leave each partition with its owner if that still subscribes; count what each member has.
+def keep_owners(arrays: Arrays) -> tuple[Int32s, Int32s, Int32s]:
+    """Leave each partition with its owner if that still subscribes.
 
-    Gives the owners and the members' loads.
+    Gives the owners, how many partitions each member has, and how many of each topic nobody owns.
     """
-    starts = arrays.partition_starts
+    starts, member_class = arrays.partition_starts, arrays.member_class
     class_starts, class_topics = arrays.class_starts, arrays.class_topics
     topics, classes = len(starts) - 1, len(class_starts) - 1
-    subscribes = np.zeros((topics, classes), np.bool_)
+    subscribes = np.zeros((topics, (classes >> 3) + 1), np.uint8)  # a bit per class: it stays small
     for each in range(classes):
         for at in range(class_starts[each], class_starts[each + 1]):
-            subscribes[class_topics[at], each] = True
-    owner = np.empty(len(arrays.previous_owner), np.int32)
-    load = np.zeros(len(arrays.member_class), np.int32)
+            subscribes[class_topics[at], each >> 3] |= np.uint8(1 << (each & 7))
+    owner = np.full(len(arrays.previous_owner), NOBODY, np.int32)
+    load = np.zeros(len(member_class), np.int32)
+    unowned = np.zeros(topics, np.int32)
     for topic in range(topics):
         row = subscribes[topic]
         for partition in range(starts[topic], starts[topic + 1]):
             member = arrays.previous_owner[partition]
-            if member != NOBODY and row[arrays.member_class[member]]:
+            if member == NOBODY:
+                unowned[topic] += 1
+                continue
+            each = member_class[member]
+            if row[each >> 3] >> (each & 7) & 1:
                 owner[partition] = member
                 load[member] += 1
             else:
-                owner[partition] = NOBODY
-    return owner, load
+                unowned[topic] += 1
+    return owner, load, unowned
