@@ -15,10 +15,8 @@ is checked before anything is opened.
 
 from __future__ import annotations
 
-import os
 import struct
-import uuid
-from contextlib import contextmanager
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,20 +32,28 @@ from rocksdict import (
     WriteOptions,
 )
 
-from storage.batch import Batch, ChecksumError, RawRecord, pack, unpack
-from storage.identity import LogIdentity, check, directory_id_in, render, with_directory_id
+from storage.batch import Batch, RawRecord, pack, unpack
+from storage.directory import (
+    QUOTA,
+    claim,
+    cut_torn_tail,
+    damaged,
+    has_room,
+    is_full,
+    no_room,
+    refusing_damage,
+    unreadable,
+)
+from storage.identity import LogIdentity, check, render
 from storage.log import (
     NOBODY,
     AppendBatch,
     ApplyState,
     BeginInstall,
-    CorruptLogError,
     DropBefore,
     FinishInstall,
-    ForeignLogError,
     InstallSlice,
     InstallState,
-    LockedLogError,
     LogError,
     SaveVote,
     SaveVoters,
@@ -58,7 +64,6 @@ from storage.log import (
     in_slices,
 )
 from storage.messages import ReplicaKey
-from storage.wal import torn_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,18 +99,19 @@ class RocksLog:
         self._unsynced = WriteOptions()
         self.notes = tuple(notes)
         self.directory_id = ""
+        self._is_stuck = False
 
     @classmethod
     def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
         """Open or create the log in ``path``; raises :class:`storage.log.LogError`."""
         directory = Path(path)
-        directory_id = _claim(directory, identity)
+        directory_id = claim(directory, identity)
         notes: list[str] = []
         try:
             database = _open(directory)
         except Exception as error:
-            notes.append(_cut_torn_tail(directory, error))
-            with _refusing_damage(directory):
+            notes.append(cut_torn_tail(directory, error))
+            with refusing_damage(directory):
                 database = _open(directory)
         log = cls(directory, database, notes)
         log.directory_id = directory_id
@@ -115,31 +121,53 @@ class RocksLog:
         except LogError:
             log.close()
             raise
+        except Exception as error:
+            log.close()
+            raise unreadable(directory, error) from error
         return log
 
     def close(self) -> None:
-        """Close the database. Nothing written is lost without it."""
-        for family in self._families.values():
-            family.close()
+        """Close the database. Nothing written is lost without it, so a full disk is no matter."""
+        for part in (*self._families.values(), self._database):
+            with suppress(Exception):
+                part.close()
         self._families.clear()
         self._handles.clear()
-        self._database.close()
 
     def write(self, writes: Sequence[Write], sync: bool) -> None:
-        """Write all as one RocksDB write batch; on return it is on disk if ``sync``."""
+        """Write all as one RocksDB write batch; on return it is on disk if ``sync``.
+
+        On :class:`storage.log.FullDiskError` nothing of it is seen by readers. RocksDB looks for
+        room every five seconds and then moves what it holds to new files, so nothing depends on the
+        file that could not be written or synced; later writes succeed again. After any other error
+        the log must be opened anew: what RocksDB recovers then is written and synced to new files
+        too, since a failed sync leaves it open which of the old ones' bytes have reached the disk.
+        """
+        if self._is_stuck:
+            self._raise_stuck()
         unit = WriteBatch(raw_mode=True)
         for write in writes:
             self._put(unit, write)
         try:
             self._database.write(unit, self._synced if sync else self._unsynced)
         except Exception as error:
-            raise LogError(f"{self._path}: the log can not be written ({error}).") from error
+            said = str(error)
+            if not is_full(said):
+                raise LogError(f"{self._path}: the log can not be written ({said}).") from error
+            self._is_stuck = QUOTA in said
+            raise no_room(self._path) from error
+
+    def _raise_stuck(self) -> None:
+        """Refuse to write: RocksDB does not recover by itself when a quota was exceeded."""
+        if has_room(self._path):
+            raise LogError(f"{self._path}: there is room again; the log must be opened anew.")
+        raise no_room(self._path)
 
     def stored(self, partition: int) -> Stored:
         """Return what is there of a partition."""
         prefix = _prefix(partition)
         meta = self._families["meta"]
-        with _refusing_damage(self._path):
+        with refusing_damage(self._path):
             epoch, voted_for, high_watermark = _unpacked(meta.get(prefix + VOTE), (0, NOBODY, 0))
             applied_offset, applied_epoch = _unpacked(meta.get(prefix + APPLIED), (0, 0))
             members, voters_offset = _unpacked(meta.get(prefix + VOTERS), ((), 0))
@@ -185,7 +213,7 @@ class RocksLog:
         return Snapshot(stored.applied_offset, stored.applied_epoch, stored.voters, slices)
 
     def _envelopes(self, partition: int) -> Iterator[Batch]:
-        with _refusing_damage(self._path):
+        with refusing_damage(self._path):
             for _, envelope in self._rows("log", partition):
                 yield unpack(envelope)
 
@@ -198,7 +226,7 @@ class RocksLog:
         """
         prefix = last = _prefix(partition)
         rows: Iterator[tuple[Any, Any]] = self._families[family].items(from_key=prefix)
-        with _refusing_damage(self._path):
+        with refusing_damage(self._path):
             for key, value in rows:
                 if not key.startswith(prefix):
                     return
@@ -213,7 +241,7 @@ class RocksLog:
         if cursor.valid() and cursor.key() == last:
             cursor.next()
         if cursor.valid():
-            raise _damaged(self._path, "its rows end early")
+            raise damaged(self._path, "its rows end early")
         cursor.status()
 
     def _first(self, partition: int) -> Batch | None:
@@ -222,7 +250,7 @@ class RocksLog:
     def _last(self, partition: int) -> Batch | None:
         prefix = _prefix(partition)
         cursor = self._families["log"].iter()
-        with _refusing_damage(self._path):
+        with refusing_damage(self._path):
             cursor.seek_for_prev(prefix + OFFSET.pack(OFFSET_MAX))
             cursor.status()
             if cursor.valid() and cursor.key().startswith(prefix):
@@ -291,7 +319,7 @@ class RocksLog:
         """Check the identity inside the database, then every batch: its checksum and its place."""
         meta = self._families["meta"]
         text = render(identity).encode()
-        with _refusing_damage(self._path):
+        with refusing_damage(self._path):
             found = meta.get(IDENTITY)
         if found is None:
             meta.put(IDENTITY, text, self._synced)
@@ -303,10 +331,10 @@ class RocksLog:
             at = stored.start_offset
             for batch in self._envelopes(partition):
                 if batch.base_offset != at:
-                    raise _damaged(self._path, f"offset {at} of partition {partition} is missing")
+                    raise damaged(self._path, f"offset {at} of partition {partition} is missing")
                 at = batch.end_offset
             if at < stored.applied_offset or stored.start_offset > stored.applied_offset:
-                raise _damaged(self._path, f"partition {partition} has a gap at {at}")
+                raise damaged(self._path, f"partition {partition} has a gap at {at}")
 
     def _forget_unfinished(self, identity: LogIdentity) -> None:
         """Empty the partitions whose snapshot never came to its end."""
@@ -325,31 +353,6 @@ def _prefix(partition: int) -> bytes:
 
 def _unpacked(value: bytes | None, default: tuple[Any, ...]) -> tuple[Any, ...]:
     return default if value is None else tuple(msgpack.unpackb(value))
-
-
-def _claim(directory: Path, identity: LogIdentity) -> str:
-    """Check the directory's ``meta.properties``, or write them anew; return its random id."""
-    note = directory / "meta.properties"
-    if note.exists():
-        text = note.read_text()
-        check(str(directory), text, identity)
-        return directory_id_in(str(directory), text)
-    if (directory / "CURRENT").exists():
-        raise ForeignLogError(
-            f"{directory}: it holds a database without meta.properties; use another data directory."
-        )
-    directory.mkdir(parents=True, exist_ok=True)
-    draft = directory / "meta.properties.new"
-    directory_id = uuid.uuid4().hex
-    with draft.open("w") as file:
-        file.write(with_directory_id(render(identity), directory_id))
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(note)
-    descriptor = os.open(directory, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
-    return directory_id
 
 
 def _open(directory: Path) -> Rdict:
@@ -382,48 +385,3 @@ def _options(cache: Cache) -> Options:
     options.set_stats_persist_period_sec(0)
     options.set_wal_recovery_mode(DBRecoveryMode.absolute_consistency())
     return options
-
-
-def _cut_torn_tail(directory: Path, error: Exception) -> str:
-    """Cut the incomplete last record off the write-ahead log, or refuse; return what was done."""
-    said = str(error)
-    if "While lock file" in said or "lock hold by" in said:
-        raise LockedLogError(
-            f"{directory}: another process has this log open; stop it first."
-        ) from error
-    if "Corruption" not in said:
-        raise LogError(f"{directory}: the log can not be opened ({said}).") from error
-    ahead = sorted(directory.glob("*.log"))
-    if not ahead:
-        raise _damaged(directory, said) from error
-    content = ahead[-1].read_bytes()
-    at = torn_at(content)
-    if at is None or at == len(content):
-        raise _damaged(directory, said) from error
-    with ahead[-1].open("r+b") as file:
-        file.truncate(at)
-        os.fsync(file.fileno())
-    return (
-        f"{directory}: cut {len(content) - at} bytes of an unfinished write off {ahead[-1].name}; "
-        "nothing acknowledged was in them."
-    )
-
-
-@contextmanager
-def _refusing_damage(directory: Path) -> Iterator[None]:
-    """Turn a checksum error of ours or RocksDB's into one sentence."""
-    try:
-        yield
-    except LogError:
-        raise
-    except ChecksumError as error:
-        raise _damaged(directory, "a batch does not match its checksum") from error
-    except Exception as error:
-        raise _damaged(directory, str(error)) from error
-
-
-def _damaged(directory: Path, what: str) -> CorruptLogError:
-    return CorruptLogError(
-        f"{directory}: the log is damaged ({what}); restore the directory from a copy, or move it "
-        "away to start this node empty."
-    )

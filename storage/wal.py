@@ -24,11 +24,12 @@ KNOWN_TYPES = range(1, 14)
 def torn_at(content: bytes) -> int | None:
     """Return where the torn tail of a write-ahead log begins; None if it is not torn but damaged.
 
-    A log without any fault is torn at its end: nothing is to be cut.
+    A log without any fault is torn at its end: nothing is to be cut. A full disk can end it between
+    two fragments of one record.
     """
     at = _first_fault(content)
     if at == len(content):
-        return at
+        return _record_start(content, at)
     if _whole_fragment_after(content, at + 1) or not _is_incomplete(content, at):
         return None
     return _record_start(content, at)

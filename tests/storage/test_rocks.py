@@ -4,12 +4,14 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.identity import LogIdentity
+from storage.directory import set_aside
+from storage.identity import LogIdentity, directory_id_in
 from storage.log import (
     AppendBatch,
     ApplyState,
@@ -19,6 +21,7 @@ from storage.log import (
     LockedLogError,
     LogError,
     MemoryLog,
+    Stored,
 )
 from storage.rocks import RocksLog
 from storage.wal import torn_at
@@ -288,3 +291,61 @@ def test_damage_is_refused_or_harmless_but_never_silent(
         assert found in (after(60), after(59))  # at most the last, taken for unfinished
     else:
         assert found == after(60)
+
+
+def test_what_a_start_recovers_is_written_and_synced_anew(copy: Path) -> None:
+    """After a failed sync the old file may look whole and be lost with the next power cut."""
+    old = newest_wal(copy)
+    tables = set(copy.glob("*.sst"))
+    log = RocksLog.open(copy, IDENTITY)
+    assert offsets(log) == list(range(19, 60))
+    assert not old.exists() or not old.stat().st_size
+    assert set(copy.glob("*.sst")) - tables, "RocksDB syncs each table that it writes"
+    log.close()
+
+
+def test_a_write_that_ends_between_two_fragments_goes_whole(tmp_path: Path) -> None:
+    """A full disk can end a file with a whole block, in the middle of a record."""
+    killed_after(tmp_path / "log", synced=3, size=50_000)
+    wal = newest_wal(tmp_path / "log")
+    wal.write_bytes(wal.read_bytes()[: 4 * 32 * 1024])
+    log = RocksLog.open(tmp_path / "log", IDENTITY)
+    assert offsets(log) == [0, 1]
+    assert "unfinished write" in log.notes[0]
+
+
+def test_an_identity_is_one_random_id_per_directory(tmp_path: Path) -> None:
+    first = RocksLog.open(tmp_path / "first", IDENTITY)
+    second = RocksLog.open(tmp_path / "second", IDENTITY)
+    assert first.directory_id and first.directory_id != second.directory_id
+    kept = first.directory_id
+    first.close()
+    again = RocksLog.open(tmp_path / "first", IDENTITY)
+    assert again.directory_id == kept
+
+
+def test_a_directory_without_its_id_is_refused_untouched(copy: Path) -> None:
+    note = copy / "meta.properties"
+    rows = [row for row in note.read_text().splitlines() if "directory.id" not in row]
+    note.write_text("\n".join(rows))
+    before = files(copy)
+    with pytest.raises(ForeignLogError, match=r"have no directory\.id"):
+        RocksLog.open(copy, IDENTITY)
+    assert files(copy) == before
+
+
+def test_a_damaged_directory_set_aside_leaves_room_for_an_empty_one(
+    written: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "node-0"
+    ids = set()
+    for number in (1, 2):
+        ids.add(directory_id_in("", (copied(written, place) / "meta.properties").read_text()))
+        aside = set_aside(place)
+        assert aside.name == f"node-0.corrupt-{number}"
+        log = RocksLog.open(place, IDENTITY)
+        assert log.stored(0) == Stored()
+        ids.add(log.directory_id)
+        log.close()
+        rmtree(place)
+    assert len(ids) == 3, "each new directory is another replica"
