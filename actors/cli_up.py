@@ -8,13 +8,13 @@ import signal
 import sys
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from actors import data_dir, running
 from actors.errors import BadInputError, CommandError, FailureError
-from actors.spec import Address, ClusterSpec
+from actors.spec import REPLICATION_FACTOR, Address, ClusterSpec
 from protocol.config import ConfigError, parse_properties, read_server_configs
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FAILURE: Final = 1
 LOCAL: Final = "local"
+REPLICAS_YET: Final = 1
+SECRET: Final = "cluster.secret"
 PARTITIONS: Final = "offsets.topic.num.partitions"
 WORKERS: Final = "group.coordinator.background.threads"
 WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
@@ -122,7 +124,9 @@ def _overrides(options: UpOptions) -> Mapping[str, str]:
     return dict(found.configs.overrides)
 
 
-def _plan(options: UpOptions, overrides: Mapping[str, str]) -> ClusterSpec:
+def _plan(
+    options: UpOptions, overrides: Mapping[str, str]
+) -> tuple[ClusterSpec, data_dir.ClusterFile]:
     """Settle everything that can be settled before a process is started."""
     from protocol.config import Configs
 
@@ -134,29 +138,50 @@ def _plan(options: UpOptions, overrides: Mapping[str, str]) -> ClusterSpec:
     directory = options.data_dir.absolute()
     before = data_dir.open_data_dir(directory)
     data_dir.check_unlocked(directory)
-    partitions = configs.integer(PARTITIONS)
+    partitions, replicas = configs.integer(PARTITIONS), configs.integer(REPLICATION_FACTOR)
     if before is not None:
-        if PARTITIONS in overrides and partitions != before.partitions:
-            raise BadInputError(
-                f"{directory} was begun with {PARTITIONS}={before.partitions}, "
-                f"which is fixed at the first start: it can not become {partitions}."
-            )
-        partitions = before.partitions
+        for name, wanted, fixed in (
+            (PARTITIONS, partitions, before.partitions),
+            (REPLICATION_FACTOR, replicas, before.replicas),
+        ):
+            if name in overrides and wanted != fixed:
+                raise BadInputError(
+                    f"{directory} was begun with {name}={fixed}, "
+                    f"which is fixed at the first start: it can not become {wanted}."
+                )
+        partitions, replicas = before.partitions, before.replicas
     ports = data_dir.choose_ports(
         options.host, options.port, partitions, before.ports if before else ()
     )
-    cluster_id = before.cluster_id if before else data_dir.new_cluster_id()
-    data_dir.save(
-        directory,
-        data_dir.ClusterFile(cluster_id=cluster_id, partitions=partitions, ports=ports),
+    given = configs.text(SECRET)
+    cluster = data_dir.ClusterFile(
+        cluster_id=before.cluster_id if before else data_dir.new_cluster_id(),
+        partitions=partitions,
+        ports=ports,
+        replicas=replicas,
+        secret=given or (before.secret if before else data_dir.new_secret()),
+        directories=before.directories if before else (),
     )
+    data_dir.save(directory, cluster)
+    return _spec(options, overrides, cluster), cluster
+
+
+def _spec(
+    options: UpOptions, overrides: Mapping[str, str], cluster: data_dir.ClusterFile
+) -> ClusterSpec:
+    from protocol.config import Configs
+
+    fixed = {PARTITIONS: str(cluster.partitions), REPLICATION_FACTOR: str(cluster.replicas)}
     return ClusterSpec(
-        cluster_id=cluster_id,
-        listeners=tuple(Address(host=options.host, port=port) for port in ports[:-1]),
-        console=Address(host=options.host, port=ports[-1]),
-        data_dir=str(directory),
-        overrides={**overrides, PARTITIONS: str(partitions)},
-        workers=configs.integer(WORKERS),
+        cluster_id=cluster.cluster_id,
+        listeners=tuple(Address(host=options.host, port=port) for port in cluster.ports[:-1]),
+        console=Address(host=options.host, port=cluster.ports[-1]),
+        data_dir=str(options.data_dir.absolute()),
+        overrides={**{k: v for k, v in overrides.items() if k != SECRET}, **fixed},
+        workers=Configs(overrides).integer(WORKERS),
+        secret=cluster.secret.encode(),
+        replicas_wanted=REPLICAS_YET,
+        directories=cluster.directories,
     )
 
 
@@ -165,7 +190,11 @@ def _plan(options: UpOptions, overrides: Mapping[str, str]) -> ClusterSpec:
 
 def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -> Running:
     """Start everything and say READY; on any trouble leave nothing behind."""
-    spec = _plan(options, overrides)
+    spec, file = _plan(options, overrides)
+
+    def formed(directories: tuple[str, ...]) -> None:
+        data_dir.save(options.data_dir.absolute(), replace(file, directories=directories))
+
     from actors import ray_node
 
     with contextlib.ExitStack() as undo:
@@ -177,7 +206,7 @@ def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -
         wanted = node.address if node is not None else options.address
         with actors.connected(wanted) as address:
             signals.take()  # from Ray, which has its own idea of them
-            undo_actors = actors.create(spec, _environment(node))
+            undo_actors = actors.create(spec, _environment(node), formed)
             try:
                 cluster = running.Running(
                     cluster_id=spec.cluster_id,

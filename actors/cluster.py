@@ -13,6 +13,7 @@ import logging
 import os
 import socket
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
@@ -33,7 +34,7 @@ from actors.ray_peers import (
 from actors.text_log import log_lines_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kio.static.protocol import Entity
 
@@ -52,10 +53,21 @@ ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
 }
 """For every actor of ours; calls are not repeated by Ray, whoever asks decides that."""
 
+SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
+"""For coordinators: a machine that is lost takes as few of them along as can be."""
+
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
 READY_S: Final = 60.0
 STOP_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a coordinator tells once its log is open; ``failure`` is a sentence if it is not."""
+
+    directory_id: str
+    failure: str
 
 
 class CoordinatorActor:
@@ -76,6 +88,19 @@ class CoordinatorActor:
         ours = ray_peers.RayPeers(node_id, spec.partitions)
         self._coordinator = Coordinator(spec, node_id, ours, telemetry)
         self._coordinator.start()
+
+    async def opened(self) -> Opened:
+        """Wait until the log is open, or can not be."""
+        await self._coordinator.opened.wait()
+        return Opened(self._coordinator.directory_id, self._coordinator.failure)
+
+    async def form(self, directories: tuple[str, ...]) -> None:
+        """Learn which directories the cluster was formed of."""
+        self._coordinator.form(directories)
+
+    async def directories(self) -> tuple[str, ...]:
+        """Tell which directories the cluster was formed of, if it is known here."""
+        return self._coordinator.directories
 
     async def ready(self) -> str:
         """Wait until clients find everything here; return what went wrong, or nothing."""
@@ -226,10 +251,13 @@ def _silent() -> Iterator[None]:
         os.close(nothing)
 
 
-def create(spec: ClusterSpec, environment: Mapping[str, str]) -> Callable[[], None]:
+def create(
+    spec: ClusterSpec, environment: Mapping[str, str], formed: Callable[[tuple[str, ...]], None]
+) -> Callable[[], None]:
     """Create every actor of a cluster, wait until clients find everything; return its end.
 
-    ``environment`` is for the coordinators, beside what they have from their Ray.
+    ``environment`` is for the coordinators, beside what they have from their Ray. ``formed`` is
+    called at the very first start, to write down which directories the cluster is formed of.
     """
     if find(CONTROLLER) is not None:
         raise BadInputError(
@@ -240,7 +268,7 @@ def create(spec: ClusterSpec, environment: Mapping[str, str]) -> Callable[[], No
         destroy(spec.partitions, spec.workers)
 
     try:
-        _create(spec, environment)
+        _create(spec, environment, formed)
     except GetTimeoutError:
         end()
         raise FailureError(
@@ -255,20 +283,35 @@ def create(spec: ClusterSpec, environment: Mapping[str, str]) -> Callable[[], No
     return end
 
 
-def _create(spec: ClusterSpec, environment: Mapping[str, str]) -> None:
+def _create(
+    spec: ClusterSpec, environment: Mapping[str, str], formed: Callable[[tuple[str, ...]], None]
+) -> None:
     runtime: Any = {"runtime_env": {"env_vars": dict(environment)}} if environment else {}
     coordinators = [
         ray.remote(CoordinatorActor)
-        .options(**ACTOR_OPTIONS, **runtime, name=coordinator_name(node_id))
+        .options(**ACTOR_OPTIONS, **SPREAD, **runtime, name=coordinator_name(node_id))
         .remote(spec, node_id)
         for node_id in range(spec.partitions)
     ]
     controller = _actor(ControllerActor, CONTROLLER, spec)
+    if not spec.directories:
+        _form(coordinators, formed)
     ready = [actor.ready.remote() for actor in (controller, *coordinators)]
     for failure in filter(None, ray.get(ready, timeout=READY_S)):
         raise FailureError(failure)
     for number in range(spec.workers):
         _actor(Assignor, assignor_name(number))
+
+
+def _form(coordinators: Sequence[Any], formed: Callable[[tuple[str, ...]], None]) -> None:
+    """Agree on the directories that the cluster begins with: written down first, then told."""
+    opened = ray.get([actor.opened.remote() for actor in coordinators], timeout=READY_S)
+    for row in opened:
+        if row.failure:
+            raise FailureError(row.failure)
+    directories = tuple(row.directory_id for row in opened)
+    formed(directories)
+    ray.get([actor.form.remote(directories) for actor in coordinators], timeout=READY_S)
 
 
 def _actor(plain: type, name: str, *arguments: object) -> Any:

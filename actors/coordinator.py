@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from actors import formation
 from actors.clock import BEAT_MS, Clock
 from actors.listener import Limits, Listener, raise_open_files_limit
-from actors.spec import CATALOG_NODE
 from failover.catalog import ClusterFormed, NodeChanged
 from failover.host import Host
 from protocol.config import Configs
@@ -26,7 +26,7 @@ from storage.log import LogError
 from storage.rocks import RocksLog
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from kio.static.protocol import Entity
 
@@ -65,6 +65,9 @@ class Peers(Protocol):
     async def register(self, node: Node) -> bool:
         """Tell the catalogue's leader that a node is up or down; False when it was not reached."""
 
+    async def directories(self) -> tuple[str, ...]:
+        """Ask the others which directories the cluster was formed of; nothing: none knows."""
+
     async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
         """Tell the controller that we serve; it says who leads what, if it is there."""
 
@@ -95,6 +98,10 @@ class Coordinator:
         self.state = "Starting"  # then Loading, Running; or Failed, Stopped
         self.failure = ""
         self.ready = asyncio.Event()
+        self.opened = asyncio.Event()  # the log is open, or can not be
+        self.directory_id = ""
+        self.directories: tuple[str, ...] = ()
+        self._is_formed = asyncio.Event()
         self._peers = peers
         self._observer = observer
         self._clock = clock or Clock()
@@ -124,33 +131,59 @@ class Coordinator:
 
     async def _start(self) -> None:
         try:
-            await self._open()
+            disk = self._disk = self._open()
+            self.opened.set()
+            await self._wait_formed()
+            self._begin(disk)
+            await self._listen()
         except (LogError, OSError) as error:
             self.failure = str(error)
             self.state = "Failed"
             _log.critical("%s", error)
+            self.opened.set()
             self.ready.set()
             return
+        self._beat()
         await self._load()
         await self._join_cluster()
 
-    async def _open(self) -> None:
+    def _open(self) -> RocksLog:
         raise_open_files_limit()
-        identity = self.spec.identity(self.node_id)
         owner = LogIdentity(
             cluster_id=self.spec.cluster_id,
             node_id=self.node_id,
             partitions=self.spec.partitions,
         )
-        self._disk = RocksLog.open(self.spec.log_path(self.node_id), owner)
-        for note in self._disk.notes:
+        path = self.spec.log_path(self.node_id)
+        disk = RocksLog.open(path, owner)
+        for note in disk.notes:
             _log.warning("%s", note)
+        self.directory_id = disk.directory_id
+        self.directories = formation.load(path) or self.spec.directories
+        return disk
+
+    async def _wait_formed(self) -> None:
+        """Wait until somebody tells which directories the cluster was formed of."""
+        self.state = "Forming"
+        while not self.directories:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_formed.wait(), RETRY_S)
+                return
+            self.form(await self._peers.directories())
+
+    def form(self, directories: Sequence[str]) -> None:
+        """Learn which directories the cluster was formed of; what was known before stands."""
+        if directories and not self.directories and self.directory_id:
+            formation.save(self.spec.log_path(self.node_id), directories)
+            self.directories = tuple(directories)
+            self._is_formed.set()
+
+    def _begin(self, disk: RocksLog) -> None:
+        identity = self.spec.identity(self.node_id, self.directory_id, self.directories)
         rng = random.Random(os.urandom(16))
-        self._host = Host(identity, self._configs, self._disk, rng, self.now())
+        self._host = Host(identity, self._configs, disk, rng, self.now())
         self._host.set_leaders({p: p for p in range(self.spec.partitions)})
         self.state = "Loading"
-        await self._listen()
-        self._beat()
 
     async def _listen(self) -> None:
         address = self.spec.listeners[self.node_id]
@@ -177,7 +210,7 @@ class Coordinator:
 
     async def _join_cluster(self) -> None:
         """Make ourselves known: to the catalogue, so that clients find us, and the controller."""
-        if self.node_id == CATALOG_NODE:
+        if self.node_id == 0:
             self.catalog_event(ClusterFormed(self.spec.placement()))
         else:
             self._ask_snapshot()
@@ -185,7 +218,7 @@ class Coordinator:
         node = self.spec.node(self.node_id, up=True)
         while not await self._peers.register(node):
             await asyncio.sleep(RETRY_S)
-        while self.node_id != CATALOG_NODE and not self.ready.is_set():
+        while self.node_id != 0 and not self.ready.is_set():
             self._ask_snapshot()
             await asyncio.sleep(RETRY_S)
 

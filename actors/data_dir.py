@@ -1,7 +1,7 @@
 """The data directory: whose it is, which ports it had, and that only one cluster uses it.
 
 =================  ===========================================================================
-``cluster.json``   cluster id, partition count and ports: fixed at the first start
+``cluster.json``   the cluster's id and secret, its partitions, replicas, ports and directories
 ``lock``           held by whoever runs the cluster
 ``node-<i>/``      the log of coordinator *i*
 ``logs/``          log lines, one file per process
@@ -15,10 +15,11 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import socket
 import time
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
@@ -29,17 +30,26 @@ if TYPE_CHECKING:
 
 CLUSTER_FILE: Final = "cluster.json"
 LOCK_FILE: Final = "lock"
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""2: partitions have several replicas, so the cluster has a secret and knows its directories."""
 LOCK_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFile:
-    """What a data directory says of its cluster. The last of ``ports`` is the console's."""
+    """What a data directory says of its cluster. The last of ``ports`` is the console's.
+
+    ``replicas`` is ``offsets.topic.replication.factor``; it and ``partitions`` are fixed at the
+    first start. ``secret`` is known to the cluster's coordinators alone. ``directories`` are
+    the ids of the nodes' directories that the cluster was formed of: none until it is.
+    """
 
     cluster_id: str
     partitions: int
     ports: tuple[int, ...]
+    replicas: int
+    secret: str = field(repr=False)
+    directories: tuple[str, ...] = ()
     format: int = FORMAT
 
 
@@ -68,28 +78,52 @@ def open_data_dir(path: Path) -> ClusterFile | None:
 def _read(file: Path) -> ClusterFile:
     try:
         row = json.loads(file.read_text())
-        found = ClusterFile(**{**row, "ports": tuple(map(int, row["ports"]))})
+        if (found := int(row["format"])) != FORMAT:
+            raise BadInputError(
+                f"{file} is of format {found} and this program reads {FORMAT}: "
+                "use the program that wrote it or another data directory."
+            )
+        return ClusterFile(
+            **{
+                **row,
+                "ports": tuple(map(int, row["ports"])),
+                "directories": tuple(map(str, row["directories"])),
+            }
+        )
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise BadInputError(f"{file} can not be read ({error}): restore or remove it.") from error
-    if found.format != FORMAT:
-        raise BadInputError(f"{file} is of format {found.format}; this program reads {FORMAT}.")
-    return found
 
 
 def save(path: Path, cluster: ClusterFile) -> None:
-    """Write the cluster file as one step: it is there whole or not at all."""
-    beside = path / f".{CLUSTER_FILE}"
-    with beside.open("w") as out:
-        json.dump(asdict(cluster), out, indent=2)
-        out.write("\n")
+    """Write the cluster file as one step: it is there whole or not at all.
+
+    It holds the secret: only its owner may read it.
+    """
+    write_whole(path / CLUSTER_FILE, json.dumps(asdict(cluster), indent=2) + "\n", mode=0o600)
+
+
+def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file as one step: after a crash it is there as before, or as it shall be."""
+    beside = file.with_name(f".{file.name}")
+    beside.unlink(missing_ok=True)
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
+        out.write(text)
         out.flush()
         os.fsync(out.fileno())
-    beside.replace(path / CLUSTER_FILE)
+    beside.replace(file)
+    descriptor = os.open(file.parent, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 def new_cluster_id() -> str:
     """Draw a cluster id in Kafka's form: 16 random bytes, base64url without padding."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def new_secret() -> str:
+    """Draw what the coordinators of one cluster prove to each other to know (hex)."""
+    return secrets.token_hex(32)
 
 
 # --- the lock

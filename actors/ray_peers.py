@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import ray
 from ray.exceptions import RayError
 
-from actors.spec import CATALOG_NODE
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -94,7 +92,7 @@ class RayPeers:
         """Ask the catalogue's leader for all of it; None when it can not tell now."""
         try:
             snapshot: Published | None = await self._actors.ask(
-                coordinator_name(CATALOG_NODE), "catalog_snapshot"
+                coordinator_name(0), "catalog_snapshot"
             )
         except UNREACHED:
             return None
@@ -103,6 +101,12 @@ class RayPeers:
     async def register(self, node: Node) -> bool:
         """Tell the catalogue's leader about a node; False when it was not reached."""
         return await register(self._actors, node)
+
+    async def directories(self) -> tuple[str, ...]:
+        """Ask the others which directories the cluster was formed of; nothing: none knows."""
+        calls = (self._actors.ask(coordinator_name(other), "directories") for other in self._others)
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        return next((found for found in answers if isinstance(found, tuple) and found), ())
 
     async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
         """Tell the controller that we serve; it says who leads what, if it is there."""
@@ -118,7 +122,7 @@ class RayPeers:
 async def register(actors: Actors, node: Node) -> bool:
     """Tell the catalogue's leader about a node; False when it was not reached or not ready."""
     try:
-        taken: bool = await actors.ask(coordinator_name(CATALOG_NODE), "node_changed", node)
+        taken: bool = await actors.ask(coordinator_name(0), "node_changed", node)
     except UNREACHED:
         return False
     return taken

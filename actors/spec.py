@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from failover.cluster_view import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from failover.identity import Identity
 
-CATALOG_NODE = 0
-"""The node that leads the catalogue, while a partition has one replica."""
+REPLICATION_FACTOR = "offsets.topic.replication.factor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +34,10 @@ class ClusterSpec:
 
     Coordinator *i* is node *i* and leads ``__consumer_offsets`` partition *i*. ``overrides`` are
     the configs that differ from their defaults, as text.
+
+    ``replicas_wanted`` is ``offsets.topic.replication.factor``. ``secret`` is what coordinators
+    prove to know. ``directories`` are the ids of the data directories that the cluster was formed
+    of, by node id; none at its first start, when nobody knows them yet.
     """
 
     cluster_id: str
@@ -43,6 +46,9 @@ class ClusterSpec:
     data_dir: str
     overrides: Mapping[str, str]
     workers: int
+    secret: bytes = field(repr=False)
+    replicas_wanted: int = 1
+    directories: tuple[str, ...] = ()
 
     @property
     def partitions(self) -> int:
@@ -54,22 +60,47 @@ class ClusterSpec:
         """The listeners as clients take them."""
         return ",".join(str(address) for address in self.listeners)
 
-    def identity(self, node_id: int) -> Identity:
-        """Return who node ``node_id`` is."""
-        from failover.identity import Identity
+    @property
+    def replicas(self) -> int:
+        """How many replicas each partition has: no more than there are coordinators."""
+        return min(self.replicas_wanted, self.partitions)
+
+    @property
+    def shortage(self) -> str:
+        """Say, if so, that there are fewer replicas than were asked for."""
+        if self.replicas == self.replicas_wanted:
+            return ""
+        there = (
+            "is 1 coordinator" if self.partitions == 1 else f"are {self.partitions} coordinators"
+        )
+        held = "1 replica" if self.replicas == 1 else f"{self.replicas} replicas"
+        return (
+            f"{REPLICATION_FACTOR} is {self.replicas_wanted}, but there {there}: "
+            f"each partition has {held}"
+        )
+
+    def identity(self, node_id: int, directory_id: str, directories: Sequence[str]) -> Identity:
+        """Return who node ``node_id`` is, if the cluster was formed of these directories.
+
+        A directory that is none of them began empty: its replicas must be let in by who leads.
+        """
+        from failover.identity import CATALOG_PARTITION, Identity
         from storage.messages import ReplicaKey
 
-        def replica(number: int) -> ReplicaKey:
-            return ReplicaKey(number, f"directory-{number}")
-
-        nodes = tuple(range(self.partitions))
+        voters: dict[int, tuple[ReplicaKey, ...]] = {}
+        if directories[node_id] == directory_id:
+            voters[CATALOG_PARTITION] = tuple(
+                ReplicaKey(number, directories[number]) for number in range(self.replicas)
+            )
+            for partition, nodes in enumerate(self.placement()):
+                voters[partition] = tuple(ReplicaKey(one, directories[one]) for one in nodes)
         return Identity(
             node_id=node_id,
-            directory_id=replica(node_id).directory_id,
+            directory_id=directory_id,
             cluster_id=self.cluster_id,
-            nodes=nodes,
+            nodes=tuple(range(self.partitions)),
             placement=self.placement(),
-            voters={-1: (replica(CATALOG_NODE),), **{n: (replica(n),) for n in nodes}},
+            voters=voters,
         )
 
     def node(self, node_id: int, *, up: bool) -> Node:
@@ -79,7 +110,10 @@ class ClusterSpec:
 
     def placement(self) -> tuple[tuple[int, ...], ...]:
         """Return the nodes of each partition, the preferred leader first."""
-        return tuple((node_id,) for node_id in range(self.partitions))
+        count = self.partitions
+        return tuple(
+            tuple((first + more) % count for more in range(self.replicas)) for first in range(count)
+        )
 
     def log_path(self, node_id: int) -> Path:
         """Return the directory of a node's log."""

@@ -44,6 +44,11 @@ class Neighbours:
     async def register(self, node: Node) -> bool:
         return self._cluster.coordinators[0].catalog_event(NodeChanged(node))
 
+    async def directories(self) -> tuple[str, ...]:
+        for coordinator in self._cluster.coordinators:
+            await coordinator.opened.wait()
+        return tuple(coordinator.directory_id for coordinator in self._cluster.coordinators)
+
     async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
         return {number: number for number in range(len(self._cluster.coordinators))}
 
@@ -59,6 +64,7 @@ class Cluster:
             data_dir=str(directory),
             overrides={**COMMON, "offsets.topic.num.partitions": str(count)},
             workers=0,
+            secret=b"secret",
         )
         self.coordinators: list[Coordinator] = []
         self._loop = asyncio.new_event_loop()

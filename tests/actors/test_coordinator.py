@@ -54,6 +54,10 @@ class Nobody:
         assert self.coordinator is not None
         return self.coordinator.catalog_event(NodeChanged(node))
 
+    async def directories(self) -> tuple[str, ...]:
+        assert self.coordinator is not None
+        return (self.coordinator.directory_id,)
+
     async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
         return {0: 0}
 
@@ -93,6 +97,7 @@ def spec_in(path: Path, port: int, **overrides: str) -> ClusterSpec:
             **{name.replace("_", "."): value for name, value in overrides.items()},
         },
         workers=0,
+        secret=b"secret",
     )
 
 

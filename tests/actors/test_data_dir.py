@@ -1,6 +1,8 @@
 """A data directory keeps its cluster's id and ports, and refuses what does not fit."""
 
+import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from actors.data_dir import (
     choose_ports,
     hold_lock,
     new_cluster_id,
+    new_secret,
     open_data_dir,
     save,
 )
@@ -25,9 +28,30 @@ def test_a_new_directory_is_made_and_belongs_to_nobody(tmp_path: Path) -> None:
 
 
 def test_what_was_saved_is_found_again(tmp_path: Path) -> None:
-    cluster = ClusterFile(cluster_id=new_cluster_id(), partitions=3, ports=(1, 2, 3, 4))
+    cluster = ClusterFile(
+        cluster_id=new_cluster_id(), partitions=3, ports=(1, 2, 3, 4), replicas=3, secret="s3cret"
+    )
+    for one in (cluster, replace(cluster, directories=("a", "b", "c"))):
+        save(tmp_path, one)
+        assert open_data_dir(tmp_path) == one
+
+
+def test_the_secret_is_for_its_owner_alone(tmp_path: Path) -> None:
+    cluster = ClusterFile(
+        cluster_id=new_cluster_id(), partitions=1, ports=(1, 2), replicas=1, secret=new_secret()
+    )
     save(tmp_path, cluster)
-    assert open_data_dir(tmp_path) == cluster
+    assert (tmp_path / "cluster.json").stat().st_mode & 0o777 == 0o600
+    assert cluster.secret not in repr(cluster)
+    assert new_secret() != new_secret()
+
+
+def test_a_directory_of_one_replica_per_partition_is_refused_untouched(tmp_path: Path) -> None:
+    text = json.dumps({"cluster_id": "x", "partitions": 1, "ports": [1, 2], "format": 1})
+    (tmp_path / "cluster.json").write_text(text)
+    with pytest.raises(BadInputError, match="is of format 1 and this program reads 2"):
+        open_data_dir(tmp_path)
+    assert (tmp_path / "cluster.json").read_text() == text
 
 
 def test_a_cluster_id_has_kafkas_form() -> None:

@@ -76,6 +76,10 @@ class NoPeers:
         """Tell our own catalogue."""
         return self.coordinator.catalog_event(NodeChanged(node))
 
+    async def directories(self):
+        """Be formed of our own directory."""
+        return (self.coordinator.directory_id,)
+
     async def announce(self, node_id, pid):
         """Lead the only partition."""
         return {0: 0}
@@ -90,6 +94,7 @@ async def serve(port: int, directory: str) -> None:
         data_dir=directory,
         overrides=CONFIGS,
         workers=0,
+        secret=b"secret",
     )
     peers = NoPeers()
     peers.coordinator = Coordinator(spec, 0, peers, Telemetry({}))
