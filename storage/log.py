@@ -356,6 +356,10 @@ class MemoryLog:
         survivor._safe = {partition: _copy(image) for partition, image in self._safe.items()}
         return survivor
 
+    def synced(self, partition: int) -> Stored:
+        """Return what a crash would leave now of a partition, if it took all it can."""
+        return self._safe.get(partition, _Image()).stored()
+
     def stored(self, partition: int) -> Stored:
         """Return what is there of a partition."""
         return self._live.get(partition, _Image()).stored()
