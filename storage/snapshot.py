@@ -50,6 +50,11 @@ class Compactor:
         self._kept.append((batch.base_offset, size))
         self._kept_bytes += size
 
+    def truncate(self, offset: int) -> None:
+        """Forget the batches from ``offset`` on: the log loses them, none is committed."""
+        while self._kept and self._kept[-1][0] >= offset:
+            self._kept_bytes -= self._kept.pop()[1]
+
     def add(self, batch: Batch) -> None:
         """Gather a newly committed batch."""
         self._offset = batch.end_offset
