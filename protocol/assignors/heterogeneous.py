@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocol.assignors.kernels import kernel
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
@@ -37,8 +38,8 @@ class Balance(NamedTuple):
     ``owner`` per partition, ``load`` per member. ``ladder``: the topic's subscribers, emptiest
     first. ``top``: per member the next of the topic's partitions it can give, ``below``: per
     partition the one after that (a list per owner, highest partition first). ``counts``: room for
-    counting. ``changed`` per member, ``visited`` per topic: the visit at which its load was last
-    changed, and at which it was last balanced.
+    counting. ``changed`` per member: the last visit to a topic that changed its load. ``stale`` per
+    topic: a subscriber's load has changed since the topic was balanced, so look again.
     """
 
     owner: Int32s
@@ -48,7 +49,7 @@ class Balance(NamedTuple):
     below: Int32s
     counts: Int32s
     changed: Int32s
-    visited: Int32s
+    stale: NDArray[np.bool_]
 
 
 def assign_heterogeneous(spec: GroupSpec) -> Int32s:
@@ -81,8 +82,8 @@ def _assign(arrays: Arrays, subscribers: Subscribers, order: Int32s, rounds: int
         np.full(len(load), NOBODY, np.int32),
         np.empty(len(owner), np.int32),
         np.zeros(_COUNTING_SPAN_MAX + 2, np.int32),
-        np.zeros(len(load), np.int32),
-        np.full(len(unowned), -1, np.int32),
+        np.full(len(load), -1, np.int32),
+        np.ones(len(unowned), np.bool_),
     )
     for topic in order:
         if unowned[topic]:
@@ -91,15 +92,38 @@ def _assign(arrays: Arrays, subscribers: Subscribers, order: Int32s, rounds: int
     last = -1
     for turn in range(rounds):
         for place in range(len(shared)):
+            topic = shared[place]
             if place == last:
                 return owner
-            visit = turn * len(shared) + place
-            moved = _balance_topic(
-                arrays.partition_starts, subscribers, shared[place], state, visit
-            )
+            moved = 0
+            if state.stale[topic]:
+                visit = turn * len(shared) + place
+                moved = _balance_topic(arrays.partition_starts, subscribers, topic, state, visit)
+                if moved > 0:
+                    _mark_stale(arrays, subscribers, topic, state, visit)
             if moved > 0 or last == -1:
                 last = place
     return owner
+
+
+@kernel
+def _mark_stale(
+    arrays: Arrays, subscribers: Subscribers, topic: int, state: Balance, visit: int
+) -> None:
+    """Have all topics looked at again that members subscribe to whose load a visit has changed."""
+    class_starts = arrays.class_starts
+    marks = 0
+    for at in range(subscribers.starts[topic], subscribers.starts[topic + 1]):
+        member = subscribers.members[at]
+        if state.changed[member] != visit:
+            continue
+        each = arrays.member_class[member]
+        marks += class_starts[each + 1] - class_starts[each]
+        if marks > len(state.stale):
+            state.stale[:] = True
+            return
+        for place in range(class_starts[each], class_starts[each + 1]):
+            state.stale[arrays.class_topics[place]] = True
 
 
 @kernel
@@ -134,20 +158,15 @@ def _give_what_nobody_owns(
 def _balance_topic(
     starts: Int32s, subscribers: Subscribers, topic: int, state: Balance, visit: int
 ) -> int:
-    """Move a topic's partitions from its fullest subscribers to its emptiest; count the moves.
-
-    When no subscriber's load has changed since the last visit, there can be nothing to move.
-    """
-    load, changed = state.load, state.changed
+    """Move a topic's partitions from its fullest subscribers to its emptiest; count the moves."""
+    load = state.load
     members = subscribers.members[subscribers.starts[topic] : subscribers.starts[topic + 1]]
     low = high = load[members[0]]
-    latest = changed[members[0]]
     for member in members:
         low, high = min(low, load[member]), max(high, load[member])
-        latest = max(latest, changed[member])
-    if high - low <= 1 or latest < state.visited[topic]:
+    state.stale[topic] = False
+    if high - low <= 1:
         return 0
-    state.visited[topic] = visit
     _sort_by_load(members, state, low, high)
     owner, top, below = state.owner, state.top, state.below
     for partition in range(starts[topic], starts[topic + 1]):
