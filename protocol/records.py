@@ -161,10 +161,13 @@ __all__ = (
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A typed log record; a value of None is a tombstone."""
+    """A typed log record; a value of None is a tombstone.
+
+    A value may also be the bytes that are written, where somebody has made them already.
+    """
 
     key: Entity
-    value: Entity | None
+    value: Entity | bytes | None
 
 
 class BadRecord(Exception):  # noqa: N818 - names the record, as Kafka's errors do
@@ -207,10 +210,10 @@ def encode_key(key: Entity) -> bytes:
     return prefix + write(key)
 
 
-def encode_value(key: Entity, value: Entity | None) -> bytes | None:
-    """Write the value that belongs to ``key``; None stays None."""
-    if value is None:
-        return None
+def encode_value(key: Entity, value: Entity | bytes | None) -> bytes | None:
+    """Write the value that belongs to ``key``; None stays None, and so do bytes."""
+    if value is None or isinstance(value, bytes):
+        return value
     kind = type(key)
     prefix, write = _value_writing(kind, RECORD_TYPES[kind].written(value))
     return prefix + write(value)

@@ -155,16 +155,16 @@ class GroupChanges:
     """What is new in a group since another run, or all of it: all plain values.
 
     ``subscriptions`` maps numbers to topic names; ``dropped_subscriptions`` are used no more.
-    ``replaced`` pairs the old and the new id of a static member, whose target moves over.
-    ``topics`` are all subscribed topics that exist, None when none has changed. ``targets`` are
-    the members' present target assignments as record values; only a whole group has them.
+    ``gone`` are member ids in the order in which they went, each with the id of the static member
+    that took its place and its target assignment, or None; ``members`` are new or changed after
+    that. ``topics`` are all subscribed topics that exist, None when none has changed. ``targets``
+    are the members' present target assignments as record values; only a whole group has them.
     Apply in the order of the fields.
     """
 
     topics: tuple[TopicRow, ...] | None = None
     subscriptions: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    replaced: tuple[tuple[str, str], ...] = ()
-    removed: tuple[str, ...] = ()
+    gone: tuple[tuple[str, str | None], ...] = ()
     members: tuple[MemberRow, ...] = ()
     dropped_subscriptions: tuple[int, ...] = ()
     targets: tuple[tuple[str, bytes], ...] = ()
@@ -176,7 +176,8 @@ class ComputeAssignment:
 
     At most one is under way per group. With ``base_epoch`` None, ``changes`` is the whole group;
     else it is what changed since the run of that epoch, which the worker must still hold, with the
-    result that it gave then (else it answers AssignmentFailed with ``needs_whole``).
+    result that it gave then (else it answers AssignmentFailed with ``needs_whole``). The answer
+    names the members whose target is another one; all of them if ``answer_whole``.
     """
 
     group_id: str
@@ -184,6 +185,7 @@ class ComputeAssignment:
     assignor: str
     base_epoch: int | None
     changes: GroupChanges
+    answer_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

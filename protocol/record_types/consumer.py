@@ -111,10 +111,15 @@ class ConsumerGroupTargetAssignmentMetadataKey(Legacy):
 
 @entity
 class ConsumerGroupTargetAssignmentMetadataValue(Flexible):
-    """``assignment_timestamp``: when the assignor finished, Unix milliseconds (KIP-1263)."""
+    """``assignment_timestamp``: when the assignor finished, Unix milliseconds (KIP-1263).
+
+    ``arriving_epoch`` is ours, and Kafka passes over it: the members' records of a target
+    assignment of that epoch are coming, and are in force only with the next record of this type.
+    """
 
     assignment_epoch: int = wire("int32")
     assignment_timestamp: int = wire("int64", default=0, tag=0)
+    arriving_epoch: int = wire("int32", default=0, tag=10_000)
 
 
 @key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from protocol import records
 from protocol.records import (
     RECORD_TYPES,
     BadRecord,
+    ConsumerGroupTargetAssignmentMetadataValue,
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
@@ -198,6 +199,13 @@ def some(row: RecordType) -> list[Record]:
     return drawn
 
 
+def as_kafka_knows_it(record: Record) -> Record:
+    """Leave out the field that is ours alone."""
+    if isinstance(record.value, ConsumerGroupTargetAssignmentMetadataValue):
+        return Record(record.key, replace(record.value, arriving_epoch=0))
+    return record
+
+
 def hexed(record: Record) -> str:
     key, value = encode(record)
     return f"{key.hex()} {'-' if value is None else value.hex()}"
@@ -216,7 +224,7 @@ def test_we_read_kafkas_records_of_every_version_and_mean_the_same() -> None:
     cases = [
         (row, version, record)
         for row in ROWS
-        for record in some(row)
+        for record in map(as_kafka_knows_it, some(row))
         for version in range(row.newest + 1)
     ]
     text = "".join(

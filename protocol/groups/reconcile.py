@@ -1,0 +1,135 @@
+"""Reconciliation: from the partitions that a member has to those it should have, step by step.
+
+Set algebra and nothing else. A member first gives up what it should not have, and keeps its epoch
+until it has done so; then it moves to the target's epoch and gets what nobody else holds; what is
+still in other hands it gets later. So no partition ever has two owners.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from protocol.groups.topic_numbers import TOPIC_SHIFT
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Set
+
+    from protocol.groups.topic_numbers import Partition
+
+
+class MemberState(IntEnum):
+    """Where a member stands on its way to the target; the numbers are those of the log."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    """It has partitions to give up, and is waited for."""
+    UNRELEASED_PARTITIONS = 2
+    """It is at the target's epoch, but others still hold some of its partitions."""
+    UNKNOWN = 127
+    """Written by a newer version: the member must begin anew."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> MemberState:  # noqa: ARG003 - the form Enum asks for
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a member has; partitions map to the epoch in which the member got them."""
+
+    epoch: int
+    previous_epoch: int
+    state: MemberState
+    assigned: Mapping[Partition, int]
+    revoking: Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a member should have, and what is known of it.
+
+    ``owned`` are the partitions that the member itself says it has, None when it does not say.
+    ``is_subscribed`` tells, by a topic's number, whether the member wants it; ``is_free`` whether
+    nobody but this member holds a partition. ``has_changed``: the subscription is a new one.
+    """
+
+    epoch: int
+    target: Set[Partition]
+    owned: Set[Partition] | None
+    is_subscribed: Callable[[int], bool]
+    is_free: Callable[[Partition], bool]
+    has_changed: bool = False
+
+
+def reconcile(now: Standing, wish: Wish) -> Standing:
+    """Take the next step; the same object when there is none to take."""
+    if now.state is MemberState.STABLE and now.epoch == wish.epoch:
+        return _without_unsubscribed(now, wish) if wish.has_changed else now
+    if now.state is MemberState.UNREVOKED_PARTITIONS and _holds(wish, now.revoking):
+        return _without_unsubscribed(now, wish) if wish.has_changed else now
+    if now.state is MemberState.UNKNOWN:
+        if wish.owned is None or wish.owned:
+            raise KafkaError(
+                ErrorCode.fenced_member_epoch,
+                "The consumer group member is in a unknown state."
+                " The member must abandon all its partitions and rejoin.",
+            )
+        now = replace(now, epoch=wish.epoch)
+    return _towards_target(now, wish)
+
+
+def _towards_target(now: Standing, wish: Wish) -> Standing:
+    target = _subscribed(wish.target, wish)
+    kept = {partition: now.assigned[partition] for partition in now.assigned.keys() & target}
+    if len(kept) < len(now.assigned):
+        leaving = {p: epoch for p, epoch in now.assigned.items() if p not in kept}
+        if _holds(wish, leaving):
+            state = MemberState.UNREVOKED_PARTITIONS
+            return _changed(now, Standing(now.epoch, now.epoch, state, kept, leaving))
+    wanted = target - kept.keys()
+    free = [p for p in wanted if p in now.revoking or wish.is_free(p)]
+    kept.update(dict.fromkeys(free, wish.epoch))
+    state = MemberState.STABLE
+    if len(free) < len(wanted):
+        state = MemberState.UNRELEASED_PARTITIONS
+    return _changed(now, Standing(wish.epoch, now.epoch, state, kept, {}))
+
+
+def _without_unsubscribed(now: Standing, wish: Wish) -> Standing:
+    """Take away what the member is not subscribed to any more, whatever the target says."""
+    foreign = _foreign(now.assigned, wish)
+    if not foreign:
+        return now
+    kept, leaving = {}, {}
+    for partition, epoch in now.assigned.items():
+        (leaving if partition >> TOPIC_SHIFT in foreign else kept)[partition] = epoch
+    revoking = {**now.revoking, **leaving}
+    if _holds(wish, revoking):
+        return Standing(now.epoch, now.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+    return Standing(now.epoch, now.epoch, now.state, kept, now.revoking)
+
+
+def _subscribed(target: Set[Partition], wish: Wish) -> Set[Partition]:
+    foreign = _foreign(target, wish)
+    if not foreign:
+        return target
+    return {partition for partition in target if partition >> TOPIC_SHIFT not in foreign}
+
+
+def _foreign(partitions: Iterable[Partition], wish: Wish) -> set[int]:
+    """Name the topics, by number, that the member is not subscribed to."""
+    topics = {partition >> TOPIC_SHIFT for partition in partitions}
+    return {topic for topic in topics if not wish.is_subscribed(topic)}
+
+
+def _holds(wish: Wish, partitions: Mapping[Partition, int]) -> bool:
+    """Whether the member may still have any of these; it may if it does not say."""
+    owned = wish.owned
+    return owned is None or not owned.isdisjoint(partitions)
+
+
+def _changed(before: Standing, after: Standing) -> Standing:
+    return before if before == after else after
