@@ -1,4 +1,4 @@
-"""What each error asks of a classic member: a table."""
+"""What each error asks of a member: a table."""
 
 from __future__ import annotations
 
@@ -31,6 +31,18 @@ CURES: Final[Mapping[ErrorCode, Cure]] = {
     ErrorCode.unknown_member_id: Cure.NEW_MEMBER_ID,
     ErrorCode.fenced_instance_id: Cure.GIVE_UP,  # KIP-345: another member has the instance id now
 }
+
+
+CONSUMER_CURES: Final[Mapping[ErrorCode, Cure]] = {
+    ErrorCode.coordinator_load_in_progress: Cure.RETRY,
+    ErrorCode.coordinator_not_available: Cure.REDISCOVER,
+    ErrorCode.not_coordinator: Cure.REDISCOVER,
+    ErrorCode.unknown_member_id: Cure.NEW_GENERATION,
+    ErrorCode.fenced_member_epoch: Cure.NEW_GENERATION,
+    ErrorCode.unreleased_instance_id: Cure.RETRY,  # its predecessor's session has not ended
+    ErrorCode.fenced_instance_id: Cure.GIVE_UP,
+}
+"""The same for a member of a consumer group (KIP-848): it keeps its member id for good."""
 
 
 def cure(error: ErrorCode) -> Cure:

@@ -1,9 +1,9 @@
-"""The requests of a classic member, built from what it is and holds."""
+"""The requests of a member, built from what it is and holds; all but two are a classic one's."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from protocol.wire.embedded import encode_subscription
 from protocol.wire.messages import (
@@ -31,7 +31,30 @@ PROTOCOL_NAME: Final = "range"
 GROUP_KEY: Final = 0  # FindCoordinator's key type of a group
 
 
-def find_coordinator(member: ClassicMember) -> FindCoordinatorRequest:
+class AnyConfig(Protocol):
+    """The settings that members of all kinds have."""
+
+    @property
+    def group_id(self) -> str:
+        """The group."""
+
+    @property
+    def instance_id(self) -> str | None:
+        """The static member's id."""
+
+
+class AnyMember(Protocol):
+    """A member of any kind; ``generation`` is a consumer group member's epoch."""
+
+    @property
+    def config(self) -> AnyConfig:
+        """The settings."""
+
+    member_id: str
+    generation: int
+
+
+def find_coordinator(member: AnyMember) -> FindCoordinatorRequest:
     """Ask any node who coordinates the member's group."""
     return FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=(member.config.group_id,))
 
@@ -77,7 +100,7 @@ def heartbeat(member: ClassicMember) -> HeartbeatRequest:
     )
 
 
-def commit(member: ClassicMember, offsets: Mapping[TopicPartition, int]) -> OffsetCommitRequest:
+def commit(member: AnyMember, offsets: Mapping[TopicPartition, int]) -> OffsetCommitRequest:
     """Commit ``offsets`` in the member's generation."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, index), offset in sorted(offsets.items()):

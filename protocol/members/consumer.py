@@ -1,0 +1,367 @@
+"""A member of a consumer group (KIP-848), dynamic or static, without sockets and without a clock.
+
+It is driven as a :class:`~protocol.members.classic.ClassicMember` is: ``poll``, ``receive``,
+``lost``, ``next_deadline``. One request does everything: the first heartbeat (epoch 0) joins, each
+answer may bring a new epoch and assignment, the next heartbeat tells what is owned, and epoch -1
+(-2 for a static member that will be back) leaves. A member revokes and takes over at once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.members import requests
+from protocol.members.classic import Node, Outgoing, State
+from protocol.members.cures import CONSUMER_CURES, Cure, cure
+from protocol.members.history import Kind, MemberHistoryEvent
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OwnedTopicPartitions,
+)
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+
+    from kio.static.protocol import Entity, RequestPayload
+
+    from protocol.wire.embedded import TopicPartition
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+LEAVE_FOR_A_WHILE_EPOCH: Final = -2
+"""A static member leaves so: its partitions wait for it until its session ends."""
+
+UNCHANGED: Final = timedelta(milliseconds=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMemberConfig:
+    """A member's settings under Kafka's names; ``instance_id`` makes it static.
+
+    It subscribes to ``topics``, or to those that match ``topic_regex``. ``server_assignor`` None
+    leaves the choice to the group; ``heartbeat_interval_ms`` None follows the coordinator's word.
+    """
+
+    group_id: str
+    topics: tuple[str, ...] = ()
+    topic_regex: str | None = None
+    client_id: str = "member"
+    instance_id: str | None = None
+    rack_id: str | None = None
+    server_assignor: str | None = None
+    rebalance_timeout_ms: int = 300_000
+    heartbeat_interval_ms: int | None = None
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+
+
+class ConsumerMember:
+    """One member's conversation with its coordinator.
+
+    ``topic_names`` tells what topic an id means; its driver may replace it. ``generation`` is the
+    member epoch. STABLE: the member is in, and what it owns is what it was last assigned.
+    """
+
+    def __init__(
+        self,
+        config: ConsumerMemberConfig,
+        rng: random.Random,
+        topic_names: Mapping[uuid.UUID, str],
+    ) -> None:
+        self.config = config
+        self.topic_names = topic_names
+        self.topics = config.topics
+        self.state = State.UNJOINED
+        self.member_id = str(uuid.UUID(int=rng.getrandbits(128), version=4))
+        self.generation = JOIN_EPOCH
+        self.partitions: tuple[TopicPartition, ...] = ()
+        self.coordinator: Node | None = None
+        self.history: list[MemberHistoryEvent] = []
+        self._rng = rng
+        self._owned: tuple[OwnedTopicPartitions, ...] = ()
+        self._tells_all = True
+        self._tells_owned = False
+        self._tells_topics = False
+        self._in_flight: Outgoing | None = None
+        self._overdue_at = 0
+        self._retry_at = 0
+        self._failures = 0
+        self._heartbeat_at = 0
+        self._uncommitted: dict[TopicPartition, int] = {}
+        self._committing: dict[TopicPartition, int] = {}
+        self._leaves = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the member has left or failed for good."""
+        return self.state is State.LEFT or self.state is State.FAILED
+
+    # What the driver calls.
+
+    def poll(self, now: int) -> list[Outgoing]:
+        """Return what to send now: one request or none."""
+        if self._in_flight is not None:
+            if now < self._overdue_at:
+                return []
+            self.lost(self._in_flight, now)
+        if self.is_done or now < self._retry_at:
+            return []
+        message = self._next_message(now)
+        if message is None:
+            return []
+        to = None if isinstance(message, FindCoordinatorRequest) else self.coordinator
+        self._in_flight = Outgoing(message, to)
+        self._overdue_at = now + self.config.request_timeout_ms
+        return [self._in_flight]
+
+    def receive(self, request: Outgoing, response: Entity, now: int) -> None:
+        """Take the answer to ``request``; an answer that came too late changes nothing."""
+        if request is self._in_flight:
+            self._in_flight = None
+            RECEIVERS[type(request.message)](self, request.message, response, now)
+
+    def lost(self, request: Outgoing, now: int) -> None:
+        """Take it that ``request`` will have no answer: its connection is gone."""
+        if request is not self._in_flight:
+            return
+        self._in_flight = None
+        self._note(now, Kind.DISCONNECTED)
+        if isinstance(request.message, OffsetCommitRequest):
+            self._note(now, Kind.COMMIT_FAILED, "disconnected", self._committing)
+        elif self._leaves and isinstance(request.message, ConsumerGroupHeartbeatRequest):
+            self._end(State.LEFT, now)
+        self._tells_all = True
+        self._heartbeat_at = now
+        self._back_off(now, Cure.REDISCOVER)
+
+    def disconnected(self, now: int) -> None:
+        """Take it that the idle connection to the coordinator is gone: look for it at once."""
+        if self._in_flight is None and self.coordinator is not None and not self.is_done:
+            self._note(now, Kind.DISCONNECTED)
+            self._tells_all = True
+            self._heartbeat_at = now
+            self.coordinator = None
+
+    def next_deadline(self) -> int | None:
+        """Return when to poll next if nothing happens before; None once the member is done."""
+        if self.is_done:
+            return None
+        if self._in_flight is not None:
+            return self._overdue_at
+        has_work = self.coordinator is None or self._uncommitted or self._leaves
+        return max(self._retry_at, 0 if has_work else self._heartbeat_at)
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit ``offsets`` with the next poll, as far as their partitions are owned then."""
+        self._uncommitted.update(offsets)
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Subscribe to other topics with the next heartbeat, which is due at once."""
+        self.topics = topics
+        self._tells_topics = True
+        self._heartbeat_at = 0
+
+    def leave(self, reason: str = "") -> None:  # noqa: ARG002 - the request carries no reason
+        """Leave the group with the next poll; a static member says that it will be back."""
+        self._leaves = True
+
+    # What to send.
+
+    def _next_message(self, now: int) -> RequestPayload | None:
+        if self._leaves and self.generation == JOIN_EPOCH:
+            self._end(State.LEFT, now)
+            return None
+        if self.coordinator is None:
+            return requests.find_coordinator(self)
+        if self._leaves:
+            return self._leaving()
+        if self._uncommitted and self._take_owned():
+            return requests.commit(self, self._committing)
+        return self._heartbeat() if now >= self._heartbeat_at else None
+
+    def _heartbeat(self) -> ConsumerGroupHeartbeatRequest:
+        """Say what has changed since the last answered heartbeat: mostly nothing."""
+        config, tells_all = self.config, self._tells_all
+        names = self.topics if config.topic_regex is None or self.topics else None
+        owned = self._owned if tells_all or self._tells_owned else None
+        rebalance_timeout = timedelta(milliseconds=config.rebalance_timeout_ms)
+        return ConsumerGroupHeartbeatRequest(
+            group_id=config.group_id,
+            member_id=self.member_id,
+            member_epoch=self.generation,
+            instance_id=config.instance_id,
+            rack_id=config.rack_id if tells_all else None,
+            rebalance_timeout=rebalance_timeout if tells_all else UNCHANGED,
+            subscribed_topic_names=names if tells_all or self._tells_topics else None,
+            subscribed_topic_regex=config.topic_regex if tells_all else None,
+            server_assignor=config.server_assignor if tells_all else None,
+            topic_partitions=() if self.generation == JOIN_EPOCH else owned,
+        )
+
+    def _leaving(self) -> ConsumerGroupHeartbeatRequest:
+        static = self.config.instance_id is not None
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self.config.group_id,
+            member_id=self.member_id,
+            member_epoch=LEAVE_FOR_A_WHILE_EPOCH if static else LEAVE_EPOCH,
+            instance_id=self.config.instance_id,
+            topic_partitions=None,
+        )
+
+    def _take_owned(self) -> bool:
+        """Take the offsets of owned partitions out of the queue; the others are forgotten."""
+        self._committing = {
+            partition: self._uncommitted[partition]
+            for partition in self.partitions
+            if partition in self._uncommitted
+        }
+        self._uncommitted.clear()
+        return bool(self._committing)
+
+    # What came back.
+
+    def _coordinator_found(self, _: Entity, response: FindCoordinatorResponse, now: int) -> None:
+        found = response.coordinators[0]
+        if found.error_code:
+            self._cure(found.error_code, now)
+        else:
+            self.coordinator = Node(found.node_id, found.host, found.port)
+
+    def _heartbeat_answered(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        response: ConsumerGroupHeartbeatResponse,
+        now: int,
+    ) -> None:
+        if request.member_epoch < JOIN_EPOCH:
+            self._end(State.LEFT, now)
+            return
+        if response.error_code:
+            self._cure(response.error_code, now)
+            return
+        joins = self.generation == JOIN_EPOCH
+        self._failures = 0
+        self._tells_all = self._tells_owned = False
+        if request.subscribed_topic_names == self.topics:
+            self._tells_topics = False
+        self.generation = response.member_epoch
+        self.state = State.STABLE
+        told_ms = round(response.heartbeat_interval.total_seconds() * 1000)
+        interval_ms = self.config.heartbeat_interval_ms
+        self._heartbeat_at = now + (told_ms if interval_ms is None else interval_ms)
+        if joins:
+            self._note(now, Kind.JOINED)
+        if response.assignment is not None:
+            self._assigned(response.assignment.topic_partitions, now)
+        else:
+            self._note(now, Kind.HEARTBEAT)
+        if self._tells_topics:
+            self._heartbeat_at = now
+
+    def _assigned(self, assigned: tuple[Any, ...], now: int) -> None:
+        """Revoke and take over at once, and tell the coordinator so if anything changed."""
+        owned = tuple(
+            OwnedTopicPartitions(topic_id=each.topic_id, partitions=tuple(each.partitions))
+            for each in assigned
+        )
+        partitions = tuple(
+            sorted(
+                (self._topic_name(each.topic_id), partition)
+                for each in owned
+                for partition in each.partitions
+            )
+        )
+        if partitions != self.partitions or owned != self._owned:
+            self._tells_owned = True
+            self._heartbeat_at = now
+        self._owned, self.partitions = owned, partitions
+        self._note(now, Kind.ASSIGNED)
+
+    def _topic_name(self, topic_id: uuid.UUID | None) -> str:
+        return self.topic_names.get(topic_id or uuid.UUID(int=0)) or str(topic_id)
+
+    def _committed(self, _: Entity, response: OffsetCommitResponse, now: int) -> None:
+        errors = (
+            partition.error_code for topic in response.topics for partition in topic.partitions
+        )
+        error = next(filter(None, errors), None)
+        if error is None:
+            self._failures = 0
+            self._note(now, Kind.COMMITTED, offsets=self._committing)
+            return
+        self._note(now, Kind.COMMIT_FAILED, error.name, self._committing)
+        if error is ErrorCode.stale_member_epoch:
+            self._heartbeat_at = now  # its answer brings the new epoch
+        elif error in CONSUMER_CURES:
+            self._cure(error, now)
+
+    # What an error leads to.
+
+    def _cure(self, error: ErrorCode, now: int) -> None:
+        needed = CONSUMER_CURES.get(error) or cure(error)
+        self._tells_all = True
+        if needed is Cure.GIVE_UP:
+            self._end(State.FAILED, now, error.name)
+        elif needed in (Cure.RETRY, Cure.REDISCOVER):
+            self._note(now, Kind.RETRIED, error.name)
+            self._heartbeat_at = now
+            self._back_off(now, needed)
+        else:
+            self.state = State.UNJOINED
+            self.generation = JOIN_EPOCH
+            self.partitions, self._owned = (), ()
+            self._heartbeat_at = now
+            self._note(now, Kind.LOST, error.name)
+
+    def _back_off(self, now: int, needed: Cure = Cure.RETRY) -> None:
+        """Wait exponentially longer with each failure in a row, give or take a fifth."""
+        config = self.config
+        delay_ms = min(config.retry_backoff_ms << self._failures, config.retry_backoff_max_ms)
+        self._failures = min(self._failures + 1, 10)
+        self._retry_at = now + round(delay_ms * self._rng.uniform(0.8, 1.2))
+        if needed is Cure.REDISCOVER:
+            self.coordinator = None
+
+    def _end(self, state: State, now: int, error: str | None = None) -> None:
+        self.state = state
+        self._uncommitted.clear()
+        self._note(now, Kind.LEFT if state is State.LEFT else Kind.FAILED, error)
+
+    def _note(
+        self,
+        now: int,
+        kind: Kind,
+        error: str | None = None,
+        offsets: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self.history.append(
+            MemberHistoryEvent(
+                time_ms=now,
+                kind=kind,
+                member_id=self.member_id,
+                instance_id=self.config.instance_id,
+                generation=self.generation,
+                partitions=self.partitions,
+                error=error,
+                offsets=tuple((*at, offset) for at, offset in sorted((offsets or {}).items())),
+            )
+        )
+
+
+RECEIVERS: Final[Mapping[type, Callable[[ConsumerMember, Any, Any, int], None]]] = {
+    FindCoordinatorRequest: ConsumerMember._coordinator_found,
+    ConsumerGroupHeartbeatRequest: ConsumerMember._heartbeat_answered,
+    OffsetCommitRequest: ConsumerMember._committed,
+}
+"""Request type to the method that takes its answer (whose type the request's settles)."""

@@ -1,0 +1,174 @@
+"""A member of a consumer group says what has changed, takes what it is given, and comes back."""
+
+import random
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from protocol.members.classic import Outgoing, State
+from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.history import Kind
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    NO_THROTTLE,
+    AssignedTopicPartitions,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatAssignment,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TOPIC = uuid.UUID(int=7)
+
+
+def member(**settings: Any) -> ConsumerMember:
+    config = ConsumerMemberConfig(group_id="g", topics=("t",), **settings)
+    return ConsumerMember(config, random.Random(1), {TOPIC: "t"})
+
+
+def asked(one: ConsumerMember, now: int) -> Outgoing:
+    [outgoing] = one.poll(now)
+    return outgoing
+
+
+def found(one: ConsumerMember, now: int = 0) -> None:
+    outgoing = asked(one, now)
+    assert isinstance(outgoing.message, FindCoordinatorRequest)
+    at = Coordinator(
+        key="g", node_id=1, host="h", port=9, error_code=ErrorCode.none, error_message=None
+    )
+    answer = FindCoordinatorResponse(throttle_time=NO_THROTTLE, coordinators=(at,))
+    one.receive(outgoing, answer, now)
+
+
+def heartbeat(
+    one: ConsumerMember,
+    now: int,
+    epoch: int = 1,
+    partitions: tuple[int, ...] | None = None,
+    error: ErrorCode = ErrorCode.none,
+) -> ConsumerGroupHeartbeatRequest:
+    outgoing = asked(one, now)
+    assert isinstance(outgoing.message, ConsumerGroupHeartbeatRequest)
+    assignment = None
+    if partitions is not None:
+        row = AssignedTopicPartitions(topic_id=TOPIC, partitions=partitions)
+        assignment = HeartbeatAssignment(topic_partitions=(row,) if partitions else ())
+    response = ConsumerGroupHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        member_id=one.member_id,
+        member_epoch=epoch,
+        heartbeat_interval=timedelta(milliseconds=5_000),
+        assignment=assignment,
+    )
+    one.receive(outgoing, response, now)
+    return outgoing.message
+
+
+def test_the_first_heartbeat_tells_everything_and_the_next_ones_only_what_changed() -> None:
+    one = member(rack_id="r", server_assignor="range")
+    found(one)
+    first = heartbeat(one, 0, epoch=2, partitions=(0, 1))
+    assert (first.member_epoch, first.topic_partitions) == (0, ())
+    assert (first.subscribed_topic_names, first.rack_id) == (("t",), "r")
+    assert first.rebalance_timeout == timedelta(milliseconds=300_000)
+    acknowledgement = heartbeat(one, 0, epoch=2)
+    assert acknowledgement.member_epoch == 2
+    assert acknowledgement.subscribed_topic_names is None
+    assert acknowledgement.topic_partitions is not None
+    assert acknowledgement.topic_partitions[0].partitions == (0, 1)
+    assert one.poll(4_999) == []
+    quiet = heartbeat(one, 5_000, epoch=2)
+    assert quiet.topic_partitions is None
+    assert one.partitions == (("t", 0), ("t", 1))
+    assert [event.kind for event in one.history][:2] == [Kind.JOINED, Kind.ASSIGNED]
+
+
+def test_after_a_lost_answer_everything_is_told_again() -> None:
+    one = member()
+    found(one)
+    heartbeat(one, 0, epoch=2, partitions=(3,))
+    outgoing = asked(one, 0)
+    one.lost(outgoing, 0)
+    assert one.next_deadline() is not None
+    found(one, 1_000)
+    again = heartbeat(one, 1_000, epoch=2)
+    assert again.subscribed_topic_names == ("t",)
+    assert again.topic_partitions is not None
+    assert again.topic_partitions[0].partitions == (3,)
+
+
+def test_a_fenced_member_gives_its_partitions_up_and_joins_with_the_same_id() -> None:
+    one = member()
+    found(one)
+    heartbeat(one, 0, epoch=2, partitions=(3,))
+    heartbeat(one, 0, error=ErrorCode.fenced_member_epoch)
+    assert one.partitions == ()
+    joining = heartbeat(one, 0, epoch=5)
+    assert (joining.member_epoch, joining.member_id) == (0, one.member_id)
+
+
+def test_a_static_member_waits_for_its_predecessor_and_leaves_for_a_while() -> None:
+    one = member(instance_id="i")
+    found(one)
+    heartbeat(one, 0, error=ErrorCode.unreleased_instance_id)
+    assert one.state is State.UNJOINED
+    heartbeat(one, 1_000, epoch=2)
+    one.leave()
+    leaving = heartbeat(one, 1_000)
+    assert (leaving.member_epoch, leaving.instance_id) == (-2, "i")
+    assert one.state is State.LEFT
+
+
+def test_a_member_whose_instance_id_was_taken_over_fails_for_good() -> None:
+    one = member(instance_id="i")
+    found(one)
+    heartbeat(one, 0, error=ErrorCode.fenced_instance_id)
+    assert one.state is State.FAILED
+    assert one.next_deadline() is None
+
+
+def test_a_dynamic_member_leaves_with_epoch_minus_one() -> None:
+    one = member()
+    found(one)
+    heartbeat(one, 0, epoch=2)
+    one.leave()
+    assert heartbeat(one, 0).member_epoch == -1
+    assert one.is_done
+
+
+def test_a_new_subscription_is_told_at_once() -> None:
+    one = member()
+    found(one)
+    heartbeat(one, 0, epoch=2)
+    one.subscribe(("t", "u"))
+    assert heartbeat(one, 1, epoch=2).subscribed_topic_names == ("t", "u")
+    assert heartbeat(one, 6_000, epoch=2).subscribed_topic_names is None
+
+
+def test_a_commit_of_a_stale_epoch_asks_for_the_new_one() -> None:
+    one = member()
+    found(one)
+    heartbeat(one, 0, epoch=2, partitions=(0,))
+    heartbeat(one, 0, epoch=2)
+    one.commit({("t", 0): 5, ("t", 9): 1})
+    outgoing = asked(one, 10)
+    assert isinstance(outgoing.message, OffsetCommitRequest)
+    assert outgoing.message.generation_id_or_member_epoch == 2
+    [topic] = outgoing.message.topics
+    assert [partition.partition_index for partition in topic.partitions] == [0]
+    refused = OffsetCommitResponsePartition(
+        partition_index=0, error_code=ErrorCode.stale_member_epoch
+    )
+    row = OffsetCommitResponseTopic(name="t", topic_id=None, partitions=(refused,))
+    response = OffsetCommitResponse(throttle_time=NO_THROTTLE, topics=(row,))
+    one.receive(outgoing, response, 10)
+    heartbeat(one, 10, epoch=3)
+    assert one.generation == 3
