@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.assignors.kernels import kernel
+from protocol.assignors.kernels import inlined, kernel
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
 from protocol.assignors.subscribers import (
     Arrays,
@@ -26,8 +26,6 @@ from protocol.assignors.subscribers import (
 
 ROUNDS_MAX: Final = 16
 """As in Kafka: a chain of overlapping subscriptions gets only slowly better after that."""
-ROUNDS_MAX_ANEW: Final = 64
-"""When nothing is owned yet, moves are free: more rounds give the better balance."""
 _COUNTING_SPAN_MAX: Final = 4096
 """Up to this difference between loads, members are sorted by counting."""
 
@@ -57,8 +55,7 @@ def assign_heterogeneous(spec: GroupSpec) -> Int32s:
     arrays = arrays_of(spec)
     subscribers = find_subscribers(arrays)
     order = _order_topics(arrays.partition_starts, subscribers.starts)
-    rounds = ROUNDS_MAX if np.any(arrays.previous_owner != NOBODY) else ROUNDS_MAX_ANEW
-    return _assign(arrays, subscribers, order, rounds)
+    return _assign(arrays, subscribers, order, ROUNDS_MAX)
 
 
 def _order_topics(starts: Int32s, subscriber_starts: Int32s) -> Int32s:
@@ -106,7 +103,7 @@ def _assign(arrays: Arrays, subscribers: Subscribers, order: Int32s, rounds: int
     return owner
 
 
-@kernel
+@inlined
 def _mark_stale(
     arrays: Arrays, subscribers: Subscribers, topic: int, state: Balance, visit: int
 ) -> None:
@@ -126,7 +123,7 @@ def _mark_stale(
             state.stale[arrays.class_topics[place]] = True
 
 
-@kernel
+@inlined
 def _give_what_nobody_owns(
     starts: Int32s, subscribers: Subscribers, topic: int, state: Balance
 ) -> None:
@@ -140,21 +137,21 @@ def _give_what_nobody_owns(
     for member in members:
         low, high = min(low, load[member]), max(high, load[member])
     _sort_by_load(members, state, low, high)
-    count = len(members)
-    level, emptiest, turn = load[ladder[0]] - 1, 0, 0
+    level, emptiest, turn = low - 1, 0, 0
     for partition in range(starts[topic], starts[topic + 1]):
         if owner[partition] == NOBODY:
-            if turn >= emptiest:
+            if turn == emptiest:
                 level += 1
-                while emptiest < count and load[ladder[emptiest]] == level:
+                while emptiest < len(members) and load[ladder[emptiest]] == level:
                     emptiest += 1
                 turn = 0
             owner[partition] = ladder[turn]
-            load[ladder[turn]] += 1
             turn += 1
+    for place in range(emptiest):
+        load[ladder[place]] = level + (place < turn)
 
 
-@kernel
+@inlined
 def _balance_topic(
     starts: Int32s, subscribers: Subscribers, topic: int, state: Balance, visit: int
 ) -> int:
@@ -179,7 +176,7 @@ def _balance_topic(
     return moved
 
 
-@kernel
+@inlined
 def _even_out(state: Balance, count: int, visit: int) -> int:
     """Let the upper end of the ladder give to the lower end until they are one apart.
 
@@ -228,7 +225,7 @@ def _even_out(state: Balance, count: int, visit: int) -> int:
         moved += 1
 
 
-@kernel
+@inlined
 def _sort_by_load(members: Int32s, state: Balance, low: int, high: int) -> None:
     """Fill the ladder with members sorted by load, then index; loads are from low to high."""
     load, ladder, counts = state.load, state.ladder, state.counts

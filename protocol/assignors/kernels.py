@@ -31,6 +31,15 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile into each kernel that calls it.
+
+    A call of its own would count references of every array in its arguments, up and down again.
+    """
+    compiled: Callable[P, R] = numba.njit(inline="always", nogil=True)(function)
+    return compiled
+
+
 def writable(array: Int32s) -> Int32s:
     """Give an array of the one type that kernels are compiled for.
 
