@@ -1,0 +1,137 @@
+"""An operator's client: creates topics, and reads committed offsets to check that none is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from failover.simulation.connection import Connection
+from failover.simulation.story import Violation
+from protocol.wire import messages as m
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kio.static.protocol import Entity
+
+    from failover.simulation.network import Network
+    from failover.simulation.values import Values
+    from failover.simulation.world import World
+
+PATIENCE_MS = 3_000
+RETRY_MS = 300
+
+
+class Ask:
+    """One request, asked of one node; ``then`` takes its answer, or None when none came."""
+
+    def __init__(
+        self, world: World, network: Network, node_id: int, then: Callable[[Any], None]
+    ) -> None:
+        self._then: Callable[[Any], None] | None = then
+        self._connection = Connection(world, network, self, network.processes[node_id])
+        self._world = world
+
+    def send(self, message: Entity) -> None:
+        """Ask; the answer, or its absence, comes within :data:`PATIENCE_MS`."""
+        self._connection.send(self, message)
+        self._world.after(PATIENCE_MS, self._over)
+
+    def answered(self, _token: Any, response: Entity) -> None:
+        """Take the answer."""
+        self._finish(response)
+
+    def disconnected(self, _connection: Connection) -> None:
+        """Learn that none will come."""
+        self._finish(None)
+
+    def _over(self) -> None:
+        self._connection.abandon()
+        self._finish(None)
+
+    def _finish(self, response: Entity | None) -> None:
+        then, self._then = self._then, None
+        if then is not None:
+            then(response)
+
+
+class Administrator:
+    """Asks any node, again and again until it is told that it is done.
+
+    ``topics`` were acknowledged; ``unread`` are the groups whose offsets are still to be read by
+    :meth:`read_all`, ``offsets`` what was read last.
+    """
+
+    def __init__(self, world: World, network: Network, values: Values) -> None:
+        self._world = world
+        self._network = network
+        self._values = values
+        self._rng = world.random("administrator")
+        self._created = 0
+        self.topics: set[str] = set()
+        self.unread: set[str] = set()
+        self.offsets: dict[tuple[str, str, int], int] = {}
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Create a topic, however long it takes."""
+        topic = m.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=()
+        )
+        request = m.CreateTopicsRequest(topics=(topic,))
+
+        def ask() -> None:
+            Ask(self._world, self._network, self._any_node(), take).send(request)
+
+        def take(response: Any) -> None:
+            code = None if response is None else response.topics[0].error_code
+            if code in (ErrorCode.none, ErrorCode.topic_already_exists):
+                self.topics.add(name)
+                self._world.tell("", f"topic {name} was created")
+            else:
+                self._world.after(RETRY_MS, ask)
+
+        ask()
+
+    def create_another(self) -> None:
+        """Create one more topic, which nobody reads."""
+        self._created += 1
+        self.create_topic(f"extra-{self._created}", 1)
+
+    def read(self, group_id: str) -> None:
+        """Read a group's offsets from wherever it is led, and check that they are explained."""
+        began = self._world.now
+        group = m.OffsetFetchRequestGroup(group_id=group_id, topics=None)
+
+        def take(response: Any) -> None:
+            if response is not None and response.groups[0].error_code is ErrorCode.none:
+                self._check(response.groups[0], began)
+
+        node_id = self._leader_of(group_id)
+        Ask(self._world, self._network, node_id, take).send(m.OffsetFetchRequest(groups=(group,)))
+
+    def read_all(self) -> None:
+        """Read every group that is still unread, once; ask again until ``unread`` is empty."""
+        for group_id in sorted(self.unread):
+            self.read(group_id)
+
+    def _check(self, group: Any, began: int) -> None:
+        read = {
+            (group.group_id, topic.name, row.partition_index): row.committed_offset
+            for topic in group.topics
+            for row in topic.partitions
+        }
+        self.offsets.update(read)
+        for place in self._values.places():
+            if place[0] == group.group_id:
+                why = self._values.explain(place, read.get(place, -1), began)
+                if why:
+                    raise Violation(f"{place[1]}-{place[2]}: {why}", group.group_id)
+        self.unread.discard(group.group_id)
+
+    def _any_node(self) -> int:
+        return int(self._rng.random() * len(self._network.processes))
+
+    def _leader_of(self, group_id: str) -> int:
+        """Find the leader as a client would, but without asking: any node's view will do."""
+        process = self._network.processes[self._any_node()]
+        return process.leader_known(group_id)

@@ -1,0 +1,35 @@
+"""All checkers behind the one interface that processes call, and what is checked now and then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from failover.simulation.replicated import Replicated
+from failover.simulation.states import States
+from failover.simulation.visible import Visible
+
+if TYPE_CHECKING:
+    from failover.simulation.values import Values
+    from failover.simulation.world import World
+
+STATES_EVERY_MS = 2_000
+
+
+class Checkers:
+    """What must never happen is looked for at every step; whoever finds it raises a Violation."""
+
+    def __init__(self, world: World, values: Values) -> None:
+        self.visible = Visible(world, values)
+        self.replicated = Replicated(world, self.visible)
+        self.states = States(self.replicated)
+        self._world = world
+        self.asked = self.visible.asked
+        self.sent = self.replicated.sent
+        self.turned = self.replicated.turned
+        self.writes = self.replicated.writes
+        self.answered = self.visible.answered
+        world.after(STATES_EVERY_MS, self._check_states)
+
+    def _check_states(self) -> None:
+        self.states.check(self.replicated.processes.values())
+        self._world.after(STATES_EVERY_MS, self._check_states)

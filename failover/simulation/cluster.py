@@ -1,0 +1,262 @@
+"""A whole simulated cluster: nodes, network, members, operator, controller and checkers."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from failover.catalog import ClusterFormed, NodeChanged
+from failover.cluster_view import Node
+from failover.host import Host
+from failover.identity import CATALOG_PARTITION, Identity
+from failover.simulation.administrator import Administrator
+from failover.simulation.checkers import Checkers
+from failover.simulation.clients import Clients, member_configs
+from failover.simulation.clocks import NodeClock
+from failover.simulation.network import Network
+from failover.simulation.process import Process
+from failover.simulation.supervisor import Supervisor
+from failover.simulation.values import Values
+from protocol.config import Configs
+from storage.messages import ReplicaKey
+from storage.replica import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from failover.partition import Partition
+    from failover.simulation.world import World
+    from protocol.members.classic import MemberConfig
+
+REGISTER_MS = 1_000
+
+
+class Cluster:
+    """Everything that lives in one world. :meth:`form` brings it up for the first time."""
+
+    def __init__(self, world: World, members: Sequence[MemberConfig] | None = None) -> None:
+        settings = world.settings
+        if members is None:
+            members = member_configs(settings)
+        self.world = world
+        self.network = Network(world)
+        self.values = Values()
+        self.checkers = Checkers(world, self.values)
+        self.clients = Clients(world, self.network, self.values, members)
+        self.administrator = Administrator(world, self.network, self.values)
+        self.supervisor = Supervisor(self)
+        self._rng = world.random("cluster")
+        self._disks = 0
+        self.processes: list[Process] = []
+        self._clocks: list[NodeClock] = []
+        for node_id in range(settings.nodes):
+            process = Process(world, self.network, self.checkers, node_id)
+            process.new_disk(self._directory_id(node_id))
+            self.processes.append(process)
+            self.network.add(process)
+            self.checkers.replicated.processes[node_id] = process
+            speed = 1 + settings.clock_skew * self._rng.uniform(-1, 1)
+            self._clocks.append(NodeClock(self._rng.randint(-5_000, 5_000), speed))
+        self.placement = tuple(
+            tuple((number + place) % settings.nodes for place in range(settings.replication))
+            for number in range(settings.partitions)
+        )
+        self.configs = Configs(_configs(world))
+        self._first_voters = self._voters()
+
+    def _directory_id(self, node_id: int) -> str:
+        self._disks += 1
+        return f"disk-{node_id}-{self._disks}"
+
+    def _voters(self) -> Mapping[int, tuple[ReplicaKey, ...]]:
+        keys = [ReplicaKey(process.node_id, process.directory_id) for process in self.processes]
+        replication = self.world.settings.replication
+        voters = {CATALOG_PARTITION: tuple(keys[:replication])}
+        for number, nodes in enumerate(self.placement):
+            voters[number] = tuple(keys[node_id] for node_id in nodes)
+        return voters
+
+    def form(self) -> None:
+        """Start every node and the controller; create the members' topics; let members start."""
+        for process in self.processes:
+            self.start(process.node_id)
+        self.supervisor.begin()
+        for group_id in self.clients.group_ids:
+            partitions = self.clients.partitions_of[group_id]
+            self.administrator.create_topic(group_id, partitions)
+        self.world.after(REGISTER_MS, self._register)
+        self.clients.start_all()
+
+    # --- nodes
+
+    def start(self, node_id: int) -> None:
+        """Start a node's process, unless it runs."""
+        process = self.processes[node_id]
+        if process.is_alive:
+            return
+        first = self._first_voters
+        is_first_disk = (
+            any(
+                key == ReplicaKey(node_id, process.directory_id)
+                for keys in first.values()
+                for key in keys
+            )
+            or node_id >= self.world.settings.replication
+        )
+        identity = Identity(
+            node_id=node_id,
+            directory_id=process.directory_id,
+            cluster_id="simulated",
+            nodes=tuple(range(len(self.processes))),
+            placement=self.placement,
+            voters=first if is_first_disk else {},
+        )
+        if self.world.tells:
+            self.world.tell("", f"node {node_id} starts on {process.directory_id}")
+        rng = random.Random(f"{self.world.seed} host {node_id} {process.life}")
+        process.begin(identity, self.configs, rng, self._clocks[node_id])
+
+    def drain(self, node_id: int) -> None:
+        """Have a node hand over what it leads, before it stops."""
+        self.processes[node_id].event(_drain)
+
+    def stop(self, node_id: int) -> None:
+        """End a node's process as an operator does: everything is on its disk."""
+        process = self.processes[node_id]
+        if process.host is not None:
+            process.log.write(process.host.checkpoint().writes, True)
+        process.kill(process.log.unsynced, 1)
+
+    def lose_disk(self, node_id: int) -> None:
+        """Kill a node and give it an empty disk."""
+        process = self.processes[node_id]
+        process.kill(0, 1)
+        process.new_disk(self._directory_id(node_id))
+
+    def may_lose_disk(self) -> bool:
+        """Whether the cluster can bear it: all voters of all partitions are disks that exist.
+
+        What the leaders have committed counts, so that there is never more than one disk missing.
+        """
+        existing = {process.directory_id for process in self.processes}
+        settings = self.world.settings
+        for number in (CATALOG_PARTITION, *range(settings.partitions)):
+            leader = self.leader_of(number)
+            if leader is None:
+                return False
+            replica = leader.replica
+            voters = replica.voters
+            if replica.high_watermark < replica.end_offset:
+                return False
+            if len(voters) < settings.replication:
+                return False
+            if any(voter.directory_id not in existing for voter in voters):
+                return False
+        return True
+
+    def leader_of(self, number: int) -> Partition | None:
+        """Return the leader's side of a partition, the newest one's if several think they lead."""
+        leaders = [
+            partition
+            for process in self.processes
+            for partition in process.partitions()
+            if partition.number == number and partition.replica.role is Role.LEADER
+        ]
+        return max(leaders, key=lambda partition: partition.replica.epoch, default=None)
+
+    def leading_nodes(self) -> list[int]:
+        """Return the nodes that lead anything."""
+        return [process.node_id for process in self.processes if process.leading()]
+
+    # --- who is up, as the catalogue tells clients
+
+    def _register(self) -> None:
+        """Have each node make itself known until it sees itself in the catalogue."""
+        self.world.after(REGISTER_MS, self._register)
+        for process in self.processes:
+            if process.host is None or process.is_paused:
+                continue
+            node = Node(process.node_id, f"node{process.node_id}", 9092)
+            nodes = process.host.view.catalog.nodes
+            if nodes.get(process.node_id) != node:
+                self.tell_catalog(NodeChanged(node))
+        self.tell_catalog(ClusterFormed(self.placement))
+
+    def tell_catalog(self, event: NodeChanged | ClusterFormed) -> None:
+        """Give an event to every node; the one that leads the catalogue takes it."""
+        for process in self.processes:
+            if process.host is not None and not process.is_paused:
+                process.event(_catalog_event, event)
+
+    # --- the controller
+
+    def kill_controller(self, gone_ms: int) -> None:
+        """End the controller; it comes back after a while."""
+        self.supervisor.kill(gone_ms)
+
+    def restore_controller(self) -> None:
+        """Have exactly one controller, that is well."""
+        self.supervisor.restore()
+
+    # --- rest
+
+    def unrest(self) -> str:
+        """Say what is not yet as it should be when nothing goes wrong; empty when all is well."""
+        return self.unreplicated() or self._uncatalogued() or self.clients.at_rest()
+
+    def unreplicated(self) -> str:
+        """Say which replica is missing or behind; empty when none is."""
+        settings = self.world.settings
+        existing = {process.directory_id for process in self.processes}
+        for number in (CATALOG_PARTITION, *range(settings.partitions)):
+            leader = self.leader_of(number)
+            if leader is None:
+                return f"partition {number} has no leader"
+            voters = leader.replica.voters
+            if len(voters) != settings.replication:
+                return f"partition {number} has {len(voters)} voters"
+            if any(voter.directory_id not in existing for voter in voters):
+                return f"partition {number} has a voter whose disk is gone"
+            for process in self.processes:
+                for partition in process.partitions():
+                    if partition.number == number:
+                        offsets = partition.replica.high_watermark, partition.replica.end_offset
+                        if offsets != (leader.replica.end_offset,) * 2:
+                            return f"partition {number} is behind on node {process.node_id}"
+        return ""
+
+    def _uncatalogued(self) -> str:
+        for process in self.processes:
+            if process.host is None or process.is_loading:
+                return f"node {process.node_id} does not serve"
+            catalog = process.host.view.catalog
+            for other in self.processes:
+                node = catalog.nodes.get(other.node_id)
+                if node is None or not node.up:
+                    return f"node {process.node_id} does not see node {other.node_id} up"
+            for name in sorted(self.administrator.topics):
+                if catalog.topics.by_name(name) is None:
+                    return f"node {process.node_id} does not know topic {name}"
+        return ""
+
+
+def _drain(host: Host, _now: int) -> None:
+    host.draining = True
+
+
+def _catalog_event(host: Host, event: NodeChanged | ClusterFormed, now: int) -> None:
+    host.catalog_event(event, now)
+
+
+def _configs(world: World) -> dict[str, str]:
+    settings = world.settings
+    return {
+        "group.initial.rebalance.delay.ms": "500",
+        "group.min.session.timeout.ms": "1000",
+        "offsets.topic.num.partitions": str(settings.partitions),
+        "offsets.topic.replication.factor": str(settings.replication),
+        "replica.heartbeat.interval.ms": str(settings.replica_heartbeat_ms),
+        "replica.lease.ms": str(settings.replica_lease_ms),
+        "replica.election.timeout.ms": str(settings.replica_election_ms),
+        **settings.configs,
+    }

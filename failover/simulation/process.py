@@ -1,0 +1,415 @@
+"""One coordinator's process: a host, its log, its clock, and the driver's loop around them.
+
+The loop is the actor's ``pump``: write, persisted, messages, forwards, replies, tasks, timer. The
+process can die between any two of these steps, stand still, lose what it had not synced, or lose
+its whole disk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from failover.host import Host
+from failover.routing import partition_for
+from failover.simulation.story import Violation
+from protocol.groups.effects import Client, Request
+from protocol.wire import apis
+from storage.log import MemoryLog
+from storage.replica import Role
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
+
+    from kio.static.protocol import Entity
+
+    from failover.effects import Effects, Forward
+    from failover.identity import Identity
+    from failover.partition import Partition
+    from failover.simulation.clocks import NodeClock
+    from failover.simulation.connection import Connection
+    from failover.simulation.network import Network
+    from failover.simulation.world import World
+    from protocol.config import Configs
+    from protocol.groups.effects import Reply
+    from storage.log import Write
+    from storage.messages import Message
+
+BEAT_MS: Final = 500
+STALL_MS: Final = 1_000
+"""As in the actor's clock: what is noticed as a stall, and how exactly."""
+
+LOAD_SLICE_RECORDS: Final = 40
+FULL_DISK_RETRY_MS: Final = 500
+KEYS: Final = {api.request: key for key, api in apis.API.items()}
+VERSIONS: Final = {8: 9, 9: 9}
+"""OffsetCommit and OffsetFetch name topics by their names up to this version."""
+CLIENT: Final = Client("simulated", "/127.0.0.1")
+
+
+class Killed(Exception):  # noqa: N818 - nothing went wrong, it was meant to die here
+    """The process died in the middle of a turn."""
+
+
+class Answer(NamedTuple):
+    """What a process let out: to which request, which it took at ``asked_at`` (true time)."""
+
+    message: Any
+    response: Any
+    asked_at: int
+
+
+class Watcher(Protocol):
+    """Whoever checks what a process does (:mod:`failover.simulation.checkers`)."""
+
+    def asked(self, process: Process, message: Entity) -> None:
+        """Take notice that a request reached the process."""
+
+    def answered(self, process: Process, answer: Answer) -> None:
+        """Take notice that the process let an answer out."""
+
+    def writes(self, process: Process, writes: Sequence[Write]) -> None:
+        """Take notice that the process is about to write its log."""
+
+    def sent(self, process: Process, node_id: int, messages: Sequence[Message]) -> None:
+        """Take notice that the process sent messages to a peer."""
+
+    def turned(self, process: Process) -> None:
+        """Take notice that the process ended a turn."""
+
+
+class Answering(Protocol):
+    """Where an answer goes: a client's connection, or another node that forwarded a request."""
+
+    def answer(self, token: Any, response: Entity) -> None:
+        """Take the answer."""
+
+
+class ForwardedFrom:
+    """The way back of a request that another node's client made."""
+
+    def __init__(self, origin: Process, world: World) -> None:
+        self._origin, self._life, self._world = origin, origin.life, world
+
+    def answer(self, token: Any, response: Entity | None) -> None:
+        """Carry the answer back; None when the leader was not reached."""
+        self._world.after(2, self._arrive, token, response)
+
+    def _arrive(self, token: Any, response: Entity | None) -> None:
+        if self._origin.life == self._life:
+            self._origin.event(_forwarded, token, response)
+
+
+class Process:
+    """A node: its disk outlives its process, ``life`` counts the processes."""
+
+    def __init__(self, world: World, network: Network, watcher: Watcher, node_id: int) -> None:
+        self.world = world
+        self.network = network
+        self.watcher = watcher
+        self.node_id = node_id
+        self.log = MemoryLog()
+        self.directory_id = ""
+        self.disks: dict[str, MemoryLog] = {}
+        self.host: Host | None = None
+        self.is_alive = False
+        self.is_paused = False
+        self.is_loading = False
+        self.is_full = False
+        self.life = 0
+        self.doom = 0
+        self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._open: dict[int, tuple[Answering, Any, Entity, int]] = {}
+        self._connections: dict[Connection, None] = {}
+        self._tickets = 0
+        self._stuck: Effects | None = None
+        self._is_scheduled = False
+        self._armed_true: int | None = None
+        self._paused_at = 0
+
+    def begin(
+        self, identity: Identity, configs: Configs, rng: random.Random, clock: NodeClock
+    ) -> None:
+        """Start a process on what the disk holds."""
+        self.identity = identity
+        self.clock = clock
+        self.life += 1
+        self.is_alive, self.is_paused, self.is_loading, self.doom = True, False, True, 0
+        self._inbox.clear()
+        self._open.clear()
+        self._connections.clear()
+        self._stuck = None
+        self._is_scheduled, self._armed_true = False, None
+        self.host = Host(identity, configs, self.log, rng, self.local_now())
+        self.network.connect(self.node_id)
+        self._load(self.life)
+
+    def local_now(self) -> int:
+        """Return what this node's clock shows."""
+        return self.clock.local(self.world.now)
+
+    def _load(self, life: int) -> None:
+        if life != self.life or self.host is None:
+            return
+        if self.is_paused:
+            self._inbox.append((self._load, (life,)))
+            return
+        self.is_loading = not self.host.load_slice(LOAD_SLICE_RECORDS)
+        self._turn()
+        if self.is_loading:
+            self.world.after(1, self._load, life)
+
+    def new_disk(self, directory_id: str) -> None:
+        """Begin with an empty disk; what was on the old one is remembered by checkers only."""
+        assert not self.is_alive
+        self.directory_id = directory_id
+        self.log = self.disks[directory_id] = MemoryLog()
+
+    # --- what checkers look at
+
+    def partitions(self) -> Sequence[Partition]:
+        """Return every partition that this process has a replica of, the catalogue's included."""
+        return () if self.host is None else self.host.partitions
+
+    def leads(self, number: int) -> int | None:
+        """Return the epoch in which this process leads a partition; None: it does not."""
+        for partition in self.partitions():
+            if partition.number == number:
+                is_leader = partition.replica.role is Role.LEADER
+                return partition.replica.epoch if is_leader else None
+        return None
+
+    def leading(self) -> list[int]:
+        """Return the partitions that this process leads."""
+        return [
+            partition.number
+            for partition in self.partitions()
+            if partition.replica.role is Role.LEADER
+        ]
+
+    def leader_known(self, group_id: str) -> int:
+        """Return the node that this one takes for a group's leader, itself when it knows none."""
+        if self.host is None:
+            return self.node_id
+        number = partition_for(group_id, self.identity.partitions)
+        return self.host.view.leaders.get(number, self.node_id)
+
+    # --- how it ends and stands still
+
+    def kill(self, kept: int, notice_ms: int) -> None:
+        """End the process; of its unsynced writes ``kept`` units survive.
+
+        Peers and clients notice after ``notice_ms``: at once when the machine goes on and closes
+        its sockets, late when it is gone too.
+        """
+        if not self.is_alive:
+            return
+        self.is_alive, self.host = False, None
+        self.life += 1
+        self.log = self.disks[self.directory_id] = self.log.crash(kept)
+        self.network.disconnect(self.node_id, notice_ms)
+        for connection in self._connections:
+            self.world.after(notice_ms + self.network.client_delay(), connection.close)
+        self._connections.clear()
+        self._open.clear()
+
+    def pause(self, duration_ms: int) -> None:
+        """Stand still, as SIGSTOP does."""
+        if self.is_alive and not self.is_paused:
+            self.is_paused = True
+            self._paused_at = self.world.now
+            if duration_ms:
+                self.world.after(duration_ms, self.thaw, self.life)
+
+    def thaw(self, life: int) -> None:
+        """Go on; what has come meanwhile waits in the sockets."""
+        if life != self.life or not self.is_paused:
+            return
+        self.is_paused = False
+        self._armed_true = None
+        late_ms = self.world.now - self._paused_at - BEAT_MS
+        if late_ms >= STALL_MS and self.host is not None:
+            self.host.tick(self.local_now(), late_ms)
+        inbox, self._inbox = self._inbox, []
+        for action, arguments in inbox:
+            action(*arguments)
+        self._turn()
+
+    # --- what comes in
+
+    def from_client(self, connection: Connection, token: Any, message: Entity) -> None:
+        """Take a client's request."""
+        if self.is_paused:
+            self._inbox.append((self.from_client, (connection, token, message)))
+            return
+        assert self.host is not None
+        now = self.local_now()
+        self.watcher.asked(self, message)
+        if (memo := connection.memo) is not None and memo[0] == message:
+            lease = memo[1]
+            if lease.group.stamp == lease.stamp and now < lease.leadership.lease_until_ms:
+                lease.member.session_deadline_ms = now + lease.member.session_timeout_ms
+                self.watcher.answered(self, Answer(message, memo[2], self.world.now))
+                connection.answer(token, memo[2])
+                return
+            connection.memo = None
+        self._connections[connection] = None
+        self._tickets += 1
+        self._open[self._tickets] = connection, token, message, self.world.now
+        connection.tickets = [self._tickets]
+        self.host.receive(_request(self._tickets, message), now)
+        self._soon()
+
+    def abandoned(self, connection: Connection) -> None:
+        """Learn that a client has closed its connection."""
+        self._connections.pop(connection, None)
+        for ticket in connection.tickets:
+            if ticket in self._open:
+                self.event(_abandon, ticket)
+
+    def from_peer(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Take what another node's replicas said."""
+        self.event(Host.receive_peer, node_id, messages)
+
+    def link_changed(self, node_id: int, is_up: bool) -> None:
+        """Learn that a link came up or broke."""
+        if self.is_alive:
+            self.event(Host.peer_up if is_up else Host.peer_down, node_id)
+
+    def event(self, method: Callable[..., Any], *arguments: Any) -> None:
+        """Give the host an event (a method of it that takes the time last), now or when thawed."""
+        if self.is_paused:
+            self._inbox.append((self.event, (method, *arguments)))
+        elif self.host is not None:
+            method(self.host, *arguments, self.local_now())
+            self._soon()
+
+    # --- the driver's loop
+
+    def _soon(self) -> None:
+        turn_ms = self.world.settings.turn_ms
+        if not turn_ms:
+            self._turn()
+        elif not self._is_scheduled:
+            self._is_scheduled = True
+            self.world.after(turn_ms, self._scheduled, self.life)
+
+    def _scheduled(self, life: int) -> None:
+        if life == self.life:
+            self._is_scheduled = False
+            if not self.is_paused:
+                self._turn()
+
+    def _turn(self) -> None:
+        try:
+            self._pump()
+        except Killed:
+            self.kill(self.doom_kept(), 1)
+
+    def doom_kept(self) -> int:
+        """Return how many unsynced units survive a death in the middle of a turn."""
+        return self.log.unsynced // 2
+
+    def _pump(self) -> None:
+        host, watcher = self.host, self.watcher
+        if host is None:
+            return
+        now = self.local_now()
+        while effects := host.drain(now):
+            if effects.writes:
+                self._step()
+                watcher.writes(self, effects.writes)
+                self.log.write(effects.writes, effects.sync)
+                self._step()
+            host.persisted(now)
+            self._send(effects)
+        watcher.turned(self)
+        self._arm()
+
+    def _step(self) -> None:
+        """Die here if this is the step to die at."""
+        if self.doom:
+            self.doom -= 1
+            if not self.doom:
+                self.world.fault("kill mid turn", f"node {self.node_id} dies within a turn")
+                raise Killed
+
+    def _send(self, effects: Effects) -> None:
+        for node_id, messages in effects.messages.items():
+            self._step()
+            self.watcher.sent(self, node_id, messages)
+            self.network.send(self, node_id, messages)
+        for forward in effects.forwards:
+            self.world.after(2, self._forward, forward)
+        for reply in effects.replies:
+            self._step()
+            self._answer(reply)
+        if self.world.tells:
+            for note in effects.notes:
+                self.world.tell("", f"node {self.node_id} notes: {note}")
+
+    def _answer(self, reply: Reply) -> None:
+        opened = self._open.pop(reply.ticket, None)
+        if opened is None:
+            raise Violation(f"node {self.node_id} answers ticket {reply.ticket} a second time")
+        end, token, message, asked_at = opened
+        self.world.mark(reply.ticket)
+        self.watcher.answered(self, Answer(message, reply.message, asked_at))
+        if reply.lease is not None and end in self._connections:
+            end.memo = (message, reply.lease, reply.message)  # type: ignore[attr-defined]
+        end.answer(token, reply.message)
+
+    def _forward(self, forward: Forward) -> None:
+        target = self.network.processes.get(forward.node_id)
+        back = ForwardedFrom(self, self.world)
+        if target is None or not target.is_alive or target.is_paused or target.host is None:
+            back.answer(forward.request.ticket, None)
+            return
+        target._tickets += 1
+        ticket, request = target._tickets, forward.request
+        target._open[ticket] = back, request.ticket, request.message, self.world.now
+        target.event(Host.receive, _request(ticket, request.message))
+
+    # --- time
+
+    def _arm(self) -> None:
+        """Have one timer for the host's next deadline; one that fires too early does no harm."""
+        assert self.host is not None
+        deadline_ms = self.host.next_deadline()
+        if deadline_ms is None:
+            return
+        due = max(self.clock.true(deadline_ms), self.world.now + 1)
+        if self._armed_true is None or due < self._armed_true:
+            self._armed_true = due
+            self.world.after(due - self.world.now, self._timer, self.life, due)
+
+    def _timer(self, life: int, due: int) -> None:
+        if life != self.life or due != self._armed_true or self.is_paused:
+            return
+        assert self.host is not None
+        self._armed_true = None
+        now = self.local_now()
+        deadline_ms = self.host.next_deadline()
+        if deadline_ms is not None and deadline_ms <= now:
+            self.host.tick(now)
+            self._soon()
+        self._arm()
+
+
+def _forwarded(host: Host, ticket: int, response: Entity | None, _now: int) -> None:
+    host.forwarded(ticket, response)
+
+
+def _abandon(host: Host, ticket: int, _now: int) -> None:
+    host.abandon(ticket)
+
+
+def _request(ticket: int, message: Entity) -> Request:
+    key = KEYS[type(message)]
+    return Request(
+        ticket=ticket,
+        api_key=key,
+        api_version=VERSIONS.get(key) or apis.API[key].max_version,
+        client=CLIENT,
+        message=message,
+    )

@@ -1,0 +1,203 @@
+"""What replicas do must keep Raft's promises: checked at every write, message and turn.
+
+The checker is all-knowing: it sees every disk at once, and remembers what was ever committed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from failover.simulation.story import Violation
+from storage.log import TruncateFrom
+from storage.messages import Appended, Vote, Voted
+from storage.quorum import majority
+from storage.replica import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from failover.partition import Partition
+    from failover.simulation.process import Process
+    from failover.simulation.visible import Visible
+    from failover.simulation.world import World
+    from storage.batch import Batch
+    from storage.log import Write
+    from storage.messages import Message, ReplicaKey
+
+
+@dataclass(slots=True)
+class Seen:
+    """One replica in one life of its process, as it was after its last turn."""
+
+    life: int
+    epoch: int = -1
+    role: str = ""
+    high_watermark: int = 0
+
+
+class Committed:
+    """The one log that a partition's committed batches make up, by base offset."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Batch] = {}
+        self.end_offset = 0
+
+    def add(self, batch: Batch) -> bool:
+        """Take a committed batch; False when another one had been committed in its place."""
+        known = self.batches.get(batch.base_offset)
+        if known is not None:
+            return known is batch or known == batch
+        if batch.base_offset < self.end_offset:
+            return False
+        self.batches[batch.base_offset] = batch
+        self.end_offset = batch.end_offset
+        return True
+
+
+class Replicated:
+    """Checks votes, leaders, acknowledgements and commits of all replicas."""
+
+    def __init__(self, world: World, visible: Visible) -> None:
+        self._world = world
+        self._visible = visible
+        self.processes: dict[int, Process] = {}
+        self.committed: dict[int, Committed] = {}
+        self._seen: dict[tuple[int, int], Seen] = {}
+        self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
+        self._votes: dict[tuple[int, int, ReplicaKey], int] = {}
+
+    def writes(self, process: Process, writes: Sequence[Write]) -> None:
+        """Check what is about to be written: what is committed is never truncated."""
+        for write in writes:
+            if isinstance(write, TruncateFrom):
+                self._may_truncate(process, write)
+
+    def _may_truncate(self, process: Process, write: TruncateFrom) -> None:
+        committed = self._log(write.partition)
+        for batch in process.log.batches(write.partition, write.offset):
+            if batch.base_offset < write.offset:
+                continue
+            if committed.batches.get(batch.base_offset) == batch:
+                raise Violation(
+                    f"node {process.node_id} truncates at {write.offset} what is committed",
+                    f"partition {write.partition}",
+                )
+
+    def sent(self, process: Process, node_id: int, messages: Sequence[Message]) -> None:
+        """Check promises when they are made."""
+        for message in messages:
+            if type(message) is Appended:
+                if message.accepted:
+                    self._has(process, message)
+            elif type(message) is Voted:
+                if message.granted and not message.pre_vote:
+                    self._votes_once(message.partition, message.epoch, message.voter, node_id)
+            elif type(message) is Vote and not message.pre_vote:
+                voter = message.candidate
+                self._votes_once(message.partition, message.epoch, voter, voter.node_id)
+
+    def _has(self, process: Process, message: Appended) -> None:
+        end_offset = process.log.synced(message.partition).end_offset
+        if end_offset < message.end_offset:
+            raise Violation(
+                f"node {process.node_id} acknowledges up to {message.end_offset}, its disk has"
+                f" {end_offset}",
+                f"partition {message.partition}",
+            )
+
+    def _votes_once(self, partition: int, epoch: int, voter: ReplicaKey, candidate: int) -> None:
+        before = self._votes.setdefault((partition, epoch, voter), candidate)
+        if before != candidate:
+            raise Violation(
+                f"node {voter.node_id} votes for node {before} and for node {candidate} in epoch"
+                f" {epoch}",
+                f"partition {partition}",
+            )
+
+    def turned(self, process: Process) -> None:
+        """Check every replica of a process after a turn."""
+        for partition in process.partitions():
+            replica = partition.replica
+            seen = self._seen.get((process.node_id, partition.number))
+            if seen is None or seen.life != process.life:
+                seen = Seen(process.life, high_watermark=replica.high_watermark)
+                self._seen[process.node_id, partition.number] = seen
+                if replica.high_watermark:
+                    self._commits(process, partition, 0)
+            if replica.epoch != seen.epoch or replica.role != seen.role:
+                self._in_new_role(process, partition, seen)
+            if replica.high_watermark != seen.high_watermark:
+                if replica.high_watermark < seen.high_watermark:
+                    raise Violation(
+                        f"the high watermark of node {process.node_id} falls from"
+                        f" {seen.high_watermark} to {replica.high_watermark}",
+                        f"partition {partition.number}",
+                    )
+                self._commits(process, partition, seen.high_watermark)
+                seen.high_watermark = replica.high_watermark
+
+    def _in_new_role(self, process: Process, partition: Partition, seen: Seen) -> None:
+        replica, number = partition.replica, partition.number
+        subject = f"partition {number}"
+        if replica.epoch < seen.epoch:
+            raise Violation(
+                f"the epoch of node {process.node_id} falls from {seen.epoch} to {replica.epoch}",
+                subject,
+            )
+        if self._world.tells:
+            text = f"node {process.node_id} is {replica.role} in epoch {replica.epoch}"
+            self._world.tell(subject, f"{text}, log ends at {replica.end_offset}")
+        seen.epoch, seen.role = replica.epoch, replica.role
+        if replica.role is Role.LEADER:
+            me = (process.node_id, process.life)
+            leader = self._leaders.setdefault((number, replica.epoch), me)
+            if leader != me:
+                raise Violation(
+                    f"nodes {leader[0]} and {process.node_id} both lead epoch {replica.epoch}",
+                    subject,
+                )
+            self._visible.leader_since[number] = self._world.now
+
+    def _commits(self, process: Process, partition: Partition, start: int) -> None:
+        """Check newly committed batches: everywhere the same, and on a majority's disks."""
+        number, replica = partition.number, partition.replica
+        committed, end = self._log(number), replica.high_watermark
+        subject = f"partition {number}"
+        if replica.role is Role.LEADER:
+            self._is_on_majority(process, partition, end)
+        elif end > committed.end_offset:
+            raise Violation(
+                f"node {process.node_id} takes {end} for committed, no leader has got beyond"
+                f" {committed.end_offset}",
+                subject,
+            )
+        for batch in process.log.batches(number, start):
+            if batch.end_offset > end:
+                break
+            if not committed.add(batch):
+                raise Violation(
+                    f"node {process.node_id} has another committed batch at {batch.base_offset}",
+                    subject,
+                )
+
+    def _is_on_majority(self, process: Process, partition: Partition, end: int) -> None:
+        voters = partition.replica.voters
+        holders = [
+            key
+            for key in voters
+            if (log := self.processes[key.node_id].disks.get(key.directory_id)) is not None
+            and log.synced(partition.number).end_offset >= end
+        ]
+        if len(holders) < majority(len(voters)):
+            raise Violation(
+                f"node {process.node_id} commits up to {end}, which is on {len(holders)} of"
+                f" {len(voters)} voters' disks",
+                f"partition {partition.number}",
+            )
+
+    def _log(self, number: int) -> Committed:
+        committed = self.committed.get(number)
+        if committed is None:
+            committed = self.committed[number] = Committed()
+        return committed

@@ -1,0 +1,116 @@
+"""One seed from forming the cluster to its rest, and what came of it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from failover.simulation.cluster import Cluster
+from failover.simulation.faults import Injector
+from failover.simulation.settings import settings_for
+from failover.simulation.story import Violation
+from failover.simulation.world import World
+from storage import log, snapshot
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from failover.simulation.settings import Settings
+    from failover.simulation.story import Story
+
+WARM_UP_MS: Final = 8_000
+LOOK_EVERY_MS: Final = 1_000
+AFTERWARDS_MS: Final = 3_000
+
+SMALL: Final = (
+    (snapshot, "STEP_RECORDS", 12),
+    (snapshot, "KEPT_BATCHES", 8),
+    (log, "SLICE_BYTES", 600),
+)
+"""Limits of the log made small, so that minutes of a simulation meet what takes days outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of one seed. ``simulated_ms`` is true time; ``violation`` None: all went well."""
+
+    seed: int
+    simulated_ms: int
+    events: int
+    trace: int
+    injected: Counter[str]
+    violation: Violation | None = None
+    story: Story | None = field(default=None, repr=False)
+
+
+@contextmanager
+def small_logs() -> Iterator[None]:
+    """Make the log's limits small for a while."""
+    before = [(module, name, getattr(module, name)) for module, name, _ in SMALL]
+    for module, name, value in SMALL:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+def run_seed(seed: int, settings: Settings | None = None, *, tells: bool = False) -> Report:
+    """Run one seed. With ``tells`` the report has the story."""
+    world = World(seed, settings or settings_for(seed), tells=tells)
+    violation = None
+    try:
+        with small_logs():
+            _run(world)
+    except Violation as found:
+        violation = found
+        world.tell("", f"VIOLATION {found.subject}: {found.text}")
+    return Report(
+        seed=seed,
+        simulated_ms=world.now,
+        events=world.events,
+        trace=world.trace,
+        injected=world.injected,
+        violation=violation,
+        story=world.story if tells else None,
+    )
+
+
+def _run(world: World) -> None:
+    cluster = Cluster(world)
+    cluster.form()
+    world.run(WARM_UP_MS)
+    injector = Injector(cluster)
+    injector.begin()
+    world.run(world.now + world.settings.faulty_ms)
+    world.tell("", "the faults are over")
+    injector.end()
+    settle(cluster)
+
+
+def settle(cluster: Cluster) -> None:
+    """Let everything come to rest, in bounded time, and check what is left in the end."""
+    world = cluster.world
+    deadline = world.now + world.settings.settle_ms
+    while why := cluster.unrest():
+        if world.now >= deadline:
+            raise Violation(f"no rest {world.settings.settle_ms} ms after the faults: {why}", "")
+        world.run(world.now + LOOK_EVERY_MS)
+    world.tell("", "everything is at rest")
+    administrator = cluster.administrator
+    administrator.unread = set(cluster.clients.group_ids)
+    for _ in range(20):
+        administrator.read_all()
+        world.run(world.now + AFTERWARDS_MS)
+        if not administrator.unread:
+            break
+    else:
+        raise Violation(f"offsets can not be read: {sorted(administrator.unread)}")
+    cluster.checkers.states.check(cluster.processes)
+    for number, committed in sorted(cluster.checkers.replicated.committed.items()):
+        world.mark(number)
+        for batch in committed.batches.values():
+            world.mark(batch.base_offset)

@@ -1,0 +1,112 @@
+"""What a simulated cluster is like: its size, its clocks' and its faults' rates, all in one value.
+
+Replicas are slower here than in production (their heartbeats dominate the cost of an idle minute):
+every timeout keeps its proportion, so what can happen in which order stays the same.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EPOCH_MS: Final = 1_700_000_000_000
+"""The Unix time at which every simulation begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """Mean milliseconds between two faults of one kind while faults are on; 0: never."""
+
+    kill: int = 25_000
+    kill_mid_turn: int = 25_000
+    lose_disk: int = 90_000
+    pause: int = 40_000
+    cut_node: int = 40_000
+    cut_one_way: int = 40_000
+    cut_clients: int = 60_000
+    link_reset: int = 30_000
+    kill_controller: int = 60_000
+    kill_all: int = 0
+    member: int = 8_000
+    admin: int = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One simulation. Times are simulated milliseconds.
+
+    ``loss``, ``duplication`` and ``reordering`` are the share of peer messages that meet that fate
+    while faults are on. ``turn_ms`` gathers what arrives for so long into one turn of a host.
+    ``clock_skew`` is how much faster or slower than true time a node's clock may run; the margin
+    that replicas grant each other (a tenth of a lease) must be larger than that on both sides.
+    """
+
+    nodes: int = 3
+    replication: int = 3
+    partitions: int = 3
+    groups: int = 4
+    members: int = 20
+    topic_partitions: int = 6
+    faulty_ms: int = 60_000
+    settle_ms: int = 240_000
+    heartbeat_interval_ms: int = 3_000
+    session_timeout_ms: int = 15_000
+    rebalance_timeout_ms: int = 20_000
+    request_timeout_ms: int = 4_000
+    commit_interval_ms: int = 20_000
+    replica_heartbeat_ms: int = 1_000
+    replica_lease_ms: int = 3_000
+    replica_election_ms: int = 5_000
+    delay_ms: tuple[int, int] = (1, 6)
+    client_delay_ms: tuple[int, int] = (1, 6)
+    loss: float = 0.01
+    duplication: float = 0.01
+    reordering: float = 0.02
+    turn_ms: int = 0
+    clock_skew: float = 0.03
+    controller: bool = True
+    faults: Faults = field(default_factory=Faults)
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+CALM: Final = Settings(
+    faults=Faults(**dict.fromkeys(Faults.__dataclass_fields__, 0)),
+    loss=0.0,
+    duplication=0.0,
+    reordering=0.0,
+)
+"""Nothing goes wrong and nobody comes or goes: what an idle minute costs."""
+
+
+def settings_for(seed: int) -> Settings:
+    """Draw a seed's settings: each seed is rough in its own way."""
+    rng = random.Random(f"settings {seed}")
+    rough = rng.choice((0.4, 1.0, 1.0, 2.5))
+    faults = Faults()
+    rates = {}
+    for name in Faults.__dataclass_fields__:
+        mean_ms = getattr(faults, name)
+        rates[name] = 0 if rng.random() < 0.25 else int(mean_ms * rough)
+    if rng.random() < 0.2:
+        rates["kill_all"] = 40_000
+    is_datagram = rng.random() < 0.5
+    return Settings(
+        faults=Faults(**rates),
+        nodes=rng.choice((3, 3, 3, 5)),
+        loss=rng.choice((0.0, 0.01, 0.1)),
+        duplication=rng.choice((0.01, 0.05)) if is_datagram else 0.0,
+        reordering=rng.choice((0.02, 0.1)) if is_datagram else 0.0,
+        turn_ms=rng.choice((0, 0, 3)),
+        delay_ms=rng.choice(((0, 2), (1, 6), (1, 60))),
+        commit_interval_ms=rng.choice((2_000, 10_000)),
+        controller=rng.random() < 0.75,
+    )
+
+
+def with_faults(settings: Settings, **rates: int) -> Settings:
+    """Return the settings with other fault rates."""
+    return replace(settings, faults=replace(settings.faults, **rates))

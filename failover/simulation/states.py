@@ -1,0 +1,106 @@
+"""What machines hold must be what the committed log says: checked every few seconds and at the end.
+
+A standby is compared with a machine of our own that replays the committed batches and nothing else.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from failover import catalog_records
+from failover.catalog import Catalog
+from failover.identity import CATALOG_PARTITION
+from failover.partition import PartitionState
+from failover.simulation.story import Violation
+from protocol import records
+from protocol.config import Configs
+from protocol.groups.invariants import broken
+from protocol.groups.shard import GroupShard
+from protocol.groups.topics import Topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from failover.partition import Partition
+    from failover.simulation.process import Process
+    from failover.simulation.replicated import Replicated
+
+
+class Reference:
+    """One partition's hard state, replayed from its committed batches."""
+
+    def __init__(self, number: int) -> None:
+        configs = Configs({})
+        self.is_catalog = number == CATALOG_PARTITION
+        self.machine: Any
+        if self.is_catalog:
+            self.machine = Catalog(configs, random.Random(0))
+        else:
+            self.machine = GroupShard(configs, Topics(), random.Random(0))
+        self.offset = 0
+
+    def advance(self, replicated: Replicated, number: int) -> bool:
+        """Replay what was committed meanwhile; False when nothing is known of the partition."""
+        committed = replicated.committed.get(number)
+        if committed is None:
+            return False
+        decode = catalog_records.decode if self.is_catalog else records.decode
+        while (batch := committed.batches.get(self.offset)) is not None:
+            if not batch.control:
+                for key, value in batch.records:
+                    self.machine.replay(decode(key, value))
+            self.offset = batch.end_offset
+        return True
+
+
+class States:
+    """Compares what is in memory with what is committed, and looks for broken invariants."""
+
+    def __init__(self, replicated: Replicated) -> None:
+        self._replicated = replicated
+        self._references: dict[int, Reference] = {}
+
+    def check(self, processes: Iterable[Process]) -> None:
+        """Check every machine of these processes that stands at the end of the committed log."""
+        for process in processes:
+            if process.host is None or process.is_loading:
+                continue
+            for partition in process.partitions():
+                self._check(process, partition)
+
+    def _check(self, process: Process, partition: Partition) -> None:
+        number = partition.number
+        if partition.state is PartitionState.LEADER and number != CATALOG_PARTITION:
+            context = partition.machine._context  # type: ignore[attr-defined]
+            for sentence in broken(context):
+                raise Violation(f"node {process.node_id}: {sentence}", sentence.split(":")[0])
+        replica = partition.replica
+        if partition.state is PartitionState.LOADING or not partition.settled:
+            return
+        reference = self._references.get(number)
+        if reference is None:
+            reference = self._references[number] = Reference(number)
+        known = reference.advance(self._replicated, number)
+        if not known or replica.high_watermark != reference.offset:
+            return
+        if difference := _difference(partition.machine, reference):
+            raise Violation(
+                f"node {process.node_id} ({partition.state}) at {reference.offset} is not what the"
+                f" committed log says: {difference}",
+                f"partition {number}",
+            )
+
+
+def _difference(machine: Any, reference: Reference) -> str:
+    """Name the first thing that two machines do not agree about; empty when there is none."""
+    if reference.is_catalog:
+        same = machine.snapshot() == reference.machine.snapshot()
+        return "" if same else "the catalogue differs"
+    mine, theirs = machine._context, reference.machine._context
+    for group_id in {**mine.groups, **theirs.groups}:
+        if mine.groups.get(group_id) != theirs.groups.get(group_id):
+            return f"{group_id} is {mine.groups.get(group_id)}, not {theirs.groups.get(group_id)}"
+    if mine.offsets != theirs.offsets:
+        return f"offsets are {mine.offsets}, not {theirs.offsets}"
+    return ""

@@ -1,0 +1,86 @@
+"""Committed offsets as a register: which reads are explained by which writes.
+
+Every commit in a simulation writes a value of its own, so a read names the write it saw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+Place: TypeAlias = tuple[str, str, int]
+"""Group id, topic, partition."""
+
+FOREVER: Final = 1 << 60
+
+
+@dataclass(slots=True)
+class Write:
+    """One commit: when it reached a coordinator first, and when it was acknowledged if ever."""
+
+    start: int
+    end: int = FOREVER
+    is_refused: bool = False
+
+
+@dataclass(slots=True)
+class Register:
+    """One place. ``acknowledged`` holds (end, latest start of all acknowledged until then)."""
+
+    writes: dict[int, Write] = field(default_factory=dict)
+    acknowledged: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Values:
+    """All places, and what may be read of them."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._places: dict[Place, Register] = {}
+
+    def draw(self) -> int:
+        """Return a value that was never committed before."""
+        self._last += 1
+        return self._last
+
+    def places(self) -> list[Place]:
+        """Return every place at which something was to be written."""
+        return list(self._places)
+
+    def asked(self, place: Place, value: int, now: int) -> None:
+        """Learn that a commit reached a coordinator."""
+        self._places.setdefault(place, Register()).writes.setdefault(value, Write(now))
+
+    def acknowledged(self, place: Place, value: int, now: int) -> None:
+        """Learn that a commit was acknowledged."""
+        register = self._places[place]
+        write = register.writes[value]
+        if write.end == FOREVER:
+            write.end = now
+            latest = register.acknowledged[-1][1] if register.acknowledged else -1
+            register.acknowledged.append((now, max(latest, write.start)))
+
+    def refused(self, place: Place, value: int) -> None:
+        """Learn that a commit was refused for good: nobody may ever read it."""
+        self._places[place].writes[value].is_refused = True
+
+    def explain(self, place: Place, value: int, began: int) -> str:
+        """Say why a read that began at ``began`` may not return this; empty when it may."""
+        register = self._places.get(place)
+        if register is None:
+            return "" if value == -1 else f"{value} was read where nothing was ever committed"
+        newest_start = -1
+        for end, latest in reversed(register.acknowledged):
+            if end < began:
+                newest_start = latest
+                break
+        if value == -1:
+            return "" if newest_start < 0 else "an acknowledged commit is lost: nothing is there"
+        write = register.writes.get(value)
+        if write is None:
+            return f"{value} was read, which nobody committed"
+        if write.is_refused:
+            return f"{value} was read, which had been refused"
+        if newest_start > write.end:
+            return f"an acknowledged commit is lost: {value} was read, which is older"
+        return ""
