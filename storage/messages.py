@@ -92,8 +92,9 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class InstallSnapshot:
-    """One slice of the leader's compacted state at ``offset``, whose last record is of
-    ``last_epoch``. ``position`` counts the slices from 0; ``voters`` are those in force there.
+    """One slice of the leader's compacted state at ``offset``, whose epoch is ``last_epoch``.
+
+    ``position`` counts the slices from 0; ``voters`` are those in force there.
     """
 
     partition: int
@@ -140,7 +141,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """A node leads a partition in ``epoch``: told to every node, also to those without a replica."""
+    """A node leads a partition in ``epoch``; told to all nodes, also those without a replica."""
 
     partition: int
     epoch: int

@@ -1,102 +1,61 @@
 """One replica of one partition's log, as a state machine: Raft, in Kafka's words.
 
 Messages, time and records go in; :meth:`Replica.ready` says what to write, what to send and what is
-newly committed. The rules kept here:
+newly committed. The rules, and where they are kept:
 
-* one vote per epoch, written before it counts (:class:`storage.log.SaveVote` is in the writes, the
-  vote is counted in :meth:`Replica.persisted`);
+* one vote per epoch, written before it is sent; pre-votes; promises (:mod:`storage.election`);
+* logs that agree in one record agree before it; what differs from the leader's is dropped, but
+  never anything committed (:mod:`storage.following`);
 * a leader's first record in its epoch is a LeaderChange control record, and nothing is committed
-  before it: older epochs' records are committed by it, never counted by themselves;
-* a record is committed when a majority of the voters has it on disk, the leader's own copy included
-  only once :meth:`Replica.persisted` said so.
+  before it: older epochs' records are committed by it, never counted by themselves. A record is
+  committed when a majority of the voters has it on disk, the leader's own copy included only once
+  :meth:`Replica.persisted` said so (:mod:`storage.leadership`);
+* a leader answers only while its lease lasts, and no rival is elected before it is over
+  (:mod:`storage.timing`, :mod:`storage.leadership`, :mod:`storage.election`);
+* voters change one at a time (:mod:`storage.voters`, :mod:`storage.leadership`).
 
-There is one voter for now, so the majority is the replica itself.
+Time is monotonic, in ms. ``now`` of :meth:`Replica.step` must be read after the message came in: a
+follower's promise counts from it.
 """
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kio.schema.leader_change_message.v0 import LeaderChangeMessage
-from kio.schema.leader_change_message.v0.data import Voter
-from kio.serial import entity_writer
-
-from storage.batch import Batch
-from storage.log import AppendBatch, SaveVote, Write
-from storage.quorum import committed_offset, majority
+from storage.control import LEADER_CHANGE_KEY, leader_change
+from storage.core import FOREVER_MS, Core, Ready, Role, Setting, SnapshotNotice
+from storage.election import Election
+from storage.following import Following
+from storage.leadership import Leadership
+from storage.log import NOBODY
+from storage.messages import (
+    Append,
+    Appended,
+    InstallSnapshot,
+    Joining,
+    Leading,
+    SnapshotInstalled,
+    TransferLeadership,
+    Vote,
+    Voted,
+)
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from storage.batch import RawRecord
-    from storage.log import Log, Stored
+    from storage.batch import Batch, RawRecord
+    from storage.log import Stored
     from storage.messages import Message, ReplicaKey
-    from storage.timing import Timing
 
-FOREVER_MS = 1 << 62
-"""A time that never comes: the end of the lease of a single voter."""
-
-LEADER_CHANGE_KEY = b"\x00\x00\x00\x02"
-"""A control record's key: version 0, type 2 (LEADER_CHANGE), as Kafka writes it."""
-
-
-class Role(StrEnum):
-    """What a replica is in its epoch."""
-
-    FOLLOWER = "follower"
-    CANDIDATE = "candidate"
-    LEADER = "leader"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Where a replica stands and what it is given. ``voters`` are used while none are stored.
-
-    Without voters (or not among them) the replica is a learner: it asks the leader for the log.
-    ``wanted`` are the nodes that should be voters in the end: the leader adds them when they are
-    caught up. The log is only read.
-    """
-
-    me: ReplicaKey
-    partition: int
-    voters: tuple[ReplicaKey, ...]
-    timing: Timing
-    rng: random.Random
-    log: Log
-    wanted: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotNotice:
-    """The leader's snapshot replaces this log: what was built from it is to be forgotten.
-
-    With ``done`` the state on disk is whole again, at ``offset``, and can be loaded; before that
-    there is nothing to load and nothing may be written to the state.
-    """
-
-    offset: int
-    done: bool
-
-
-@dataclass(slots=True)
-class Ready:
-    """What has to happen now: write, call ``persisted``, send the messages, then ask again.
-
-    ``messages`` (node id, message) may only leave when the writes are on disk. ``committed`` are
-    the batches that have become committed since the last call, in order. ``elected`` is set once,
-    when this replica has become the leader of its epoch, and ``resigned`` when it no longer is.
-    """
-
-    writes: list[Write] = field(default_factory=list)
-    messages: list[tuple[int, Message]] = field(default_factory=list)
-    committed: list[Batch] = field(default_factory=list)
-    elected: bool = False
-    resigned: bool = False
-    snapshot: SnapshotNotice | None = None
+__all__ = [
+    "LEADER_CHANGE_KEY",
+    "Ready",
+    "Replica",
+    "Role",
+    "Setting",
+    "SnapshotNotice",
+    "leader_change",
+]
 
 
 class Replica:
@@ -106,156 +65,331 @@ class Replica:
         self, setting: Setting, stored: Stored, tail: Iterable[Batch] = (), now: int = 0
     ) -> None:
         """Start from what the log holds; ``tail`` are its batches after the applied offset."""
-        me = setting.me
-        if setting.voters != (me,):
-            raise ValueError("a partition has one replica, its own node, until logs are replicated")
-        del now
-        node_id, voters, partition = me.node_id, (me.node_id,), setting.partition
-        self.voters = setting.voters
-        self.learners: tuple[ReplicaKey, ...] = ()
-        self.partition = partition
-        self.role = Role.FOLLOWER
-        self.epoch = max(stored.epoch, stored.last_epoch)
-        self.voted_for = stored.voted_for if stored.epoch == self.epoch else -1
-        self.high_watermark = stored.high_watermark
-        self.end_offset = stored.end_offset
-        self.last_epoch = stored.last_epoch
-        self._node_id = node_id
-        self._voters = tuple(voters)
-        self._durable = dict.fromkeys(voters, 0) | {node_id: stored.end_offset}
-        self._uncommitted = [b for b in tail if b.end_offset > stored.high_watermark]
-        self._epoch_start = stored.end_offset
-        self._votes: set[int] = set()
-        self._writes: list[Write] = []
-        self._handed_out: tuple[int, int] | None = None
-        self._committed: list[Batch] = []
-        self._elected = False
+        self.partition = setting.partition
+        self._core = Core(setting, stored, tail, now)
+        self._following = Following(self._core)
+        self._election = Election(self._core)
+        self._leadership: Leadership | None = None
+        self._join_at = now
 
     @property
-    def uncommitted(self) -> Sequence[Batch]:
-        """The batches at the end of the log that are not known to be committed, in order."""
-        return self._uncommitted
+    def role(self) -> Role:
+        """What this replica is in its epoch."""
+        return self._core.role
 
     @property
-    def is_ready(self) -> bool:
-        """Whether :meth:`ready` has anything to say."""
-        return bool(self._writes or self._committed or self._elected)
+    def epoch(self) -> int:
+        """The newest epoch that this replica knows of."""
+        return self._core.epoch
+
+    @property
+    def voted_for(self) -> int:
+        """The node that has this replica's vote in its epoch, -1 if none has."""
+        return self._core.voted_for
 
     @property
     def leader_id(self) -> int:
         """The node that leads this epoch, as far as is known; -1 if it is not."""
-        return self._node_id if self.role is Role.LEADER else -1
+        return self._core.leader_id
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything before is known to be committed."""
+        return self._core.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes."""
+        return self._core.tail.end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record."""
+        return self._core.tail.last_epoch
 
     @property
     def lease_until_ms(self) -> int:
         """Until when no other replica can lead; 0 when this one does not."""
-        return FOREVER_MS if self.role is Role.LEADER else 0
+        return self._core.lease_until_ms
+
+    @property
+    def voters(self) -> tuple[ReplicaKey, ...]:
+        """The replicas that count, as this log says."""
+        return self._core.voters.current
+
+    @property
+    def learners(self) -> tuple[ReplicaKey, ...]:
+        """The replicas that are fed and do not count; only the leader knows them."""
+        return () if self._leadership is None else self._leadership.learners
 
     @property
     def in_sync(self) -> tuple[int, ...]:
-        """The nodes whose log ends near the leader's."""
-        return (self._node_id,) if self.role is Role.LEADER else ()
+        """The nodes whose log ends near the leader's; only the leader knows them."""
+        return () if self._leadership is None else self._leadership.in_sync
 
-    def next_deadline(self) -> int | None:
-        """Return when :meth:`tick` has something to do; None if nothing is planned."""
-        return None if self.role is Role.LEADER else 0
+    @property
+    def needed_from(self) -> int | None:
+        """The first offset that a peer still needs from this leader's log."""
+        return None if self._leadership is None else self._leadership.needed_from
+
+    @property
+    def handing_over(self) -> bool:
+        """Whether this leader is about to hand over: what it appends now may be lost."""
+        return self._leadership is not None and self._leadership.handing_over != NOBODY
+
+    @property
+    def electable(self) -> bool:
+        """Whether this replica may stand for election; the owner says when it could not serve."""
+        return self._election.electable
+
+    @electable.setter
+    def electable(self, value: bool) -> None:
+        self._election.electable = value
+        self._core.wake_at(self._core.now)
+
+    @property
+    def uncommitted(self) -> Sequence[Batch]:
+        """The batches at the end of the log that are not known to be committed, in order."""
+        return self._core.tail.uncommitted
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether :meth:`ready` has anything to say."""
+        out, leadership = self._core.out, self._leadership
+        return bool(
+            out.writes
+            or out.committed
+            or (leadership is not None and leadership.to_send)
+            or self._following.owes_answer
+            or (out.messages and self._core.handed_out is None)
+            or out.elected
+            or out.resigned
+            or out.snapshot
+        )
 
     def step(self, message: Message, now: int) -> None:
-        """Take a peer's message."""
+        """Take a peer's message. ``now`` is read after it came."""
+        core = self._core
+        core.now = max(core.now, now)
+        _STEPS[type(message)](self, message)
+        self._settle()
+
+    def tick(self, now: int) -> None:
+        """Let time pass: leaders give signs of life, followers that hear none stand."""
+        core = self._core
+        if now < core.wake:
+            return
+        core.now = max(core.now, now)
+        core.wake = FOREVER_MS
+        if self._leadership is not None:
+            self._leadership.tick(core.now)
+        self._election.tick(core.now)
+        self._settle()
+        if self._leadership is not None:
+            core.wake_at(self._leadership.next_deadline)
+        elif not core.is_voter:
+            self._join()
+        core.wake_at(self._election.next_deadline)
+
+    def next_deadline(self) -> int | None:
+        """Return when :meth:`tick` has something to do at the earliest; None if never."""
+        wake = self._core.wake
+        return None if wake >= FOREVER_MS else wake
 
     def peer_up(self, node_id: int, now: int) -> None:
         """Take notice that messages reach a node."""
+        core = self._core
+        core.now = max(core.now, now)
+        core.links[node_id] = True
+        if self._leadership is not None:
+            self._leadership.set_link(node_id, True)
+        elif not core.is_voter:
+            self._join_at = core.now
+            core.wake_at(core.now)
+        else:
+            self._election.ask_again(node_id)
 
     def peer_down(self, node_id: int, now: int) -> None:
-        """Take notice that the link to a node broke."""
-
-    def transfer_to(self, node_id: int, now: int) -> None:
-        """Hand the leadership to a node, once it has the whole log."""
+        """Take notice that the link to a node broke; if it led, stand as soon as allowed."""
+        core = self._core
+        core.now = max(core.now, now)
+        core.links[node_id] = False
+        if self._leadership is not None:
+            self._leadership.set_link(node_id, False)
+        elif node_id == core.leader_id:
+            self._election.stand_at(max(core.now, core.promise_until) + core.stagger())
 
     def campaign(self, now: int) -> None:
-        """Stand for election as soon as no leader can have a lease."""
-        del now
-        if self.role is not Role.LEADER:
-            self._campaign()
+        """Stand for election as soon as no leader can have a lease (a controller's advice)."""
+        core = self._core
+        core.now = max(core.now, now)
+        if core.role is not Role.LEADER:
+            self._election.stand_at(max(core.now, core.promise_until))
+            self.tick(core.now)
 
-    def tick(self, now: int) -> None:
-        """Let time pass: a replica that has no leader stands for election."""
-        if self.role is Role.FOLLOWER:
-            self.campaign(now)
+    def transfer_to(self, node_id: int, now: int) -> bool:
+        """Hand the leadership to a voter once it has the whole log; tell whether that is begun."""
+        core = self._core
+        core.now = max(core.now, now)
+        if self._leadership is None or core.role is not Role.LEADER:
+            return False
+        begun = self._leadership.transfer_to(node_id)
+        core.wake_at(self._leadership.next_deadline)
+        return begun
 
     def append(self, records: Sequence[RawRecord], now: int) -> int:
         """Append records as one batch of this leader's epoch; return the log's new end offset."""
-        assert self.role is Role.LEADER, "only the leader appends"
-        return self._append(Batch(self.end_offset, self.epoch, now, tuple(records)))
+        assert self._leadership is not None, "only the leader appends"
+        core = self._core
+        core.now = max(core.now, now)
+        return self._leadership.append(records)
 
     def ready(self) -> Ready:
         """Take out what is to be done; empty when there is nothing."""
-        ready = Ready(self._writes, [], self._committed, self._elected)
-        if self._writes:
-            self._handed_out = (self.end_offset, self.epoch)
-        self._writes, self._committed, self._elected = [], [], False
+        core = self._core
+        if self._leadership is not None and self._leadership.to_send:
+            self._leadership.flush()
+        if self._following.owes_answer:
+            self._following.flush()
+        ready, core.out = core.out, Ready()
+        if ready.writes:
+            core.handed_out = core.tail.end_offset, core.epoch
+        elif core.handed_out is not None:
+            # What the messages say may rest on writes that are still under way.
+            ready.messages, core.out.messages = core.out.messages, ready.messages
         return ready
 
     def persisted(self, now: int) -> None:
         """Take notice that all writes taken out so far are on disk."""
-        if self._handed_out is None:
+        core = self._core
+        if core.handed_out is None:
             return
-        end_offset, epoch = self._handed_out
-        self._handed_out = None
-        self._durable[self._node_id] = min(end_offset, self.end_offset)
-        if self.role is Role.CANDIDATE and epoch == self.epoch:
-            self._votes.add(self._node_id)
-            if len(self._votes) >= majority(len(self._voters)):
-                self._lead(now)
-        if self.role is Role.LEADER:
-            self._advance()
+        core.now = max(core.now, now)
+        end_offset, epoch = core.handed_out
+        core.handed_out = None
+        core.durable = end_offset
+        if epoch == core.epoch:
+            self._election.own_vote_is_written()
+        if self._leadership is not None:
+            self._leadership.advance()
+        self._settle()
 
-    def _campaign(self) -> None:
-        self.role = Role.CANDIDATE
-        self.epoch += 1
-        self.voted_for = self._node_id
-        self._votes.clear()
-        self._writes.append(
-            SaveVote(self.partition, self.epoch, self.voted_for, self.high_watermark)
-        )
+    @property
+    def _is_lost(self) -> bool:
+        """Whether this is a learner that no leader feeds."""
+        core = self._core
+        return not core.is_voter and core.now - core.contact_ms >= core.timing.lease_ms
 
-    def _lead(self, now: int) -> None:
-        """Begin the epoch: its LeaderChange record is what commits everything before it."""
-        self.role = Role.LEADER
-        self._elected = True
-        self._epoch_start = self.end_offset
-        change = (LEADER_CHANGE_KEY, leader_change(self._node_id, self._voters))
-        self._append(Batch(self.end_offset, self.epoch, now, (change,), True))
+    def _admit(self, epoch: int) -> bool:
+        """Join a newer epoch; tell whether a message of ``epoch`` is of the present one."""
+        core = self._core
+        if epoch > core.epoch:
+            core.join_epoch(epoch)
+            self._election.forget_vote()
+        return epoch == core.epoch
 
-    def _append(self, batch: Batch) -> int:
-        self._writes.append(AppendBatch(self.partition, batch))
-        self._uncommitted.append(batch)
-        self.end_offset = batch.end_offset
-        self.last_epoch = batch.leader_epoch
-        return self.end_offset
+    def _from_leader(self, message: Append | InstallSnapshot) -> bool:
+        """Take notice of the leader of this epoch, and promise it some time without rivals."""
+        core = self._core
+        if message.epoch != core.epoch and not self._admit(message.epoch):
+            self._following.refuse_old(message)
+            return False
+        node_id = message.leader.node_id
+        if core.leader_id != node_id:
+            assert core.leader_id == NOBODY, "one leader per epoch"
+            core.leader_id = node_id
+        core.role = Role.FOLLOWER
+        core.contact_ms = core.now
+        core.promise_until = core.now + core.timing.promise_ms
+        core.promise_epoch = core.epoch
+        self._election.heard_leader()
+        return True
 
-    def _advance(self) -> None:
-        """Move the high watermark to what a majority holds, if that is of this epoch."""
-        offset = committed_offset(self._durable.values())
-        if offset <= max(self.high_watermark, self._epoch_start):
-            return
-        self.high_watermark = offset
-        done = 0
-        while done < len(self._uncommitted) and self._uncommitted[done].end_offset <= offset:
-            done += 1
-        self._committed += self._uncommitted[:done]
-        del self._uncommitted[:done]
+    def _on_voted(self, voted: Voted) -> None:
+        core = self._core
+        if not voted.granted and voted.epoch > core.epoch:
+            was_standing = core.role in (Role.PROSPECTIVE, Role.CANDIDATE)
+            self._admit(voted.epoch)
+            if was_standing:  # it stood in an epoch of the past: once more, in the next one
+                pause = core.rng.randint(0, core.timing.heartbeat_ms)
+                self._election.stand_at(core.now + pause)
+        else:
+            self._election.on_voted(voted)
+
+    def _on_append(self, message: Append) -> None:
+        if self._from_leader(message):
+            self._following.on_append(message)
+
+    def _on_install(self, message: InstallSnapshot) -> None:
+        if self._from_leader(message):
+            self._following.on_install(message)
+
+    def _on_appended(self, message: Appended) -> None:
+        if self._admit(message.epoch) and self._leadership is not None:
+            self._leadership.on_appended(message)
+
+    def _on_installed(self, message: SnapshotInstalled) -> None:
+        if self._admit(message.epoch) and self._leadership is not None:
+            self._leadership.on_installed(message)
+
+    def _on_vote(self, vote: Vote) -> None:
+        self._election.on_vote(vote)
+
+    def _on_transfer(self, message: TransferLeadership) -> None:
+        if self._admit(message.epoch) and message.leader.node_id == self._core.leader_id:
+            self._election.take_over()
+
+    def _on_joining(self, message: Joining) -> None:
+        self._admit(message.epoch)
+        if self._leadership is not None and self._core.role is Role.LEADER:
+            self._leadership.on_joining(message)
+
+    def _on_leading(self, message: Leading) -> None:
+        if self._is_lost and message.node_id != self._core.me.node_id:
+            self._following.join({message.node_id})
+
+    def _settle(self) -> None:
+        """Begin or end this replica's leadership, as the parts have decided."""
+        core, leadership = self._core, self._leadership
+        if leadership is not None:
+            if leadership.is_over and core.role is Role.LEADER:
+                core.step_down()
+            if core.role is not Role.LEADER:
+                self._leadership = None
+                self._election.wait_anew()
+        elif self._election.elected:
+            self._election.elected = False
+            self._lead()
+
+    def _lead(self) -> None:
+        core = self._core
+        core.role = Role.LEADER
+        core.leader_id = core.me.node_id
+        core.out.elected = True
+        self._leadership = Leadership(core)
+        self._leadership.begin()
+        core.wake_at(self._leadership.next_deadline)
+
+    def _join(self) -> None:
+        """As a learner without a leader, ask every node that may be it for the log."""
+        core = self._core
+        if self._is_lost and core.now >= self._join_at:
+            nodes = {node_id for node_id, is_up in core.links.items() if is_up}
+            nodes |= {voter.node_id for voter in core.voters.current}
+            nodes -= {node_id for node_id, is_up in core.links.items() if not is_up}
+            self._following.join(nodes - {core.me.node_id})
+            self._join_at = core.now + core.timing.lease_ms
+        core.wake_at(max(self._join_at, core.contact_ms + core.timing.lease_ms))
 
 
-def leader_change(leader_id: int, voters: Sequence[int]) -> bytes:
-    """Return the value of a LeaderChange record, as Kafka writes it."""
-    members = tuple(Voter(voter_id=voter) for voter in voters)
-    message = LeaderChangeMessage(
-        version=0, leader_id=leader_id, voters=members, granting_voters=members
-    )
-    with io.BytesIO() as buffer:
-        _write_leader_change(buffer, message)
-        return buffer.getvalue()
-
-
-_write_leader_change = entity_writer(LeaderChangeMessage)
+_STEPS: dict[type, Callable[[Replica, Any], None]] = {
+    Append: Replica._on_append,
+    Appended: Replica._on_appended,
+    Vote: Replica._on_vote,
+    Voted: Replica._on_voted,
+    InstallSnapshot: Replica._on_install,
+    SnapshotInstalled: Replica._on_installed,
+    TransferLeadership: Replica._on_transfer,
+    Joining: Replica._on_joining,
+    Leading: Replica._on_leading,
+}

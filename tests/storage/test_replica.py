@@ -127,7 +127,9 @@ def test_an_earlier_epochs_records_are_committed_by_the_new_epochs_first_record(
 
 
 def test_an_epoch_is_never_used_twice_even_if_the_vote_was_not_found() -> None:
-    stored = Stored(epoch=2, voted_for=3, end_offset=5, last_epoch=4)
+    stored = Stored(
+        epoch=2, voted_for=3, applied_offset=5, applied_epoch=4, end_offset=5, last_epoch=4
+    )
     subject = Replica(setting(MemoryLog()), stored)
     subject.campaign(NOW)
     assert subject.epoch == 5

@@ -1,0 +1,227 @@
+"""What the parts of a replica share: its place in the log and in time, and what is to be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from storage.log import NOBODY, AppendBatch, SaveVote, SaveVoters, TruncateFrom, Write
+from storage.tail import LogTail
+from storage.voters import VoterHistory
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable
+
+    from storage.batch import Batch
+    from storage.log import Log, Stored
+    from storage.messages import Message, ReplicaKey
+    from storage.timing import Timing
+
+FOREVER_MS = 1 << 62
+"""A time that never comes: the end of the lease of a single voter."""
+
+STAGGER_DIVISOR = 2
+"""Standbys that lost their leader stand half a heartbeat apart, so that they do not split votes."""
+
+
+class Role(StrEnum):
+    """What a replica is in its epoch. PROSPECTIVE asks whether it would be elected (pre-vote)."""
+
+    FOLLOWER = "follower"
+    PROSPECTIVE = "prospective"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where a replica stands and what it is given. ``voters`` are used while none are stored.
+
+    Without voters (or not among them) the replica is a learner: it asks the leader for the log.
+    ``wanted`` are the nodes that should be voters in the end: the leader adds them when they are
+    caught up. The log is only read.
+    """
+
+    me: ReplicaKey
+    partition: int
+    voters: tuple[ReplicaKey, ...]
+    timing: Timing
+    rng: random.Random
+    log: Log
+    wanted: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotNotice:
+    """The leader's snapshot replaces this log: what was built from it is to be forgotten.
+
+    With ``done`` the state on disk is whole again, at ``offset``, and can be loaded; before that
+    there is nothing to load and nothing may be written to the state.
+    """
+
+    offset: int
+    done: bool
+
+
+@dataclass(slots=True)
+class Ready:
+    """What has to happen now: write, call ``persisted``, send the messages, then ask again.
+
+    ``messages`` (node id, message) may only leave when the writes are on disk. ``committed`` are
+    the batches that have become committed since the last call, in order. ``elected`` is set once,
+    when this replica has become the leader of its epoch, and ``resigned`` when it no longer is.
+    """
+
+    writes: list[Write] = field(default_factory=list)
+    messages: list[tuple[int, Message]] = field(default_factory=list)
+    committed: list[Batch] = field(default_factory=list)
+    elected: bool = False
+    resigned: bool = False
+    snapshot: SnapshotNotice | None = None
+
+
+class Core:
+    """The state of one replica, and the few moves that every part makes in the same way."""
+
+    def __init__(self, setting: Setting, stored: Stored, tail: Iterable[Batch], now: int) -> None:
+        self.setting = setting
+        self.partition = setting.partition
+        self.me = setting.me
+        self.timing = setting.timing
+        self.rng = setting.rng
+        self.now = now
+        self.role = Role.FOLLOWER
+        self.epoch = max(stored.epoch, stored.last_epoch)
+        self.voted_for = stored.voted_for if stored.epoch == self.epoch else NOBODY
+        self.leader_id = NOBODY
+        self.high_watermark = min(stored.high_watermark, stored.end_offset)
+        if stored.voters:
+            self.voters = VoterHistory(stored.voters, stored.voters_offset)
+        else:
+            self.voters = VoterHistory(setting.voters, 0)
+        self.tail = LogTail(stored, keeps=self.voters.current != (self.me,))
+        for batch in tail:
+            self.tail.append(batch)
+            if batch.control:
+                self.voters.append(batch)
+        assert self.tail.end_offset == stored.end_offset, "the tail is the log's end"
+        self.tail.commit(self.high_watermark)
+        self.durable = stored.end_offset
+        self.handed_out: tuple[int, int] | None = None
+        self.out = Ready()
+        if self.voters.commit(self.high_watermark):
+            self.save_voters()
+        self.links: dict[int, bool] = {}
+        """Whether a node can be reached, where that was said."""
+
+        # Promises are not on disk: whatever this replica promised before it started is over after
+        # the longest time that it can have promised.
+        self.promise_until = now if self.is_alone else now + self.timing.promise_ms
+        self.promise_epoch = -1
+        self.lease_until_ms = 0
+        """As leader: until when nobody else can have been elected."""
+
+        self.installing = False
+        """Whether the log is empty because a snapshot is coming."""
+
+        self.contact_ms = now
+        self.wake = now
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this replica is the only voter."""
+        return self.voters.current == (self.me,)
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this replica counts, as far as its own log says."""
+        return self.me in self.voters.current
+
+    @property
+    def bound_until(self) -> int:
+        """Until when this replica votes for nobody, but for whom the leader names."""
+        return max(self.promise_until, self.lease_until_ms)
+
+    def wake_at(self, at: int) -> None:
+        """Ask for a tick at that time."""
+        self.wake = min(self.wake, at)
+
+    def send(self, node_id: int, message: Message) -> None:
+        """Send when everything written before is on disk."""
+        self.out.messages.append((node_id, message))
+
+    def join_epoch(self, epoch: int, voted_for: int = NOBODY) -> None:
+        """Enter a newer epoch, with a vote in it or without; nothing of the older one counts."""
+        assert epoch > self.epoch, "an epoch never comes back"
+        self.step_down()
+        self.epoch = epoch
+        self.voted_for = voted_for
+        self.save_vote()
+
+    def step_down(self) -> None:
+        """Follow, without a leader that is known."""
+        if self.role is Role.LEADER:
+            self.lease_until_ms = 0
+            self.out.resigned = not self.out.elected
+            self.out.elected = False
+        self.role = Role.FOLLOWER
+        self.leader_id = NOBODY
+
+    def save_vote(self) -> None:
+        """Write the epoch and the vote in it."""
+        self.out.writes.append(
+            SaveVote(self.partition, self.epoch, self.voted_for, self.high_watermark)
+        )
+
+    def save_voters(self) -> None:
+        """Write the committed voters."""
+        voters = self.voters
+        self.out.writes.append(SaveVoters(self.partition, voters.committed, voters.offset))
+
+    def append(self, batch: Batch) -> None:
+        """Add a batch to the log."""
+        self.out.writes.append(AppendBatch(self.partition, batch))
+        self.tail.append(batch)
+        if batch.control:
+            self.voters.append(batch)
+            self.tail.keeps = self.tail.keeps or not self.is_alone
+
+    def truncate(self, offset: int) -> None:
+        """Drop the log's end, which differs from the leader's."""
+        assert offset >= self.high_watermark, "what is committed is never truncated"
+        self.out.writes.append(TruncateFrom(self.partition, offset))
+        self.tail.truncate(offset)
+        self.voters.truncate(offset)
+        self._forget_after(offset)
+
+    def restart_log(self, stored: Stored) -> None:
+        """Let the log begin anew where a snapshot stands (at 0: nowhere yet)."""
+        self.tail = LogTail(stored, keeps=True)
+        self.high_watermark = stored.applied_offset
+        self._forget_after(stored.applied_offset)
+
+    def commit(self, offset: int) -> None:
+        """Move the high watermark forward."""
+        self.high_watermark = offset
+        self.out.committed += self.tail.commit(offset)
+        if not self.voters.is_settled and self.voters.commit(offset):
+            self.save_voters()
+
+    def election_timeout(self) -> int:
+        """Draw how long to wait for a leader, in ms."""
+        return self.rng.randint(self.timing.election_min_ms, self.timing.election_max_ms)
+
+    def stagger(self) -> int:
+        """Return how many ms this voter leaves to those before it, now that the leader is gone."""
+        order = [voter for voter in self.voters.current if voter.node_id != self.leader_id]
+        position = order.index(self.me) if self.me in order else len(order)
+        step = max(self.timing.heartbeat_ms // STAGGER_DIVISOR, 1)
+        return position * step + (self.rng.randint(0, step // 2) if position else 0)
+
+    def _forget_after(self, offset: int) -> None:
+        """Let writes that are under way no longer stand for what comes from ``offset`` on."""
+        self.durable = min(self.durable, offset)
+        if self.handed_out is not None:
+            self.handed_out = min(self.handed_out[0], offset), self.handed_out[1]
