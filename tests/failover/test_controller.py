@@ -1,0 +1,138 @@
+"""What the controller advises, from what it was told."""
+
+from collections.abc import Sequence
+
+from failover.controller import CAMPAIGN_AGAIN_MS, STEADY_MS, Campaign, Controller, Transfer
+from failover.status import PartitionStatus
+
+T0 = 1_700_000_000_000
+PLACEMENT = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+
+
+def row(
+    partition: int,
+    state: str,
+    *,
+    epoch: int = 1,
+    end_offset: int = 10,
+    in_sync: Sequence[int] = (0, 1, 2),
+) -> PartitionStatus:
+    return PartitionStatus(
+        partition=partition,
+        state=state,
+        epoch=epoch,
+        leader=-1,
+        log_start_offset=0,
+        applied_offset=0,
+        high_watermark=end_offset,
+        end_offset=end_offset,
+        voters=(0, 1, 2),
+        learners=(),
+        in_sync=tuple(in_sync) if state == "Leader" else (),
+    )
+
+
+class Watch:
+    """Three nodes; each leads its partition, and node 0 the catalogue, unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.controller = Controller(range(3), PLACEMENT, (0, 1, 2))
+        self.now = T0
+        self.leads = {-1: 0, 0: 0, 1: 1, 2: 2}
+        self.epochs = dict.fromkeys(self.leads, 1)
+        self.ends: dict[tuple[int, int], int] = {}
+        self.loading: set[int] = set()
+        self.alive = {0, 1, 2}
+        self.in_sync = [0, 1, 2]
+
+    def report(self) -> None:
+        for node in sorted(self.alive):
+            rows = [self.row(node, partition, leader) for partition, leader in self.leads.items()]
+            self.controller.report(node, rows, self.now)
+
+    def row(self, node: int, partition: int, leader: int) -> PartitionStatus:
+        state = "Leader" if node == leader else "Loading" if node in self.loading else "Follower"
+        end_offset = self.ends.get((node, partition), 10)
+        epoch = self.epochs[partition]
+        return row(partition, state, epoch=epoch, end_offset=end_offset, in_sync=self.in_sync)
+
+    def orders(self, later_ms: int = 0) -> list[Campaign | Transfer]:
+        self.now += later_ms
+        return self.controller.orders(self.now)
+
+    def kill(self, node: int) -> None:
+        self.alive.discard(node)
+        self.controller.down(node)
+
+
+def test_a_quiet_cluster_needs_no_orders() -> None:
+    watch = Watch()
+    watch.report()
+    assert watch.orders() == []
+    assert watch.orders(STEADY_MS * 2) == []
+
+
+def test_the_most_complete_standby_of_a_dead_process_is_called_on_at_once() -> None:
+    watch = Watch()
+    watch.ends = {(1, 0): 9, (2, 0): 10, (1, -1): 10, (2, -1): 9}
+    watch.report()
+    watch.kill(0)
+    assert watch.orders() == [Campaign(1, -1), Campaign(2, 0)]
+    assert watch.orders(1) == []
+
+
+def test_a_standby_whose_machine_is_still_loading_comes_last() -> None:
+    watch = Watch()
+    watch.ends = {(1, 0): 9}
+    watch.loading = {2}
+    watch.report()
+    watch.kill(0)
+    assert Campaign(1, 0) in watch.orders()
+
+
+def test_a_campaign_that_brought_no_leader_is_given_to_the_next_best() -> None:
+    watch = Watch()
+    watch.report()
+    watch.kill(0)
+    assert Campaign(1, 0) in watch.orders()
+    assert Campaign(2, 0) in watch.orders(CAMPAIGN_AGAIN_MS)
+    assert Campaign(1, 0) in watch.orders(CAMPAIGN_AGAIN_MS)
+
+
+def test_a_zombie_of_an_older_epoch_is_not_taken_for_the_leader() -> None:
+    watch = Watch()
+    watch.report()
+    newer = row(0, "Leader", epoch=2)
+    watch.controller.report(1, [newer], watch.now)
+    assert watch.controller.leader(0) == 1
+
+
+def test_leadership_goes_back_to_a_preferred_replica_that_has_long_been_caught_up() -> None:
+    watch = Watch()
+    watch.leads[0] = 1
+    watch.in_sync = [1, 2]
+    watch.report()
+    assert watch.orders(STEADY_MS) == []
+    watch.in_sync = [0, 1, 2]
+    watch.report()
+    assert watch.orders() == []
+    assert watch.orders(STEADY_MS - 1) == []
+    assert watch.orders(1) == [Transfer(1, 0, 0)]
+    assert watch.orders(1) == []
+
+
+def test_a_draining_node_hands_over_what_it_leads_and_gets_nothing_back() -> None:
+    watch = Watch()
+    watch.report()
+    watch.controller.drain(0)
+    assert watch.orders() == [Transfer(0, -1, 1), Transfer(0, 0, 1)]
+    watch.leads |= {-1: 1, 0: 1}
+    watch.report()
+    assert watch.orders(STEADY_MS * 2) == []
+    watch.controller.drain(0, False)
+    watch.orders()
+    assert watch.orders(STEADY_MS) == [Transfer(1, -1, 0), Transfer(1, 0, 0)]
+
+
+def test_a_controller_that_begins_anew_orders_nothing_it_does_not_know_of() -> None:
+    assert Watch().orders() == []
