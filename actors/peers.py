@@ -1,0 +1,203 @@
+"""The coordinators' own links: what replicas say to each other never crosses a Ray call.
+
+There is one TCP connection per pair of nodes, used both ways; the lower node id calls the higher.
+Who is there is told at once by the connection itself: a process that dies closes it.
+
+Messages may be lost (a slow peer, a link that breaks): replicas send again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from actors.complaints import Complaints
+from actors.peer_handshake import RefusedError
+from actors.peer_link import HANDSHAKE_S, Link
+from storage.peer_frames import MessageError, pack_messages, unpack_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from actors.peer_handshake import Hello, Myself
+    from storage.messages import Message
+
+    AddressOf = Callable[[int], Awaitable["tuple[str, int] | None"]]
+
+_log = logging.getLogger("rollcall.peers")
+
+BACK_OFF_S: Final = 0.05
+BACK_OFF_S_MAX: Final = 1.0
+STRANGERS_MAX: Final = 64
+"""So many connections may be open that have not proved yet who they are."""
+
+
+class Door(Protocol):
+    """What the links need of the coordinator behind them."""
+
+    def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Take what a peer said in one frame."""
+
+    def peer_up(self, node_id: int) -> None:
+        """Take notice that a peer can be reached."""
+
+    def peer_down(self, node_id: int) -> None:
+        """Take notice that a peer can not be reached any more."""
+
+
+class Peers:
+    """All links of one coordinator (:class:`actors.peer_link.Links`)."""
+
+    def __init__(
+        self, me: Myself, others: Iterable[int], door: Door, address_of: AddressOf
+    ) -> None:
+        """``address_of`` tells where a node's peers port is now; None when nobody knows."""
+        self.me = me
+        self._others = frozenset(others) - {me.node_id}
+        self._door = door
+        self._address_of = address_of
+        self._open: dict[int, Link] = {}
+        self._strangers: set[Link] = set()
+        self._cut: frozenset[int] = frozenset()
+        self._complaints = Complaints(_log)
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._callers: list[asyncio.Task[None]] = []
+
+    # --- life
+
+    async def open(self, host: str) -> None:
+        """Listen at a free port (:attr:`port`) and begin to call; nothing to do when alone."""
+        if not self._others:
+            return
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Link(self), host, 0)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        for node_id in sorted(self._others):
+            if node_id > self.me.node_id:
+                self._callers.append(loop.create_task(self._keep_calling(node_id)))
+
+    def close(self) -> None:
+        """Close everything; nothing more is told to the door."""
+        for task in self._callers:
+            task.cancel()
+        if self._server is not None:
+            self._server.close()
+        links = [*self._open.values(), *self._strangers]
+        self._open.clear()
+        for link in links:
+            link.close()
+
+    @property
+    def linked(self) -> tuple[int, ...]:
+        """The nodes that can be reached now."""
+        return tuple(sorted(self._open))
+
+    # --- messages
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Send all messages of one turn as one frame; they are lost when there is no link."""
+        link = self._open.get(node_id)
+        if link is None or not messages or node_id in self._cut:
+            return
+        if not link.send(pack_messages(messages)):
+            self._complaints.say(
+                f"node {node_id} takes too little of what we send: "
+                f"{len(messages)} messages were dropped, to be sent again"
+            )
+
+    # --- for drills
+
+    def cut(self, node_ids: Iterable[int]) -> None:
+        """Be a broken network: nothing reaches these nodes or comes from them, and nobody is told.
+
+        A second call replaces the first.
+        """
+        self._cut = frozenset(node_ids)
+
+    def mend(self) -> None:
+        """Be a network again."""
+        self._cut = frozenset()
+
+    # --- calling
+
+    async def _keep_calling(self, node_id: int) -> None:
+        """Have a link to a node with a higher id, for as long as we live."""
+        wait_s, address = BACK_OFF_S, None
+        while True:
+            address = address or await self._address_of(node_id)
+            was_open = False
+            if address is not None and node_id not in self._cut:
+                was_open = await self._call(node_id, *address)
+            if was_open:
+                wait_s = BACK_OFF_S
+            else:
+                address = None  # it may have moved: ask again
+            await asyncio.sleep(wait_s * random.uniform(0.75, 1.0))
+            wait_s = min(2 * wait_s, BACK_OFF_S_MAX)
+
+    async def _call(self, node_id: int, host: str, port: int) -> bool:
+        """Connect and stay until the link ends; say whether it ever was open."""
+        loop = asyncio.get_running_loop()
+        link: Link | None = None
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(HANDSHAKE_S):
+                _, link = await loop.create_connection(lambda: Link(self, node_id), host, port)
+        if link is None:
+            return False
+        try:
+            await link.ended
+        finally:
+            link.close()
+        return link.was_open
+
+    # --- what links tell
+
+    def appeared(self, link: Link) -> None:
+        """Count a connection that has not proved yet who it is."""
+        self._strangers.add(link)
+        if not link.is_caller and len(self._strangers) > STRANGERS_MAX:
+            raise RefusedError(f"more than {STRANGERS_MAX} connections have not said who they are")
+
+    def accepts(self, hello: Hello, link: Link) -> None:  # noqa: ARG002 - as Links has it
+        """Refuse who may not be linked to us now."""
+        if hello.node_id not in self._others:
+            raise RefusedError(f"no node {hello.node_id} belongs to this cluster")
+
+    def opened(self, link: Link) -> None:
+        """Take a link; an older one of the same node is a thing of the past."""
+        self._strangers.discard(link)
+        node_id = link.node_id
+        before = self._open.pop(node_id, None)
+        if before is not None:
+            before.close()
+            self._door.peer_down(node_id)
+        self._open[node_id] = link
+        _log.info("linked to node %d at %s", node_id, link.address)
+        self._door.peer_up(node_id)
+
+    def received(self, link: Link, frame: bytes) -> None:
+        """Hand on what a peer said."""
+        if link.node_id in self._cut or self._open.get(link.node_id) is not link:
+            return
+        try:
+            messages = unpack_messages(frame)
+        except MessageError as error:
+            raise RefusedError(str(error)) from error
+        self._door.receive_peer(link.node_id, messages)
+
+    def refused(self, link: Link, why: str) -> None:
+        """Say in one sentence who was refused."""
+        who = f"node {link.node_id}" if link.is_open or link.is_caller else "a caller"
+        self._complaints.say(f"refused {who} at {link.address}: {why}")
+
+    def closed(self, link: Link) -> None:
+        """Tell the door at once that a peer is gone."""
+        self._strangers.discard(link)
+        if self._open.get(link.node_id) is link:
+            del self._open[link.node_id]
+            _log.info("the link to node %d is gone", link.node_id)
+            self._door.peer_down(link.node_id)
