@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,9 @@ WRITE_BUFFER_BYTES = 4 << 20
 ALL_WRITE_BUFFERS_BYTES = 12 << 20
 BLOCK_CACHE_BYTES = 8 << 20
 WAL_BYTES_MAX = 16 << 20
+BLOCK_ROWS = 64
+"""Rows fetched at once when millions are read: each step through a generator costs."""
+
 PREFIX = struct.Struct(">I")
 OFFSET = struct.Struct(">Q")
 OFFSET_MAX = (1 << 64) - 1
@@ -201,8 +204,8 @@ class RocksLog:
         """Iterate over the compacted state in key order."""
         if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
             return
-        for key, value in self._rows("state", partition):
-            yield key[PREFIX.size :], value
+        for rows in self._blocks("state", partition):
+            yield from [(key[PREFIX.size :], value) for key, value in rows]
 
     def snapshot(self, partition: int) -> Snapshot:
         """Return the compacted state as it is now; RocksDB's iterators do not see later writes."""
@@ -214,11 +217,13 @@ class RocksLog:
 
     def _envelopes(self, partition: int) -> Iterator[Batch]:
         with refusing_damage(self._path):
-            for _, envelope in self._rows("log", partition):
-                yield unpack(envelope)
+            for rows in self._blocks("log", partition, size=1):
+                yield unpack(rows[0][1])
 
-    def _rows(self, family: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over a partition's rows in key order.
+    def _blocks(
+        self, family: str, partition: int, size: int = BLOCK_ROWS
+    ) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Iterate over a partition's rows in key order, in blocks of so many.
 
         The bounds of rocksdict's ReadOptions do not outlive the call that sets them, so the end is
         found by the prefix. Its iterators end quietly at a damaged block, so an end of data is
@@ -227,11 +232,13 @@ class RocksLog:
         prefix = last = _prefix(partition)
         rows: Iterator[tuple[Any, Any]] = self._families[family].items(from_key=prefix)
         with refusing_damage(self._path):
-            for key, value in rows:
-                if not key.startswith(prefix):
+            while block := list(islice(rows, size)):
+                last = block[-1][0]
+                if not last.startswith(prefix):
+                    if own := [row for row in block if row[0].startswith(prefix)]:
+                        yield own
                     return
-                yield key, value
-                last = key
+                yield block
             self._check_end(family, last)
 
     def _check_end(self, family: str, last: bytes) -> None:

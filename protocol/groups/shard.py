@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.groups import classic, describe, offset_expiry, offsets, rebuild
+from protocol.groups import classic, describe, loading, offset_expiry, offsets, rebuild
 from protocol.groups.context import Context
 from protocol.groups.effects import Elected, Request, Resigned, Result, TimersDue, TopicsDeleted
 from protocol.wire.apis import error_response, group_id
@@ -17,7 +17,7 @@ from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from protocol.config import Configs
     from protocol.groups.effects import Event
@@ -70,6 +70,13 @@ class GroupShard:
     def replay(self, record: Record) -> None:
         """Apply a committed record to the hard state."""
         self._context.replay(record)
+
+    def replay_rows(self, rows: Iterable[tuple[bytes, bytes | None]]) -> tuple[int, int]:
+        """Apply encoded records; return how many there were and how many were of unknown types.
+
+        Raises :class:`protocol.records.BadRecord`.
+        """
+        return loading.replay_rows(self._context, rows)
 
     @property
     def has_emitted(self) -> bool:

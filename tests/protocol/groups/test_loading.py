@@ -1,0 +1,97 @@
+"""Replaying the rows of a log: the same state as record by record, only sooner."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.config import Configs
+from protocol.groups.shard import GroupShard
+from protocol.groups.topics import Topics
+from protocol.records import (
+    BadRecord,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Record,
+    UnknownRecordType,
+    decode,
+    encode,
+)
+from protocol.unread import Row, UnreadOffsetCommit
+
+
+def offset(at: int) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=at, metadata="", commit_timestamp=at, expire_timestamp=-1, topic_id=None
+    )
+
+
+NAMES = st.sampled_from(["a", "ab", "b"])
+COMMITS = st.builds(
+    lambda group, topic, index, at: encode(
+        Record(OffsetCommitKey(group, topic, index), None if at is None else offset(at))
+    ),
+    NAMES, NAMES, st.integers(0, 3), st.none() | st.integers(0, 9),
+)  # fmt: skip
+GROUPS = st.builds(
+    lambda group, generation: encode(
+        Record(
+            GroupMetadataKey(group),
+            GroupMetadataValue(
+                protocol_type="", generation=generation, protocol=None, leader=None, members=()
+            ),
+        )
+    ),
+    NAMES, st.integers(0, 3),
+)  # fmt: skip
+STRANGE = st.sampled_from(
+    [
+        (b"\x7f\x00key", b"\0\0"),  # a newer type of record
+        (encode(Record(OffsetCommitKey("a", "a", 0), None))[0], b"\0\x09"),  # a newer version
+    ]
+)
+ROWS = st.lists(st.one_of(COMMITS, COMMITS, COMMITS, GROUPS, STRANGE), max_size=40)
+
+
+def shard() -> GroupShard:
+    return GroupShard(Configs({}), Topics([]), random.Random(1))
+
+
+def one_by_one(rows: list[Row]) -> tuple[GroupShard, int]:
+    loaded, skipped = shard(), 0
+    for key, value in rows:
+        try:
+            loaded.replay(decode(key, value))
+        except UnknownRecordType:
+            skipped += 1
+    return loaded, skipped
+
+
+@given(rows=ROWS, in_key_order=st.booleans())
+def test_rows_replayed_together_lead_where_they_lead_one_by_one(
+    rows: list[Row], in_key_order: bool
+) -> None:
+    if in_key_order:
+        rows = sorted(dict(rows).items())
+    expected, skipped = one_by_one(rows)
+    loaded = shard()
+    assert loaded.replay_rows(rows) == (len(rows), skipped)
+    assert loaded._context.offsets == expected._context.offsets
+    assert loaded._context.groups == expected._context.groups
+
+
+def test_the_values_of_a_run_of_offsets_stay_unread() -> None:
+    rows = [encode(Record(OffsetCommitKey("a", "t", index), offset(index))) for index in range(5)]
+    loaded = shard()
+    assert loaded.replay_rows(rows) == (5, 0)
+    place = loaded._context.offsets["a"]["t"]
+    assert [type(place[index]) for index in range(1, 5)] == [UnreadOffsetCommit] * 4
+    assert place == {index: offset(index) for index in range(5)}
+
+
+def test_a_record_that_can_not_be_read_is_not_passed_over() -> None:
+    with pytest.raises(BadRecord):
+        shard().replay_rows([(b"\0\2", b"\0\3")])
