@@ -1,0 +1,120 @@
+"""The assignors by name: Kafka's own two, and custom ones that are installed as entry points.
+
+A package adds an assignor by an entry point of the group ``rollcall.assignors``; its object is an
+:class:`~protocol.assignors.spec.Assignor`, or a class or function that makes one when it is called
+without arguments. Its entry point's name is what ``group.consumer.assignors`` and members call it.
+Custom assignors are loaded in worker processes only: the coordinator merely knows their names.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from protocol.assignors.spec import (
+    NOBODY,
+    Assignor,
+    AssignorError,
+    GroupAssignment,
+    GroupSpec,
+    Int32s,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ENTRY_POINTS: Final = "rollcall.assignors"
+BUILT_IN: Final = ("uniform", "range")
+
+
+@cache
+def custom_names() -> frozenset[str]:
+    """Name the custom assignors that are installed, without loading any."""
+    return frozenset(each.name for each in entry_points(group=ENTRY_POINTS)) - {*BUILT_IN}
+
+
+def is_known(name: str) -> bool:
+    """Tell whether there is an assignor of this name."""
+    return name in BUILT_IN or name in custom_names()
+
+
+@cache
+def assignor(name: str) -> Assignor:
+    """Load an assignor; one that is not known, or does not load, is an AssignorError."""
+    if name == "uniform":
+        from protocol.assignors.uniform import UniformAssignor
+
+        return UniformAssignor()
+    if name == "range":
+        from protocol.assignors.range import RangeAssignor
+
+        return RangeAssignor()
+    if name not in custom_names():
+        raise AssignorError(f"there is no assignor {name!r}")
+    (found,) = list(entry_points(group=ENTRY_POINTS, name=name))[:1]
+    try:
+        loaded = found.load()
+        made = loaded if isinstance(loaded, Assignor) and not isinstance(loaded, type) else loaded()
+    except Exception as error:
+        raise AssignorError(f"the assignor {name!r} does not load: {_said(error)}") from error
+    if not isinstance(made, Assignor):
+        raise AssignorError(f"the assignor {name!r} has no method assign or no name")
+    return made
+
+
+def assign(name: str, spec: GroupSpec) -> GroupAssignment:
+    """Run an assignor and check what it gives; whatever is wrong is an AssignorError's sentence."""
+    chosen = assignor(name)
+    return run_checked(chosen.assign, name, spec)
+
+
+def run_checked(
+    run: Callable[[GroupSpec], GroupAssignment], name: str, spec: GroupSpec
+) -> GroupAssignment:
+    """Call an assignor's ``assign``; an exception or an invalid assignment is an AssignorError."""
+    try:
+        assignment = run(spec)
+    except AssignorError:
+        raise
+    except Exception as error:
+        raise AssignorError(f"the assignor {name!r} failed: {_said(error)}") from error
+    owner = getattr(assignment, "owner", None)
+    try:
+        owner = np.ascontiguousarray(owner)
+    except (TypeError, ValueError):
+        owner = np.empty(0, object)
+    if owner.dtype.kind not in "iu" or owner.shape != (spec.partition_count,):
+        raise AssignorError(f"the assignor {name!r} gave no array of {spec.partition_count} owners")
+    if why := why_invalid(spec, owner.astype(np.int64)):
+        raise AssignorError(f"the assignor {name!r} gave an invalid assignment: {why}")
+    return GroupAssignment(owner.astype(np.int32, copy=False))
+
+
+def why_invalid(spec: GroupSpec, owner: Int32s) -> str | None:
+    """Say what is wrong with an assignment of the right length; None: nothing is."""
+    if len(owner) and not (owner.min() >= NOBODY and owner.max() < spec.member_count):
+        return f"an owner is no member, of which there are {spec.member_count}"
+    subscribes = np.zeros((spec.class_count + 1, spec.topic_count), np.bool_)
+    rows = np.repeat(np.arange(spec.class_count), np.diff(spec.class_starts))
+    subscribes[rows, spec.class_topics] = True
+    populated = np.bincount(spec.member_class, minlength=spec.class_count) > 0
+    # Nobody's class is the last row: the topics that no member subscribes to.
+    subscribes[-1] = ~subscribes[:-1][populated].any(axis=0)
+    class_of = np.append(spec.member_class, spec.class_count)
+    topics = np.repeat(np.arange(spec.topic_count), np.diff(spec.partition_starts))
+    wrong = np.flatnonzero(~subscribes[class_of[owner], topics])
+    if not len(wrong):
+        return None
+    topic = int(topics[wrong[0]])
+    partition = int(wrong[0] - spec.partition_starts[topic])
+    if owner[wrong[0]] == NOBODY:
+        return f"partition {partition} of topic {topic} has no owner"
+    return f"the owner of partition {partition} of topic {topic} does not subscribe to it"
+
+
+def _said(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
