@@ -25,7 +25,7 @@ def table(rows: Sequence[Row]) -> str:
         for name in next(iter(medians.values())):
             values = [medians[server].get(name) for server in servers]
             lines.append([case, name, *map(_number, values), *_ratio(medians, name)])
-    return _aligned(lines)
+    return aligned(lines)
 
 
 def document(benchmark: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
+def aligned(lines: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(

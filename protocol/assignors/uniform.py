@@ -1,4 +1,7 @@
-"""Uniform: every member gets as many partitions as the others, and what moves is kept small."""
+"""Uniform: every member gets as many partitions as the others, and what moves is kept small.
+
+With racks known, partitions first go where a replica is: see :mod:`protocol.assignors.racks`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import numpy as np
 from protocol.assignors.heterogeneous import assign_heterogeneous
 from protocol.assignors.homogeneous import assign_homogeneous
 from protocol.assignors.kernels import check_spec
-from protocol.assignors.spec import NOBODY, GroupAssignment, GroupSpec
+from protocol.assignors.racks import split_by_racks
+from protocol.assignors.spec import NOBODY, GroupAssignment, GroupSpec, Int32s
 from protocol.assignors.subscribers import populated_classes
 
 
@@ -19,10 +23,17 @@ class UniformAssignor:
     def assign(self, spec: GroupSpec) -> GroupAssignment:
         """Give every partition of a subscribed topic an owner."""
         check_spec(spec)
-        populated = populated_classes(spec)
-        if len(populated) == 0:
-            return GroupAssignment(np.full(spec.partition_count, NOBODY, np.int32))
-        if len(populated) == 1:
-            first, end = spec.class_starts[populated[0]], spec.class_starts[populated[0] + 1]
-            return GroupAssignment(assign_homogeneous(spec, spec.class_topics[first:end]))
-        return GroupAssignment(assign_heterogeneous(spec))
+        if spec.is_rack_aware and spec.partition_count:
+            split = split_by_racks(spec)
+            return GroupAssignment(split.owners(_assign(split.spec)))
+        return GroupAssignment(_assign(spec))
+
+
+def _assign(spec: GroupSpec) -> Int32s:
+    populated = populated_classes(spec)
+    if len(populated) == 0:
+        return np.full(spec.partition_count, NOBODY, np.int32)
+    if len(populated) == 1:
+        first, end = spec.class_starts[populated[0]], spec.class_starts[populated[0] + 1]
+        return assign_homogeneous(spec, spec.class_topics[first:end])
+    return assign_heterogeneous(spec)
