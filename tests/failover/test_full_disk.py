@@ -1,0 +1,151 @@
+"""A node whose disk is full answers what needs no record, and loses nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from failover.effects import Effects
+from failover.full_disk import RETRY_MS, Backlog, needs_record
+from protocol.groups.effects import Client, Request
+from protocol.wire import messages as m
+from protocol.wire.errors import ErrorCode
+from storage.batch import Batch
+from storage.log import AppendBatch, FullDiskError, MemoryLog, SaveVote, Write
+from storage.messages import Append, Appended, Leading, ReplicaKey, TransferLeadership, Voted
+from tests.failover import asks
+
+ME = ReplicaKey(0, "directory-0")
+
+
+class SmallLog(MemoryLog):
+    """A log in memory that can be full."""
+
+    is_full = False
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        if self.is_full:
+            raise FullDiskError("data: there is no room on the disk.")
+        super().write(writes, sync)
+
+
+def append(offset: int) -> AppendBatch:
+    return AppendBatch(0, Batch(offset, 1, 0, ((b"key", b"value"),)))
+
+
+def request(api_key: int, message: object) -> Request:
+    return Request(
+        ticket=1, api_key=api_key, api_version=0, client=Client("c", "/127.0.0.1"), message=message
+    )  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def log() -> SmallLog:
+    return SmallLog()
+
+
+def test_what_is_written_is_reported_as_written(log: SmallLog) -> None:
+    backlog = Backlog(log)
+    assert backlog.write(Effects(), 0)
+    assert backlog.write(Effects(writes=[append(0)], sync=True), 0)
+    assert (log.stored(0).end_offset, log.unsynced, backlog.is_full) == (1, 0, False)
+
+
+def test_writes_wait_in_their_order_until_there_is_room(log: SmallLog) -> None:
+    backlog = Backlog(log)
+    log.is_full = True
+    first = Effects(writes=[append(0)], sync=True)
+    assert not backlog.write(first, 1_000)
+    assert first.notes == [
+        "data: there is no room on the disk. What needs no record is answered as ever."
+    ]
+    second = Effects(writes=[append(1), SaveVote(0, 2, 0, 0)])
+    assert not backlog.write(second, 1_010)
+    assert second.notes == [], "it is said once"
+    assert not backlog.write(Effects(), 1_020), "what was handed in before is still not on disk"
+    log.is_full = False
+    assert not backlog.retry(1_000 + RETRY_MS - 1)
+    assert backlog.retry(1_000 + RETRY_MS)
+    assert (log.stored(0).end_offset, log.stored(0).epoch, log.unsynced) == (2, 2, 0)
+    assert not backlog.is_full
+    assert backlog.write(Effects(writes=[append(2)]), 2_000)
+    assert log.stored(0).end_offset == 3
+
+
+def test_it_is_tried_again_in_turn_while_the_disk_stays_full(log: SmallLog) -> None:
+    backlog = Backlog(log)
+    log.is_full = True
+    backlog.write(Effects(writes=[append(0)]), 0)
+    assert not backlog.retry(RETRY_MS)
+    assert backlog.retry_ms == 2 * RETRY_MS
+
+
+def test_nothing_is_promised_to_other_nodes_that_the_disk_does_not_hold(log: SmallLog) -> None:
+    backlog = Backlog(log)
+    log.is_full = True
+    harmless = [
+        Append(0, 1, ME, 0, 0, (), 0, 0),
+        TransferLeadership(0, 1, ME),
+        Leading(0, 1, 0),
+    ]
+    promises = [Voted(0, 1, ME, True, False), Appended(0, 1, ME, True, 1, 1, 0)]
+    full = Effects(writes=[append(0)], messages={1: [*promises, *harmless]})
+    assert not backlog.write(full, 0)
+    assert full.messages == {1: harmless}
+    later = Effects(messages={1: [*harmless, *promises]})
+    assert not backlog.write(later, 10)
+    assert later.messages == {1: harmless}
+
+
+def steady(**changes: Any) -> m.ConsumerGroupHeartbeatRequest:
+    unchanged = m.ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=3,
+        rebalance_timeout=timedelta(milliseconds=-1),
+        subscribed_topic_names=None,
+        subscribed_topic_regex=None,
+        server_assignor=None,
+        topic_partitions=None,
+    )
+    return replace(unchanged, **changes)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "message", "needs"),
+    [
+        (8, asks.commit("g", 5), True),
+        (11, asks.join("g"), True),
+        (12, asks.heartbeat("g", 1, "m"), False),
+        (14, asks.sync("g", 1, "m"), True),
+        (68, steady(), False),
+        (68, steady(member_epoch=0), True),
+        (68, steady(member_epoch=-1), True),
+        (68, steady(subscribed_topic_names=("t",)), True),
+        (68, steady(topic_partitions=()), True),
+    ],
+    ids=[
+        "commit", "join", "heartbeat", "sync", "steady", "joins", "leaves", "subscribes", "revokes",
+    ],
+)  # fmt: skip
+def test_heartbeats_and_reads_need_no_record(api_key: int, message: object, needs: bool) -> None:
+    assert needs_record(request(api_key, message)) is needs
+
+
+def test_what_needs_a_record_is_refused_while_the_disk_is_full_and_only_then(log: SmallLog) -> None:
+    backlog = Backlog(log)
+    asked = request(8, asks.commit("g", 5))
+    assert backlog.refusal(asked) is None
+    log.is_full = True
+    backlog.write(Effects(writes=[append(0)]), 0)
+    reply = backlog.refusal(asked)
+    assert reply is not None and reply.ticket == 1
+    assert isinstance(reply.message, m.OffsetCommitResponse)
+    code = reply.message.topics[0].partitions[0].error_code
+    assert code is ErrorCode.coordinator_not_available
+    assert backlog.refusal(request(12, asks.heartbeat("g", 1, "m"))) is None
+    log.is_full = False
+    assert backlog.retry(RETRY_MS)
+    assert backlog.refusal(asked) is None
