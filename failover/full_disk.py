@@ -70,8 +70,9 @@ class Backlog:
         self._kept += effects.writes
         self._sync = self._sync or effects.sync
         for node_id, messages in list(effects.messages.items()):
-            said = [each for each in messages if isinstance(each, SAYS_NOTHING_OF_OUR_DISK)]
-            effects.messages[node_id] = said
+            effects.messages[node_id] = [
+                message for message in messages if isinstance(message, SAYS_NOTHING_OF_OUR_DISK)
+            ]
         return False
 
     def retry(self, now: int) -> bool:

@@ -14,7 +14,15 @@ from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 from storage.batch import Batch
 from storage.log import AppendBatch, FullDiskError, MemoryLog, SaveVote, Write
-from storage.messages import Append, Appended, Leading, ReplicaKey, TransferLeadership, Voted
+from storage.messages import (
+    Append,
+    Appended,
+    Leading,
+    Message,
+    ReplicaKey,
+    TransferLeadership,
+    Voted,
+)
 from tests.failover import asks
 
 ME = ReplicaKey(0, "directory-0")
@@ -35,10 +43,10 @@ def append(offset: int) -> AppendBatch:
     return AppendBatch(0, Batch(offset, 1, 0, ((b"key", b"value"),)))
 
 
-def request(api_key: int, message: object) -> Request:
+def request(api_key: int, message: Any) -> Request:
     return Request(
         ticket=1, api_key=api_key, api_version=0, client=Client("c", "/127.0.0.1"), message=message
-    )  # type: ignore[arg-type]
+    )
 
 
 @pytest.fixture
@@ -85,12 +93,12 @@ def test_it_is_tried_again_in_turn_while_the_disk_stays_full(log: SmallLog) -> N
 def test_nothing_is_promised_to_other_nodes_that_the_disk_does_not_hold(log: SmallLog) -> None:
     backlog = Backlog(log)
     log.is_full = True
-    harmless = [
+    harmless: list[Message] = [
         Append(0, 1, ME, 0, 0, (), 0, 0),
         TransferLeadership(0, 1, ME),
         Leading(0, 1, 0),
     ]
-    promises = [Voted(0, 1, ME, True, False), Appended(0, 1, ME, True, 1, 1, 0)]
+    promises: list[Message] = [Voted(0, 1, ME, True, False), Appended(0, 1, ME, True, 1, 1, 0)]
     full = Effects(writes=[append(0)], messages={1: [*promises, *harmless]})
     assert not backlog.write(full, 0)
     assert full.messages == {1: harmless}
