@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from actors.spec import ClusterSpec
     from failover.cluster_view import Node
-    from failover.effects import Published
     from protocol.groups.effects import Request
     from protocol.groups.facts import MemberEvent
+    from storage.messages import Message
 
 ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
     "namespace": NAMESPACE,
@@ -115,13 +115,9 @@ class CoordinatorActor:
         """Learn who leads what."""
         self._coordinator.set_leaders(leaders)
 
-    async def apply_catalog(self, published: Published) -> None:
-        """Take committed catalogue records."""
-        self._coordinator.apply_catalog(published)
-
-    async def catalog_snapshot(self) -> Published | None:
-        """Return the whole catalogue, if it is led here."""
-        return self._coordinator.catalog_snapshot()
+    async def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Take what another coordinator's replicas said."""
+        self._coordinator.receive_peer(node_id, messages)
 
     async def node_changed(self, node: Node) -> bool:
         """Tell the catalogue about a node; False when it is not led here."""

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from actors import formation
 from actors.clock import BEAT_MS, Clock
 from actors.listener import Limits, Listener, raise_open_files_limit
-from failover.catalog import ClusterFormed, NodeChanged
 from failover.host import Host
 from protocol.config import Configs
 from storage.identity import LogIdentity
@@ -31,10 +30,12 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from actors.spec import ClusterSpec
+    from failover.catalog import ClusterFormed, NodeChanged
     from failover.cluster_view import Node
-    from failover.effects import Effects, Forward, Published
+    from failover.effects import Effects, Forward
     from protocol.groups.effects import Request, Ticket
     from protocol.groups.facts import Fact, MemberEvent
+    from storage.messages import Message
 
 _log = logging.getLogger("rollcall.coordinator")
 
@@ -53,14 +54,11 @@ OBSERVER_S: Final = 2.0
 class Peers(Protocol):
     """The other processes of the cluster, as far as they can be reached. Never the data path."""
 
-    async def publish(self, published: Published) -> None:
-        """Hand committed catalogue records to every other coordinator; losses are allowed."""
+    async def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Hand another coordinator what our replicas say to its own; losses are allowed."""
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
         """Carry a request to a node that may answer it; None when it was not reached."""
-
-    async def catalog_snapshot(self) -> Published | None:
-        """Ask the catalogue's leader for all of it; None when it can not tell now."""
 
     async def register(self, node: Node) -> bool:
         """Tell the catalogue's leader that a node is up or down; False when it was not reached."""
@@ -118,8 +116,6 @@ class Coordinator:
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
-        self._asks_snapshot = False
-        self._missed_offset = 0
         self._armed_ms: int | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -182,7 +178,6 @@ class Coordinator:
         identity = self.spec.identity(self.node_id, self.directory_id, self.directories)
         rng = random.Random(os.urandom(16))
         self._host = Host(identity, self._configs, disk, rng, self.now())
-        self._host.set_leaders({p: p for p in range(self.spec.partitions)})
         self.state = "Loading"
 
     async def _listen(self) -> None:
@@ -210,20 +205,16 @@ class Coordinator:
 
     async def _join_cluster(self) -> None:
         """Make ourselves known: to the catalogue, so that clients find us, and the controller."""
-        if self.node_id == 0:
-            self.catalog_event(ClusterFormed(self.spec.placement()))
-        else:
-            self._ask_snapshot()
         self._spawn(self._announce())
         node = self.spec.node(self.node_id, up=True)
         while not await self._peers.register(node):
             await asyncio.sleep(RETRY_S)
-        while self.node_id != 0 and not self.ready.is_set():
-            self._ask_snapshot()
-            await asyncio.sleep(RETRY_S)
 
     async def _announce(self) -> None:
         while (leaders := await self._peers.announce(self.node_id, os.getpid())) is None:
+            await asyncio.sleep(RETRY_S)
+        while not self.ready.is_set():
+            self.set_leaders(leaders)
             await asyncio.sleep(RETRY_S)
         self.set_leaders(leaders)
 
@@ -283,25 +274,18 @@ class Coordinator:
         self._schedule()
         return True
 
-    def apply_catalog(self, published: Published) -> None:
-        """Take what the catalogue's leader published."""
-        if self._host is None:
-            return
-        if not self._host.apply_catalog(published, self.now()):
-            self._missed_offset = max(self._missed_offset, published.end_offset)
-            self._ask_snapshot()
-        self._schedule()
-
-    def catalog_snapshot(self) -> Published | None:
-        """Return the whole catalogue, if we lead it and it stands still."""
-        if self._host is None or self.state != "Running":
-            return None
-        return self._host.catalog_snapshot()
+    def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Take what another coordinator's replicas said."""
+        if self._host is not None:
+            self._host.receive_peer(node_id, messages, self.now())
+            self._schedule()
 
     def set_leaders(self, leaders: Mapping[int, int]) -> None:
-        """Learn which node leads which partition."""
+        """Learn which nodes serve: tell them what we lead."""
         if self._host is not None:
-            self._host.set_leaders(leaders)
+            for node_id in leaders:
+                if node_id != self.node_id:
+                    self._host.peer_up(node_id, self.now())
             self._schedule()
 
     def events(self, group_id: str) -> list[MemberEvent]:
@@ -358,8 +342,8 @@ class Coordinator:
             self._note_readiness(host)
 
     def _send_to_peers(self, effects: Effects) -> None:
-        for published in effects.published:
-            self._spawn(self._peers.publish(published))
+        for node_id, messages in effects.messages.items():
+            self._spawn(self._peers.send(node_id, messages))
         for forward in effects.forwards:
             self._spawn(self._forward(forward))
 
@@ -394,8 +378,8 @@ class Coordinator:
             self._timer = self._loop.call_later(wait_s, self._tick)
 
     def _note_readiness(self, host: Host) -> None:
-        nodes = host.view.catalog.nodes
-        if sum(node.up for node in nodes.values()) == self.spec.partitions:
+        nodes, count = host.view.catalog.nodes, self.spec.partitions
+        if sum(node.up for node in nodes.values()) == len(host.view.leaders) == count:
             self.ready.set()
 
     # --- time
@@ -422,19 +406,6 @@ class Coordinator:
             self._schedule()
 
     # --- tasks
-
-    def _ask_snapshot(self) -> None:
-        if not self._asks_snapshot:
-            self._asks_snapshot = True
-            self._spawn(self._fetch_snapshot())
-
-    async def _fetch_snapshot(self) -> None:
-        while (snapshot := await self._peers.catalog_snapshot()) is None:
-            await asyncio.sleep(RETRY_S)
-        self._asks_snapshot = False
-        self.apply_catalog(snapshot)
-        if snapshot.end_offset < self._missed_offset:
-            self._ask_snapshot()  # something was published after this snapshot and before now
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
 from ray.exceptions import RayError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kio.static.protocol import Entity
 
     from failover.cluster_view import Node
-    from failover.effects import Published
     from protocol.groups.effects import Request
+    from storage.messages import Message
 
 _log = logging.getLogger("rollcall.peers")
 
@@ -66,16 +67,12 @@ class RayPeers:
         self._node_id = node_id
         self._actors = Actors()
 
-    async def publish(self, published: Published) -> None:
-        """Hand committed catalogue records to every other coordinator.
-
-        One that is not reached asks for a snapshot when it is back, or when it sees the gap.
-        """
-        calls = (
-            self._actors.ask(coordinator_name(other), "apply_catalog", published)
-            for other in self._others
-        )
-        await asyncio.gather(*calls, return_exceptions=True)
+    async def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Hand another coordinator what our replicas say; it may not arrive."""
+        with suppress(*UNREACHED):
+            await self._actors.ask(
+                coordinator_name(node_id), "receive_peer", self._node_id, messages
+            )
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
         """Carry a request to a node that may answer it; None when it was not reached."""
@@ -87,16 +84,6 @@ class RayPeers:
             _log.warning("node %d was not reached: %s", node_id, first_line(error))
             return None
         return answer
-
-    async def catalog_snapshot(self) -> Published | None:
-        """Ask the catalogue's leader for all of it; None when it can not tell now."""
-        try:
-            snapshot: Published | None = await self._actors.ask(
-                coordinator_name(0), "catalog_snapshot"
-            )
-        except UNREACHED:
-            return None
-        return snapshot
 
     async def register(self, node: Node) -> bool:
         """Tell the catalogue's leader about a node; False when it was not reached."""

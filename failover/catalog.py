@@ -25,7 +25,7 @@ from failover.catalog_records import (
 )
 from failover.cluster_view import CatalogImage, Node, ResourceKey
 from failover.topic_names import CONSUMER_OFFSETS
-from protocol.groups.effects import Elected, Reply, Request, Result
+from protocol.groups.effects import Elected, Reply, Request, Resigned, Result
 from protocol.groups.topics import Topic, Topics
 from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
@@ -63,7 +63,7 @@ class ClusterFormed:
     placement: Sequence[tuple[int, ...]]
 
 
-CatalogEvent: TypeAlias = Request | Elected | NodeChanged | ClusterFormed
+CatalogEvent: TypeAlias = Request | Elected | Resigned | NodeChanged | ClusterFormed
 
 
 class Catalog:
@@ -88,7 +88,7 @@ class Catalog:
         """Take one event; everything it led to is in the result."""
         self._result = Result()
         match event:
-            case Elected():
+            case Elected() | Resigned():
                 pass  # nothing here is soft: there are no timers to arm
             case Request():
                 self._answer(event)
@@ -104,6 +104,13 @@ class Catalog:
         """Apply one record of the log: the only writer of the catalogue's state."""
         REPLAYS[type(record.key)](self, record.key, record.value)
         self._image = None
+
+    def next_deadline(self) -> int | None:
+        """Return None: nothing here happens by itself."""
+        return None
+
+    def forgive(self, stall_ms: int) -> None:
+        """Move no deadline: there is none."""
 
     @property
     def has_emitted(self) -> bool:

@@ -8,23 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from protocol.groups.effects import Reply, Request, Task
     from protocol.groups.facts import Fact
-    from storage.batch import RawRecord
     from storage.log import Write
     from storage.messages import Message
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """Committed catalogue records for every other node, which takes them by ``apply_catalog``.
-
-    They are the records from ``offset`` up to ``end_offset`` (exclusive; the log's own control
-    records are left out), or with ``snapshot`` the whole catalogue as it is at ``end_offset``.
-    """
-
-    offset: int
-    end_offset: int
-    records: tuple[RawRecord, ...]
-    snapshot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +38,6 @@ class Effects:
     writes: list[Write] = field(default_factory=list)
     sync: bool = False
     messages: dict[int, list[Message]] = field(default_factory=dict)
-    published: list[Published] = field(default_factory=list)
     forwards: list[Forward] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     tasks: list[tuple[int, Task]] = field(default_factory=list)
@@ -64,7 +48,6 @@ class Effects:
         return bool(
             self.writes
             or self.messages
-            or self.published
             or self.forwards
             or self.replies
             or self.tasks

@@ -5,7 +5,7 @@ The driver's loop (the actor's ``pump`` and the simulator are the only two) is::
     while effects := host.drain(now):
         log.write(effects.writes, effects.sync)     # raises: stop answering, the process restarts
         host.persisted(now)
-        ...publish, forward, send replies, observe facts, log notes...
+        ...send messages and replies, forward, begin tasks, observe facts, log notes...
     arm one timer for host.next_deadline()
 
 ``now`` is Unix time in milliseconds everywhere.
@@ -14,93 +14,114 @@ The driver's loop (the actor's ``pump`` and the simulator are the only two) is::
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from failover import catalog_records
-from failover.catalog import CATALOG_GROUP, Catalog
-from failover.catalog_copy import CatalogCopy
+from failover.catalog import Catalog, ClusterFormed
 from failover.cluster_view import ClusterView, Mutating, Parked, effective_configs
-from failover.effects import Effects, Forward, Published
+from failover.effects import Effects
 from failover.fanout import Fanout
+from failover.forwards import Forwards
 from failover.identity import CATALOG_PARTITION, Identity
+from failover.kinds import CATALOG_KIND, GROUPS_KIND, catalog_maker, shard_maker
+from failover.leaders import NOBODY, Leaders
 from failover.node_apis import NODE_HANDLERS
 from failover.parked import ParkedReplies
-from failover.partition import HandlerFailed, Kind, Partition, PartitionState
+from failover.partition import HandlerFailed, Partition, PartitionState
 from failover.routing import partition_for
-from protocol import records
+from failover.status import PartitionStatus, status_of
 from protocol.groups.effects import Reply, Request, TimersDue, TopicsDeleted
 from protocol.groups.shard import GroupShard
-from protocol.groups.topics import Topics
 from protocol.wire import apis
 from protocol.wire.apis import Route
 from protocol.wire.errors import ErrorCode, KafkaError
-from storage.log import AppendBatch, SaveVote
+from storage.log import (
+    AppendBatch,
+    BeginInstall,
+    FinishInstall,
+    SaveVote,
+    SaveVoters,
+    TruncateFrom,
+)
+from storage.messages import Leading
+from storage.replica import Role, Setting
+from storage.timing import Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kio.static.protocol import Entity
 
-    from failover.catalog import ClusterFormed, NodeChanged
+    from failover.catalog import NodeChanged
     from protocol.config import Configs
-    from protocol.groups.effects import Ticket
+    from protocol.groups.effects import Event, Ticket
     from protocol.groups.facts import MemberEvent
-    from storage.batch import Batch
+    from protocol.groups.topics import Topics
     from storage.log import Log
     from storage.messages import Message
 
+RELOAD_RECORDS: Final = 500
+"""Records read per :meth:`Host.tick` by a partition that is loaded again: a few milliseconds."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStatus:
-    """One partition as ``rollcall status`` shows it; the catalogue is partition -1."""
+CATALOG_RECORDS: Final = 1_000
 
-    partition: int
-    state: str  # Loading, Follower, Leader
-    epoch: int
-    log_start_offset: int
-    applied_offset: int
-    high_watermark: int
-    end_offset: int
+HAND_OVER_MS: Final = 200
+"""How often a host that is to be stopped looks whether it still leads something."""
 
 
 class Host:
     """All partitions of one process.
 
-    Pure: no clock, no randomness of its own, no I/O but reading the log it was given. ``draining``
-    is set before a planned stop: leadership goes to the other replicas, as far as there are any.
+    Pure: no clock, no randomness of its own, no I/O but reading the log it was given.
     """
 
     def __init__(
-        self,
-        identity: Identity,
-        configs: Configs,
-        log: Log,
-        rng: random.Random,
-        now: int,  # noqa: ARG002 - a replica's first election timeout counts from it
+        self, identity: Identity, configs: Configs, log: Log, rng: random.Random, now: int
     ) -> None:
         self.identity = identity
         self._static_configs = configs
         self._effects = Effects()
         self._fanout = Fanout()
         self._parked = ParkedReplies()
-        self.draining = False
-        self._forwards: dict[Ticket, Request] = {}
-        self._catalog_partition: Partition | None = None
-        self._catalog_copy: CatalogCopy | None = None
-        catalog_seed, *seeds = (rng.getrandbits(64) for _ in range(1 + len(identity.holds)))
-        self._open_catalog(log, lambda: Catalog(configs, random.Random(catalog_seed)))
-        self._view = self._view_of({})
-        self._shards: dict[int, GroupShard] = {}
-        self._partitions: dict[int, Partition] = {}
-        for number, seed in zip(identity.holds, seeds, strict=True):
-            topics = self._view.catalog.topics
-            shard = GroupShard(self._view.configs, topics, random.Random(seed))
-            self._shards[number] = shard
-            self._partitions[number] = Partition(number, identity.node_id, shard, GROUPS_KIND, log)
-        self._all = [*self._partitions.values()]
-        if self._catalog_partition is not None:
-            self._all.append(self._catalog_partition)
+        self._forwards = Forwards()
+        self._leaders = Leaders()
+        self._unlinked: set[int] = set()
+        self._is_draining = False
+        self._hand_over_ms: int | None = None
+
+        timing = _timing(configs)
+
+        def setting(number: int, wanted: tuple[int, ...]) -> Setting:
+            return Setting(
+                me=identity.me,
+                partition=number,
+                voters=tuple(identity.voters.get(number, ())),
+                timing=timing,
+                rng=random.Random(rng.getrandbits(64)),
+                log=log,
+                wanted=frozenset(wanted),
+            )
+
+        self._catalog_partition = Partition(
+            setting(CATALOG_PARTITION, identity.catalog_nodes),
+            catalog_maker(configs, rng.getrandbits(64)),
+            CATALOG_KIND,
+            now,
+        )
+        self._catalog_partition.upon_election = lambda: (ClusterFormed(identity.placement),)
+        while self._catalog_partition.load_slice(CATALOG_RECORDS):
+            pass  # it is small: nodes and topics are known before any client comes
+        self._view = self._view_now()
+        self._partitions = {
+            number: Partition(
+                setting(number, identity.placement[number]),
+                shard_maker(lambda: self._view, rng.getrandbits(64)),
+                GROUPS_KIND,
+                now,
+            )
+            for number in identity.holds
+        }
+        self._all = {CATALOG_PARTITION: self._catalog_partition, **self._partitions}
 
     # --- events, in the order in which a client's request meets them
 
@@ -110,7 +131,7 @@ class Host:
 
     def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
         """Take the catalogue leader's answer to a forward; None: it could not be reached."""
-        request = self._forwards.pop(ticket, None)
+        request = self._forwards.answered(ticket)
         if request is None:
             return
         if response is None:
@@ -123,93 +144,163 @@ class Host:
         self._parked.abandon(ticket)
 
     def catalog_event(self, event: NodeChanged | ClusterFormed, now: int) -> bool:
-        """Tell the catalogue about the nodes; False when another node leads it."""
-        if self._catalog_partition is None:
+        """Tell the catalogue about the nodes; False when another node leads it, or none yet."""
+        partition = self._catalog_partition
+        if partition.state is not PartitionState.LEADER or partition.is_paused:
             return False
-        self._catalog_partition.handle_when_leading(event, now)
+        partition.handle(event, now)
         return True
+
+    def computed(self, partition: int, event: Event, now: int) -> None:
+        """Take a task's result as an event; dropped when the partition is not led here."""
+        held = self._partitions.get(partition)
+        if held is not None and held.state is PartitionState.LEADER:
+            held.handle(event, now)
+
+    # --- time
 
     def tick(self, now: int, stalled_ms: int = 0) -> None:
         """Run what is due; ``stalled_ms`` is how long this process itself stood still."""
-        for number, shard in self._shards.items():
-            if stalled_ms:
-                shard.forgive(stalled_ms)
-            due = shard.next_deadline()
-            if due is not None and due <= now:
-                partition = self._partitions[number]
-                if partition.state is PartitionState.LEADER:
+        for partition in self._all.values():
+            if partition.is_reloading:
+                partition.load_slice(RELOAD_RECORDS)
+            partition.tick(now)
+            if partition.state is PartitionState.LEADER and not partition.is_paused:
+                if stalled_ms:
+                    partition.machine.forgive(stalled_ms)
+                due = partition.machine.next_deadline()
+                if due is not None and due <= now:
                     partition.handle(TimersDue(), now)
         self._effects.replies += self._parked.due(now)
+        for request in self._forwards.overdue(now):
+            self._refuse(request, ErrorCode.not_controller)
+        if self._hand_over_ms is not None and self._hand_over_ms <= now:
+            self._hand_over(now)
 
     def next_deadline(self) -> int | None:
-        """When :meth:`tick` is wanted next, if at all."""
-        deadlines = [shard.next_deadline() for shard in self._shards.values()]
-        deadlines.append(self._parked.next_deadline())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        """When :meth:`tick` is wanted next, if at all; 0 is at once."""
+        deadlines = [self._parked.next_deadline(), self._forwards.next_deadline()]
+        deadlines.append(self._hand_over_ms)
+        for partition in self._all.values():
+            deadlines.append(partition.next_deadline())
+            if partition.state is PartitionState.LEADER and not partition.is_paused:
+                deadlines.append(partition.machine.next_deadline())
+        return min([deadline for deadline in deadlines if deadline is not None], default=None)
+
+    # --- replication
+
+    def receive_peer(self, node_id: int, messages: Sequence[Message], now: int) -> None:  # noqa: ARG002
+        """Take what another node said; what is meant for no partition of ours is left alone."""
+        for message in messages:
+            if isinstance(message, Leading):
+                self._heard(message.partition, message.epoch, message.node_id, now)
+            partition = self._all.get(message.partition)
+            if partition is not None:
+                partition.replica.step(message, now)
+
+    def peer_up(self, node_id: int, now: int) -> None:
+        """Learn that the link to another node stands; tell it who leads what."""
+        self._unlinked.discard(node_id)
+        for partition in self._all.values():
+            partition.replica.peer_up(node_id, now)
+        if node_id == self._leaders.of(CATALOG_PARTITION):
+            self._carry_waiting(now)
+        if told := list(self._leaders.told()):
+            self._effects.messages.setdefault(node_id, []).extend(told)
+
+    def peer_down(self, node_id: int, now: int) -> None:
+        """Learn that the link to another node broke."""
+        self._unlinked.add(node_id)
+        for partition in self._all.values():
+            partition.replica.peer_down(node_id, now)
+
+    def campaign(self, partition: int, now: int) -> None:
+        """Stand for election, on the controller's advice."""
+        held = self._all.get(partition)
+        if held is not None and held.replica.role is not Role.LEADER:
+            held.replica.campaign(now)
+
+    def transfer(self, partition: int, node_id: int, now: int) -> None:
+        """Hand a partition that is led here over to another node, once that has all of it."""
+        held = self._all.get(partition)
+        if held is not None and held.state is PartitionState.LEADER:
+            held.replica.transfer_to(node_id, now)
+
+    @property
+    def draining(self) -> bool:
+        """Whether this host is to be stopped: it hands over what it leads, again and again."""
+        return self._is_draining
+
+    @draining.setter
+    def draining(self, draining: bool) -> None:
+        self._is_draining = draining
+        self._hand_over_ms = 0 if draining else None
+
+    def _hand_over(self, now: int) -> None:
+        self._hand_over_ms = now + HAND_OVER_MS
+        for partition in self._all.values():
+            replica = partition.replica
+            if replica.role is Role.LEADER:
+                voters = {voter.node_id for voter in replica.voters}
+                near = [node for node in replica.in_sync if node in voters]
+                near = [node for node in self._preferred(partition.number) if node in near]
+                others = [node for node in near if node != self.identity.node_id]
+                if others:
+                    replica.transfer_to(others[0], now)
+
+    def _preferred(self, partition: int) -> tuple[int, ...]:
+        if partition == CATALOG_PARTITION:
+            return self.identity.catalog_nodes
+        return self.identity.placement[partition]
 
     # --- the driver's loop
 
     def load_slice(self, max_records: int) -> bool:
         """Read on in the log; True when every partition is loaded. Call until then, then pump."""
         left = max_records
-        for partition in self._all:
+        for partition in self._all.values():
             if partition.state is PartitionState.LOADING:
                 left -= partition.load_slice(left)
                 if left <= 0:
                     return False
-        return all(partition.state is not PartitionState.LOADING for partition in self._all)
+        return all(
+            partition.state is not PartitionState.LOADING or partition.is_reloading
+            for partition in self._all.values()
+        )
 
     def drain(self, now: int) -> Effects:
         """End the turn: everything to be done now, falsy when there is nothing."""
-        effects, self._effects = self._effects, Effects()
-        if self._catalog_partition is not None:
-            committed = self._catalog_partition.drain(now, effects)
-            effects.published += _publications(committed)
+        effects, catalog = self._effects, self._catalog_partition
+        for request, waits in catalog.resumed():
+            self._handle(catalog, request, now, waits)
+        if catalog.drain(now, effects):
             self._refresh(now)
-        elif self._catalog_copy is not None:
-            effects.writes += self._catalog_copy.take_writes()
+        if catalog.has_news:
+            self._note_leader(catalog, effects, now)
         for partition in self._partitions.values():
+            for request, waits in partition.resumed():
+                self._handle(partition, request, now, waits)
             partition.drain(now, effects)
+            if partition.has_news:
+                self._note_leader(partition, effects, now)
         if self._fanout.under_way:
             effects.replies = [*self._merged(effects.replies)]
         if effects.writes:
             effects.sync = self._must_sync(effects)
+        self._effects = Effects()
         return effects
 
     def persisted(self, now: int) -> None:
         """Take notice that the last drained writes are in the log (synced if it said so)."""
-        for partition in self._all:
+        for partition in self._all.values():
             partition.replica.persisted(now)
 
     def checkpoint(self) -> Effects:
         """Bring the compacted state on disk up to the last commit, before a clean stop."""
         effects = Effects(sync=True)
-        for partition in self._all:
+        for partition in self._all.values():
             effects.writes += partition.compact()
         return effects
-
-    # --- replication
-
-    def receive_peer(self, node_id: int, messages: Sequence[Message], now: int) -> None:
-        """Take what another node's replicas said; each partition has one replica for now."""
-
-    def peer_up(self, node_id: int, now: int) -> None:
-        """Learn that the link to another node stands."""
-
-    def peer_down(self, node_id: int, now: int) -> None:
-        """Learn that the link to another node broke."""
-
-    def campaign(self, partition: int, now: int) -> None:
-        """Stand for election, on the controller's advice."""
-
-    def transfer(self, partition: int, node_id: int, now: int) -> None:
-        """Hand a partition that is led here over to another node."""
-
-    def computed(self, partition: int, event: object, now: int) -> None:
-        """Take a task's result as an event; dropped when the partition is not led here."""
-        held = self._partitions.get(partition)
-        if held is not None and held.state is PartitionState.LEADER:
-            held.handle(event, now)
 
     # --- what this node knows of the cluster
 
@@ -218,59 +309,51 @@ class Host:
         """What this node knows of the cluster: catalogue, leaders, effective configs."""
         return self._view
 
-    def set_leaders(self, leaders: Mapping[int, int]) -> None:
-        """Learn which node leads which ``__consumer_offsets`` partition (down nodes left out)."""
-        if dict(leaders) != self._view.leaders:
-            self._view = replace(self._view, leaders=dict(leaders))
+    def leader_of(self, partition: int) -> int:
+        """Return the node that leads a partition (-1: the catalogue), -1 when none is known."""
+        return self._leaders.of(partition)
 
-    @property
-    def catalog_offset(self) -> int:
-        """The offset of the next catalogue record wanted by :meth:`apply_catalog`."""
-        if self._catalog_copy is not None:
-            return self._catalog_copy.offset
-        assert self._catalog_partition is not None
-        return self._catalog_partition.replica.high_watermark
+    def _note_leader(self, partition: Partition, effects: Effects, now: int) -> None:
+        """Take over what a replica knows about its leader; tell everybody when it is this one."""
+        partition.has_news = False
+        (epoch, leader), me, number = partition.leader, self.identity.node_id, partition.number
+        if leader == NOBODY:
+            if self._leaders.of(number) == me:
+                self._leaders.resigned(number)
+                self._show_leaders(now)
+        elif self._heard(number, epoch, leader, now) and leader == me:
+            for node_id in self.identity.nodes:
+                if node_id != me:
+                    row = Leading(number, epoch, me)
+                    effects.messages.setdefault(node_id, []).append(row)
 
-    def apply_catalog(self, published: Published, now: int) -> bool:
-        """Apply what the catalogue's leader published; False: a gap, ask it for a snapshot."""
-        if self._catalog_copy is None:
-            return True
-        if not self._catalog_copy.apply(published):
-            return False
-        self._refresh(now)
-        return True
+    def _heard(self, partition: int, epoch: int, node_id: int, now: int) -> bool:
+        is_news = self._leaders.learn(partition, epoch, node_id)
+        if is_news:
+            self._show_leaders(now)
+        return is_news
 
-    def catalog_snapshot(self) -> Published | None:
-        """Return the committed catalogue whole; None when not led here or in motion: ask again."""
-        partition = self._catalog_partition
-        if partition is None or partition.state is not PartitionState.LEADER:
-            return None
-        if not partition.settled:
-            return None
-        rows = tuple(catalog_records.encode(record) for record in self._catalog.snapshot())
-        return Published(0, partition.replica.high_watermark, rows, snapshot=True)
+    def _show_leaders(self, now: int) -> None:
+        controller_id = self._leaders.of(CATALOG_PARTITION)
+        leaders = self._leaders.by_partition()
+        self._view = replace(self._view, leaders=leaders, controller_id=controller_id, described={})
+        if controller_id != NOBODY:
+            self._carry_waiting(now)
+
+    def _carry_waiting(self, now: int) -> None:
+        for request in self._forwards.take_waiting():
+            self._to_catalog(request, now)
 
     # --- for people
 
     def status(self) -> list[PartitionStatus]:
         """Return one row per partition held here."""
-        return [
-            PartitionStatus(
-                partition=partition.number,
-                state=partition.state,
-                epoch=partition.replica.epoch,
-                log_start_offset=partition.start_offset,
-                applied_offset=partition.applied_offset,
-                high_watermark=partition.replica.high_watermark,
-                end_offset=partition.replica.end_offset,
-            )
-            for partition in sorted(self._all, key=lambda partition: partition.number)
-        ]
+        return [status_of(partition) for _, partition in sorted(self._all.items())]
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the diary of a group led here, oldest first."""
-        shard = self._shards.get(partition_for(group_id, self.identity.partitions))
-        return [] if shard is None else shard.events(group_id)
+        partition = self._partitions.get(partition_for(group_id, self.identity.partitions))
+        return [] if partition is None else _shard(partition).events(group_id)
 
     # --- routes
 
@@ -308,20 +391,29 @@ class Host:
             self._effects.replies.append(Reply(request.ticket, answer))
 
     def _to_all(self, request: Request, now: int) -> None:
-        if not self._partitions:
+        """Ask every partition that is led here, or is about to be."""
+        asked = [
+            number
+            for number, partition in self._partitions.items()
+            if partition.state is PartitionState.LEADER or partition.is_coming
+        ]
+        if not asked:
             self._refuse(request, ErrorCode.none)
-        for part in self._fanout.copy(request, list(self._partitions)):
+        for part in self._fanout.copy(request, asked):
             self._to_partition(part.partition, part.request, now, None)
 
     def _to_catalog(self, request: Request, now: int) -> None:
-        partition = self._catalog_partition
-        if partition is None:
-            self._forwards[request.ticket] = request
-            self._effects.forwards.append(Forward(self.identity.catalog_node, request))
-        elif partition.state is not PartitionState.LEADER:
-            self._refuse(request, ErrorCode.not_controller)
+        """Change the catalogue here, where it is led, or as soon as it is led anywhere."""
+        partition, leader = self._catalog_partition, self._leaders.of(CATALOG_PARTITION)
+        if partition.state is PartitionState.LEADER:
+            if partition.is_paused:
+                partition.defer(request, ())
+            else:
+                self._handle(partition, request, now, ())
+        elif leader in (NOBODY, self.identity.node_id) or leader in self._unlinked:
+            self._forwards.wait(request, now)
         else:
-            self._handle(partition, request, now, ())
+            self._effects.forwards.append(self._forwards.carry(request, leader))
 
     def _to_partition(
         self, number: int, request: Request, now: int, waits: Sequence[str] | None = ()
@@ -329,11 +421,17 @@ class Host:
         partition = self._partitions.get(number)
         if partition is None:
             self._refuse(request, ErrorCode.not_coordinator)
-        elif partition.state is not PartitionState.LEADER:
-            loading = ErrorCode.coordinator_load_in_progress
-            self._refuse(request, WHILE_LOADING.get(request.api_key, loading))
+        elif partition.state is PartitionState.LEADER:
+            if partition.is_paused:
+                partition.defer(request, waits)
+            else:
+                self._handle(partition, request, now, waits)
+        elif not partition.is_coming:
+            self._refuse(request, ErrorCode.not_coordinator)
+        elif request.api_key in BELIEVED and partition.is_believing(now):
+            self._refuse(request, ErrorCode.none)
         else:
-            self._handle(partition, request, now, waits)
+            self._refuse(request, ErrorCode.coordinator_load_in_progress)
 
     def _handle(
         self, partition: Partition, request: Request, now: int, waits: Sequence[str] | None
@@ -372,24 +470,11 @@ class Host:
 
     @property
     def _catalog(self) -> Catalog:
-        if self._catalog_copy is not None:
-            return self._catalog_copy.catalog
-        assert self._catalog_partition is not None
-        assert isinstance(self._catalog_partition.machine, Catalog)
-        return self._catalog_partition.machine
+        machine = self._catalog_partition.machine
+        assert isinstance(machine, Catalog)
+        return machine
 
-    def _open_catalog(self, log: Log, new_catalog: Callable[[], Catalog]) -> None:
-        """Read the catalogue whole (it is small): nodes and topics are known before any client."""
-        if self.identity.node_id != self.identity.catalog_node:
-            self._catalog_copy = CatalogCopy(new_catalog, log)
-            return
-        self._catalog_partition = Partition(
-            CATALOG_PARTITION, self.identity.node_id, new_catalog(), CATALOG_KIND, log
-        )
-        while self._catalog_partition.load_slice(1_000):
-            pass
-
-    def _view_of(self, leaders: Mapping[int, int]) -> ClusterView:
+    def _view_now(self) -> ClusterView:
         image, node_id = self._catalog.image, self.identity.node_id
         return ClusterView(
             node_id=node_id,
@@ -397,25 +482,25 @@ class Host:
             catalog=image,
             static_configs=self._static_configs,
             configs=effective_configs(self._static_configs, image, node_id),
-            leaders=leaders,
-            controller_id=self.identity.catalog_node,
+            leaders=self._leaders.by_partition(),
+            controller_id=self._leaders.of(CATALOG_PARTITION),
         )
 
     def _refresh(self, now: int) -> None:
         """Show a changed catalogue to clients and shards, once all of it is committed."""
-        partition = self._catalog_partition
-        if self._catalog.image is self._view.catalog or (partition and not partition.settled):
+        if not self._catalog_partition.settled or self._catalog.image is self._view.catalog:
             return
         before = self._view.catalog.topics
-        self._view = self._view_of(self._view.leaders)
+        self._view = self._view_now()
         topics = self._view.catalog.topics
         self._catalog.configs = self._view.configs
         gone = [] if topics is before else _deleted(before, topics)
-        for number, shard in self._shards.items():
+        for partition in self._partitions.values():
+            shard = _shard(partition)
             shard.topics = topics
             shard.configs = self._view.configs
-            if gone:
-                self._partitions[number].handle_when_leading(TopicsDeleted(gone), now)
+            if gone and partition.state is PartitionState.LEADER:
+                partition.handle(TopicsDeleted(gone), now)
 
     def _merged(self, replies: Sequence[Reply]) -> list[Reply]:
         """Replace the parts of split requests by whole answers, where all parts are there."""
@@ -428,19 +513,26 @@ class Host:
         return whole
 
     def _must_sync(self, effects: Effects) -> bool:
-        """Sync a vote always, and appended records unless ``log.flush`` is ``os``."""
+        """Sync a promise always, and appended records unless ``log.flush`` is ``os``."""
         majority = self._view.configs.text("log.flush") == "majority"
-        return any(
-            isinstance(write, SaveVote) or (majority and isinstance(write, AppendBatch))
-            for write in effects.writes
-        )
+        synced = SYNCED_BY_MAJORITY if majority else SYNCED
+        return any(isinstance(write, synced) for write in effects.writes)
 
 
-def _publications(committed: Sequence[Batch]) -> list[Published]:
-    return [
-        Published(batch.base_offset, batch.end_offset, () if batch.control else batch.records)
-        for batch in committed
-    ]
+def _shard(partition: Partition) -> GroupShard:
+    machine = partition.machine
+    assert isinstance(machine, GroupShard)
+    return machine
+
+
+def _timing(configs: Configs) -> Timing:
+    election_ms = configs.integer("replica.election.timeout.ms")
+    return Timing(
+        heartbeat_ms=configs.integer("replica.heartbeat.interval.ms"),
+        lease_ms=configs.integer("replica.lease.ms"),
+        election_min_ms=election_ms,
+        election_max_ms=2 * election_ms,
+    )
 
 
 def _deleted(before: Topics, after: Topics) -> list[str]:
@@ -453,27 +545,14 @@ def _deleted(before: Topics, after: Topics) -> list[str]:
     return gone
 
 
-def _group_of(key: Entity) -> str:
-    group: str = key.group if hasattr(key, "group") else key.group_id  # type: ignore[attr-defined]
-    return group
-
-
-GROUPS_KIND = Kind(
-    encode=records.encode,
-    decode=records.decode,
-    group_of=_group_of,
-)
-CATALOG_KIND = Kind(
-    encode=catalog_records.encode,
-    decode=catalog_records.decode,
-    group_of=lambda _: CATALOG_GROUP,
-)
-
 NAMED_GROUP_ONLY = frozenset({11, 12, 13, 14, 47})
 """JoinGroup, Heartbeat, LeaveGroup, SyncGroup and OffsetDelete refuse the empty group id."""
 
-WHILE_LOADING: Mapping[int, ErrorCode] = {12: ErrorCode.none}
+BELIEVED = frozenset({12})
 """A heartbeat while the log is read is believed, as Kafka does: nobody expires meanwhile."""
+
+SYNCED = (SaveVote, SaveVoters, BeginInstall, FinishInstall)
+SYNCED_BY_MAJORITY = (*SYNCED, AppendBatch, TruncateFrom)
 
 ROUTES: Mapping[Route, Callable[[Host, Request, int], None]] = {
     Route.NODE: Host._to_node,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storage.messages import ReplicaKey
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from storage.messages import ReplicaKey
 
 CATALOG_PARTITION = -1
 """The number of the catalogue's partition: every node holds a replica of it."""
@@ -42,7 +42,12 @@ class Identity:
         return tuple(number for number, nodes in enumerate(self.placement) if self.node_id in nodes)
 
     @property
-    def catalog_node(self) -> int:
-        """The node that leads the catalogue, while that has one voter."""
-        voters = self.voters.get(CATALOG_PARTITION)
-        return voters[0].node_id if voters else -1
+    def me(self) -> ReplicaKey:
+        """The key of this node's replicas."""
+        return ReplicaKey(self.node_id, self.directory_id)
+
+    @property
+    def catalog_nodes(self) -> tuple[int, ...]:
+        """The nodes that vote about the catalogue: as many as a partition has replicas."""
+        replicas = max((len(nodes) for nodes in self.placement), default=1)
+        return self.nodes[:replicas]

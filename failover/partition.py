@@ -2,34 +2,38 @@
 
 Within one turn the records of all events are gathered, the last value per key in the order of the
 last write; :meth:`Partition.drain` ends the turn by encoding each once and appending one batch.
+
+A standby applies committed batches as they come, so that it can lead at once. A leader has applied
+what is not committed yet, too; when it loses the leadership, and then those records, its machine is
+dropped and built anew from the log, in slices.
 """
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from failover.gate import Gate
-from protocol.groups.effects import Elected, Request
+from failover.loading import Loading
+from protocol.groups.effects import Elected, Leadership, Reply, Request, Resigned
 from protocol.records import BadRecord, UnknownRecordType
-from storage.log import AppendBatch, CorruptLogError
-from storage.messages import ReplicaKey
-from storage.replica import Replica, Setting
-from storage.snapshot import Compactor
-from storage.timing import Timing
+from protocol.wire.apis import error_response
+from protocol.wire.errors import ErrorCode
+from storage.log import AppendBatch, CorruptLogError, TruncateFrom
+from storage.replica import Replica, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from failover.effects import Effects
-    from protocol.groups.effects import Reply, Result, Task
+    from protocol.groups.effects import Result, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.records import Record
     from storage.batch import Batch, RawRecord
-    from storage.log import Log, Write
+    from storage.log import Write
+    from storage.replica import Ready, Setting
 
 
 class Machine(Protocol):
@@ -45,23 +49,34 @@ class Machine(Protocol):
     def has_emitted(self) -> bool:
         """Whether the event in hand has changed hard state already."""
 
+    def next_deadline(self) -> int | None:
+        """When ``TimersDue`` is wanted next."""
+
+    def forgive(self, stall_ms: int, /) -> None:
+        """Move all deadlines by the time that this process stood still."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What a partition must know about its machine.
 
-    ``group_of`` names the group whose answers wait for a record, given its key.
+    ``group_of`` names the group whose answers wait for a record, given its key; ``not_leader`` is
+    the answer to whoever waits when the leadership is lost. ``replay_rows`` replays many encoded
+    records sooner than one by one; it returns how many, and how many were of unknown types.
     """
 
     encode: Callable[[Record], RawRecord]
     decode: Callable[[bytes, bytes | None], Record]
     group_of: Callable[[Any], str]
+    not_leader: ErrorCode = ErrorCode.not_coordinator
+    tells_commits: bool = False
+    replay_rows: Callable[[Any, Iterable[RawRecord]], tuple[int, int]] | None = None
 
 
 class PartitionState(StrEnum):
     """Where a partition stands on its way to serving.
 
-    LOADING reads the log; FOLLOWER has applied it; LEADER answers.
+    LOADING reads the log; FOLLOWER has applied what is committed; LEADER answers.
     """
 
     LOADING = "Loading"
@@ -77,82 +92,143 @@ class PartitionFailed(Exception):  # noqa: N818 - Kafka's form of name
     """A handler failed half-way: this memory is not to be trusted, the log is."""
 
 
-class Partition:
-    """One replica's state machine, log and waiting replies."""
+def _nothing() -> Sequence[Any]:
+    return ()
 
-    def __init__(self, number: int, node_id: int, machine: Machine, kind: Kind, log: Log) -> None:
-        stored = log.stored(number)
-        tail = []
-        compactor = Compactor(number, stored)
-        for batch in log.batches(number, 0):
-            compactor.hold(batch)
-            if batch.end_offset > stored.applied_offset:
-                tail.append(batch)
-        self.number = number
-        self.machine = machine
+
+class Partition:
+    """One replica's state machine, log and waiting replies.
+
+    ``upon_election`` returns events that the machine gets right after ``Elected``. ``machine`` is
+    another object after a reload. ``leader`` is the epoch and the node that leads in it (-1: nobody
+    is known); ``has_news`` is set when it has changed.
+    """
+
+    def __init__(
+        self, setting: Setting, new_machine: Callable[[], Machine], kind: Kind, now: int
+    ) -> None:
+        log, self.number = setting.log, setting.partition
+        stored = log.stored(self.number)
+        tail = log.batches(self.number, stored.applied_offset)
+        self.replica = Replica(setting, stored, tail, now)
+        self.machine = new_machine()
         self.state = PartitionState.LOADING
+        self.is_reloading = False
+        self.leader = (-1, -1)
+        self.has_news = False
         self.skipped = 0
         self.gate = Gate()
-        me = ReplicaKey(node_id, "")
-        setting = Setting(
-            me=me, partition=number, voters=(me,), timing=Timing(), rng=random.Random(0), log=log
-        )
-        self.replica = Replica(setting, stored, tail)
+        self.leadership = Leadership(0)
+        self.upon_election: Callable[[], Sequence[Any]] = _nothing
+        self._me = setting.me
+        self._new_machine = new_machine
         self._kind = kind
-        self._compactor = compactor
-        self._replayed = stored.applied_offset
-        self._unread = chain(
-            log.state(number), self._records(tail, up_to=self.replica.high_watermark)
-        )
+        self._loading = Loading(self.number, log)
+        self._replayed = 0
+        self._applied = 0
+        self._has_loaded = False
+        self.replica.electable = False
+        self._is_elected = False
+        self._led_epoch = -1
         self._turn: dict[Any, Record] = {}
+        self._open: dict[Ticket, Request] = {}
+        self._deferred: list[tuple[Request, Sequence[str] | None]] = []
         self._replies: list[tuple[Reply, Sequence[str] | None]] = []
+        self._held: list[Reply] = []
         self._facts: list[Fact] = []
         self._tasks: list[Task] = []
-        self._owed: list[Any] = []
         self._failure: PartitionFailed | None = None
 
     @property
     def settled(self) -> bool:
-        """Whether everything the machine shows is committed."""
-        return not self._turn and self.replica.high_watermark == self.replica.end_offset
+        """Whether everything the machine shows is committed, and all that is committed is there."""
+        if self.state is PartitionState.LOADING or self._turn:
+            return False
+        return self._replayed <= self.replica.high_watermark
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether this leader has no lease at all: a new one not heard yet, or one handing over.
+
+        What it did now might be lost; requests had better wait for the few milliseconds.
+        """
+        return self.leadership.lease_until_ms == 0
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether this replica is about to lead: whoever asks had better wait than go elsewhere."""
+        return self._is_elected or self._is_alone
+
+    def is_believing(self, now: int) -> bool:
+        """Whether a heartbeat may be believed unread: nobody else can lead meanwhile."""
+        return self._is_alone or (self._is_elected and now < self.replica.lease_until_ms)
 
     @property
     def applied_offset(self) -> int:
         """Where the compacted state on disk stands."""
-        return self._compactor.applied_offset
+        return self._loading.compactor.applied_offset
 
     @property
     def start_offset(self) -> int:
         """The first offset still in the log."""
-        return self._compactor.start_offset
+        return self._loading.compactor.start_offset
+
+    @property
+    def open_requests(self) -> int:
+        """How many requests wait for their answer."""
+        return len(self._open)
+
+    @property
+    def _is_alone(self) -> bool:
+        voters = self.replica.voters
+        return len(voters) == 1 and voters[0] == self._me
+
+    # --- reading the log
 
     def load_slice(self, records: int) -> int:
         """Replay at most so many committed records of the log; return how many there were."""
-        if self.state is not PartitionState.LOADING:
+        loading = self._loading
+        if self.state is not PartitionState.LOADING or loading.is_blocked:
             return 0
-        replayed, replay = 0, self._replay
-        for key, value in islice(self._unread, records):
-            replay(key, value)
-            replayed += 1
-        if replayed < records:
+        replayed = self._replay(islice(loading.records(self.replica), records))
+        if replayed < records and loading.has_all(self.replica):
             self.state = PartitionState.FOLLOWER
+            self.is_reloading = False
+            self._has_loaded = True
+            self._replayed = self._applied = loading.offset
+            self.replica.electable = True
         return replayed
+
+    def _reload(self) -> None:
+        """Forget the machine; the log has what it should be."""
+        self.machine = self._new_machine()
+        self.state = PartitionState.LOADING
+        self.is_reloading = True
+        self.replica.electable = False
+        self._turn.clear()
+        self._loading.begin()
+
+    # --- events
 
     def handle(self, event: Any, now: int, waits: Sequence[str] | None = ()) -> None:
         """Give an event to the machine and gather what it led to, for :meth:`drain`.
 
         A request's own reply waits for the groups ``waits`` (all when None) beside its own.
         """
-        self._raise_failure()
+        if self._failure is not None:
+            raise self._failure  # wherever the first report of it went
+        is_request = isinstance(event, Request)
         try:
             result = self.machine.handle(event, now)
         except Exception as error:
-            if isinstance(event, Request) and not self.machine.has_emitted:
+            if is_request and not self.machine.has_emitted:
                 raise HandlerFailed(f"{type(error).__name__}: {error}") from error
             self._failure = PartitionFailed(
                 f"partition {self.number} failed on {type(event).__name__} and must be reloaded"
             )
             raise self._failure from error
+        if is_request:
+            self._open[event.ticket] = event
         turn = self._turn
         for record in result.records:
             turn.pop(record.key, None)
@@ -167,107 +243,224 @@ class Partition:
         self._facts += result.facts
         self._tasks += result.tasks
 
-    def handle_when_leading(self, event: Any, now: int) -> None:
-        """Give an event to the machine now, or right after the election that is to come."""
-        if self.state is PartitionState.LEADER:
-            self.handle(event, now)
-        else:
-            self._owed.append(event)
+    def defer(self, request: Request, waits: Sequence[str] | None) -> None:
+        """Keep a request of a paused leader for :meth:`resumed`."""
+        self._open[request.ticket] = request
+        self._deferred.append((request, waits))
 
-    def drain(self, now: int, effects: Effects) -> Sequence[Batch]:
-        """End the turn: add what is to be written and answered; return newly committed batches."""
-        self._raise_failure()
-        replica, compactor = self.replica, self._compactor
+    def resumed(self) -> list[tuple[Request, Sequence[str] | None]]:
+        """Take out the requests that waited, if this leader goes on."""
+        if not self._deferred or self.state is not PartitionState.LEADER:
+            return []
+        self.leadership.lease_until_ms = self.replica.lease_until_ms
+        if self.is_paused:
+            return []
+        deferred, self._deferred = self._deferred, []
+        return deferred
+
+    def tick(self, now: int) -> None:
+        """Let time pass for the replica; one that is alone waits until its log is read."""
+        if self.state is not PartitionState.LOADING or not self._is_alone:
+            self.replica.tick(now)
+
+    def next_deadline(self) -> int | None:
+        """When :meth:`tick` or :meth:`load_slice` is wanted; 0 is at once."""
+        if self.state is PartitionState.LOADING:
+            if self.is_reloading and not self._loading.is_blocked:
+                return 0
+            if self._is_alone:
+                return None
+        return self.replica.next_deadline()
+
+    # --- the end of a turn
+
+    def drain(self, now: int, effects: Effects) -> bool:
+        """End the turn: add what is to be written, sent and answered.
+
+        Tell whether something may have been committed or loaded since the last time.
+        """
+        if self._failure is not None:
+            raise self._failure
+        replica, has_moved = self.replica, self._has_loaded
+        self._has_loaded = False
         if self.state is PartitionState.FOLLOWER:
-            replica.tick(now)
-        elif self._turn:
+            if self._is_alone:
+                replica.tick(now)
+            if self._is_elected:
+                self._promote(now)
+        elif self._turn and self._leads:
             self._append_turn(now)
-        if not replica.is_ready:
+        while replica.is_ready:
+            has_moved = True
+            self._take(replica.ready(), now, effects)
+        if self._replies or self._facts or self._tasks:
             self._answer(effects)
-            return ()
-        ready = replica.ready()
-        if ready.elected:
-            self._promote(now)
-            ready.writes += replica.ready().writes
-        for write in ready.writes:
-            if isinstance(write, AppendBatch):
-                compactor.hold(write.batch)
-        effects.writes += ready.writes
-        for batch in ready.committed:
-            self._replay_batch(batch)
-            compactor.add(batch)
-        if compactor.due():
-            effects.writes += compactor.writes()
-        self._answer(effects)
-        effects.replies += self.gate.release(replica.high_watermark)
-        return ready.committed
+        if self.state is PartitionState.LEADER:
+            self.leadership.lease_until_ms = lease_until_ms = replica.lease_until_ms
+            if self._held and now < lease_until_ms:
+                self._let_out(effects)
+        return has_moved
 
     def compact(self) -> list[Write]:
         """Return the writes that bring the state on disk up to the last commit (a clean stop)."""
-        return self._compactor.writes()
+        return self._loading.writes()
 
-    def _raise_failure(self) -> None:
-        """Refuse to go on after a failure, wherever the first report of it went."""
-        if self._failure is not None:
-            raise self._failure
+    @property
+    def _leads(self) -> bool:
+        """Whether the epoch in which the machine was elected is still this replica's own."""
+        replica = self.replica
+        return replica.role is Role.LEADER and replica.epoch == self._led_epoch
+
+    def _take(self, ready: Ready, now: int, effects: Effects) -> None:
+        """Do what the replica says, in this order: what it lost, what is new, what it won."""
+        leader = (self.replica.epoch, self.replica.leader_id)
+        if leader != self.leader:
+            self.leader, self.has_news = leader, True
+        if ready.resigned:
+            self._demote(now, effects)
+        self._take_writes(ready, effects)
+        loading = self._loading
+        if self.state is not PartitionState.LOADING:
+            for batch in ready.committed:
+                self._replay_batch(batch)
+                loading.committed(batch)
+        if loading.compactor.due():
+            effects.writes += loading.writes()
+        if ready.elected and self.replica.role is Role.LEADER:
+            self._is_elected = True
+            if self.state is PartitionState.FOLLOWER:
+                self._promote(now)
+        if ready.committed:
+            if self._kind.tells_commits:
+                self.replica.tell()
+            self._held += self.gate.release(self.replica.high_watermark)
+
+    def _take_writes(self, ready: Ready, effects: Effects) -> None:
+        """Pass on what is to be written and sent; follow what it does to the log."""
+        loading = self._loading
+        if ready.snapshot is not None:
+            loading.is_blocked = not ready.snapshot.done
+            self._reload()
+        for write in ready.writes:
+            if isinstance(write, AppendBatch):
+                loading.appended(write.batch)
+            elif isinstance(write, TruncateFrom):
+                self._truncate(write.offset)
+        effects.writes += ready.writes
+        for node_id, message in ready.messages:
+            effects.messages.setdefault(node_id, []).append(message)
+
+    def _truncate(self, offset: int) -> None:
+        """Lose the end of the log; a machine that has applied some of it is of no use any more."""
+        self._loading.truncated(offset)
+        self._replayed = min(self._replayed, offset)
+        if offset < self._applied and self.state is not PartitionState.LOADING:
+            self._reload()
 
     def _answer(self, effects: Effects) -> None:
-        if self._replies:
-            gate = self.gate
-            for reply, groups in self._replies:
-                if (free := gate.pass_or_hold(reply, groups)) is not None:
-                    effects.replies.append(free)
-            self._replies.clear()
-        if self._facts:
-            effects.facts += self._facts
-            self._facts.clear()
+        """Let each new reply pass the gate, or wait there."""
+        gate, held = self.gate, self._held
+        for reply, groups in self._replies:
+            if (free := gate.pass_or_hold(reply, groups)) is not None:
+                held.append(free)
+        self._replies.clear()
+        effects.facts += self._facts
+        self._facts.clear()
         if self._tasks:
             effects.tasks += [(self.number, task) for task in self._tasks]
             self._tasks.clear()
+
+    def _let_out(self, effects: Effects) -> None:
+        """Send what only waited for the lease, but nothing twice."""
+        take, leadership = self._open.pop, self.leadership
+        for reply in self._held:
+            if take(reply.ticket, None) is not None:
+                if reply.lease is not None:
+                    reply.lease.leadership = leadership
+                effects.replies.append(reply)
+        self._held.clear()
 
     def _append_turn(self, now: int) -> None:
         records = self._turn
         encode, group_of = self._kind.encode, self._kind.group_of
         end_offset = self.replica.append([encode(record) for record in records.values()], now)
         self.gate.wrote(end_offset, dict.fromkeys(group_of(key) for key in records))
-        self._replayed = end_offset
+        self._replayed = self._applied = end_offset
         records.clear()
+
+    # --- changes of leadership
 
     def _promote(self, now: int) -> None:
         """Lead: apply the rest of the log, and let nothing out before LeaderChange is committed."""
-        for batch in self.replica.uncommitted:
+        replica = self.replica
+        self._is_elected = False
+        self._led_epoch = replica.epoch
+        for batch in replica.uncommitted:
             self._replay_batch(batch)
         self.state = PartitionState.LEADER
-        self.gate.raise_floor(self.replica.end_offset)
-        for event in (Elected(), *self._owed):
+        self.gate.raise_floor(replica.end_offset)
+        for event in (Elected(), *self.upon_election()):
             self.handle(event, now)
-        self._owed.clear()
         if self._turn:
             self._append_turn(now)
+
+    def _demote(self, now: int, effects: Effects) -> None:
+        """Stop leading: everybody who waits is told at once, and nothing is repeated any more."""
+        self._is_elected = False
+        if self.state is not PartitionState.LEADER:
+            return
+        self.leadership.lease_until_ms = 0
+        effects.facts += self.machine.handle(Resigned(), now).facts
+        self.state = PartitionState.FOLLOWER
+        for request in self._open.values():
+            effects.replies.append(_refusal(request, self._kind.not_leader))
+        self._open.clear()
+        self._deferred.clear()
+        self._replies.clear()
+        self._held.clear()
+        self._tasks.clear()
+        self.gate.clear()
+        if self._turn:
+            self._reload()
+
+    # --- replay
 
     def _replay_batch(self, batch: Batch) -> None:
         if batch.end_offset <= self._replayed:
             return
         self._replayed = batch.end_offset
         if not batch.control:
-            for key, value in batch.records:
-                self._replay(key, value)
+            self._applied = batch.end_offset
+            self._replay(batch.records)
 
-    def _records(self, tail: Sequence[Batch], up_to: int) -> Iterator[RawRecord]:
-        for batch in tail:
-            if batch.end_offset <= up_to:
-                self._replayed = batch.end_offset
-                if not batch.control:
-                    yield from batch.records
-
-    def _replay(self, key: bytes, value: bytes | None) -> None:
+    def _replay(self, rows: Iterable[RawRecord]) -> int:
+        """Replay records; return how many there were."""
+        replay_rows = self._kind.replay_rows
         try:
-            record = self._kind.decode(key, value)
-        except UnknownRecordType:
-            self.skipped += 1  # written by a newer version: Kafka skips it too
-            return
+            if replay_rows is not None:
+                replayed, skipped = replay_rows(self.machine, rows)
+            else:
+                replayed, skipped = self._replay_each(rows)
         except BadRecord as error:
             raise CorruptLogError(
                 f"partition {self.number}: {error}; restore the data directory from a copy."
             ) from error
-        self.machine.replay(record)
+        self.skipped += skipped
+        return replayed
+
+    def _replay_each(self, rows: Iterable[RawRecord]) -> tuple[int, int]:
+        replayed = skipped = 0
+        for key, value in rows:
+            replayed += 1
+            try:
+                record = self._kind.decode(key, value)
+            except UnknownRecordType:
+                skipped += 1  # written by a newer version: Kafka skips it too
+            else:
+                self.machine.replay(record)
+        return replayed, skipped
+
+
+def _refusal(request: Request, code: ErrorCode) -> Reply:
+    answer = error_response(request.api_key, request.message, code, None, request.api_version)
+    return Reply(request.ticket, answer)

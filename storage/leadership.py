@@ -86,6 +86,11 @@ class Leadership:
             self.is_over = not core.is_voter
         self._review_voters()
 
+    def tell(self) -> None:
+        """Let every peer have a sign of life in this turn."""
+        for peer in self.peers.values():
+            peer.beat_due = self.to_send = True
+
     def tick(self, now: int) -> None:
         """Send signs of life; give up what takes too long."""
         core, timing = self.core, self.core.timing

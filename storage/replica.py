@@ -237,6 +237,11 @@ class Replica:
         core.wake_at(self._leadership.next_deadline)
         return begun
 
+    def tell(self) -> None:
+        """Tell every peer how far the log is committed now, not with the next sign of life."""
+        if self._leadership is not None:
+            self._leadership.tell()
+
     def append(self, records: Sequence[RawRecord], now: int) -> int:
         """Append records as one batch of this leader's epoch; return the log's new end offset."""
         assert self._leadership is not None, "only the leader appends"

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from actors.telemetry import Telemetry
 from bench.processes import free_port
 from failover.catalog import NodeChanged
 from failover.cluster_view import Node
-from failover.effects import Published
 from protocol.groups.effects import Request
 from protocol.groups.facts import MemberEvent
+from storage.messages import Message
 
 COMMON = {"group.initial.rebalance.delay.ms": "0", "log.flush": "os"}
 START_S = 30.0
@@ -30,16 +30,12 @@ class Neighbours:
         self._cluster = cluster
         self._node_id = node_id
 
-    async def publish(self, published: Published) -> None:
-        for coordinator in self._cluster.coordinators:
-            if coordinator.node_id != self._node_id:
-                coordinator.apply_catalog(published)
+    async def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        if node_id < len(self._cluster.coordinators):
+            self._cluster.coordinators[node_id].receive_peer(self._node_id, messages)
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
         return await self._cluster.coordinators[node_id].forwarded_here(request)
-
-    async def catalog_snapshot(self) -> Published | None:
-        return self._cluster.coordinators[0].catalog_snapshot()
 
     async def register(self, node: Node) -> bool:
         return self._cluster.coordinators[0].catalog_event(NodeChanged(node))

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from actors.clock import Clock
 from actors.coordinator import Coordinator
 from actors.spec import Address, ClusterSpec
 from failover.cluster_view import Node
-from failover.effects import Published
 from failover.host import Host
 from protocol.groups.effects import Request
 from protocol.groups.facts import Fact
@@ -24,6 +23,7 @@ from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response, encode_request
 from protocol.wire.messages import HeartbeatRequest, MetadataRequest
+from storage.messages import Message
 from storage.rocks import RocksLog
 from tests.actors.test_data_dir import HOST
 from tests.failover import asks
@@ -39,13 +39,10 @@ class Nobody:
     def __init__(self) -> None:
         self.coordinator: Coordinator | None = None
 
-    async def publish(self, published: Published) -> None:
+    async def send(self, node_id: int, messages: Sequence[Message]) -> None:
         pass
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
-        return None
-
-    async def catalog_snapshot(self) -> Published | None:
         return None
 
     async def register(self, node: Node) -> bool:

@@ -63,14 +63,11 @@ class NoPeers:
     def __init__(self) -> None:
         self.coordinator: Coordinator | None = None
 
-    async def publish(self, published):
+    async def send(self, node_id, messages):
         """Nobody listens."""
 
     async def forward(self, node_id, request):
         """There is nobody to forward to."""
-
-    async def catalog_snapshot(self):
-        """There is no other catalogue."""
 
     async def register(self, node):
         """Tell our own catalogue."""

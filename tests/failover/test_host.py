@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from failover import host
-from failover.catalog import ClusterFormed, NodeChanged
+from failover.catalog import NodeChanged
 from failover.cluster_view import Node
 from failover.routing import partition_for
 from protocol.groups import shard
@@ -19,7 +19,7 @@ from protocol.wire.messages import (
     ListGroupsRequest,
 )
 from storage.identity import LogIdentity
-from storage.log import MemoryLog
+from storage.messages import Leading
 from storage.rocks import RocksLog
 from tests.failover import asks
 from tests.failover.hosts import Driver, memory_driver
@@ -248,153 +248,17 @@ def test_a_fetch_waits_for_its_deadline_and_is_forgotten_with_its_client() -> No
     assert second not in driver.replies
 
 
-class Pair:
-    """The catalogue's leader (node 0) and another node, joined as their actors join them."""
-
-    def __init__(self) -> None:
-        self.leader = with_topic(memory_driver(partitions=2, leads=(0,)))
-        self.other = memory_driver(partitions=2, leads=(1,), node_id=1)
-        self.catch_up()
-
-    def catch_up(self) -> None:
-        snapshot = self.leader.host.catalog_snapshot()
-        assert snapshot is not None
-        assert self.other.host.apply_catalog(snapshot, self.other.now)
-        self.other.pump()
-        self.leader.turns.clear()
-
-    def publish(self) -> list[bool]:
-        """Carry what the leader published since the last time."""
-        published = [each for turn in self.leader.turns for each in turn.published]
-        self.leader.turns.clear()
-        applied = [self.other.host.apply_catalog(each, self.other.now) for each in published]
-        self.other.pump()
-        return applied
-
-    def carry(self) -> None:
-        """Carry the other node's forwards to the leader, and the answers back."""
-        forwards = [each for turn in self.other.turns for each in turn.forwards]
-        self.other.turns.clear()
-        for each in forwards:
-            assert each.node_id == 0
-            request = each.request
-            answer = self.leader.ask(request.api_key, request.api_version, request.message)
-            self.other.host.forwarded(request.ticket, answer)
-        self.other.pump()
-
-    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return tuple(  # type: ignore[return-value]
-            driver.host.view.catalog.topics.names() for driver in (self.leader, self.other)
-        )
-
-
-def test_a_change_of_the_catalogue_is_carried_to_its_leader_and_published_from_there() -> None:
-    pair = Pair()
-    ticket = pair.other.send(19, 7, asks.create_topics("new"))
-    pair.other.pump()
-    assert ticket not in pair.other.replies
-    pair.carry()
-    assert pair.other.replies[ticket].topics[0].error_code == ErrorCode.none
-    assert pair.names() == (("new", "t"), ("t",))
-    assert pair.publish() == [True]
-    assert pair.names() == (("new", "t"), ("new", "t"))
-    assert pair.other.host.catalog_offset == pair.leader.host.catalog_offset
-
-
-def test_a_change_whose_leader_can_not_be_reached_times_out() -> None:
-    pair = Pair()
-    ticket = pair.other.send(19, 7, asks.create_topics("new"))
-    pair.other.pump()
-    pair.other.host.forwarded(ticket, None)
-    pair.other.host.forwarded(ticket, None)
-    pair.other.pump()
-    assert pair.other.replies[ticket].topics[0].error_code == ErrorCode.request_timed_out
-
-
-def test_a_gap_in_what_is_published_is_noticed_and_healed_by_a_snapshot() -> None:
-    pair = Pair()
-    pair.leader.ask(19, 7, asks.create_topics("missed"))
-    pair.leader.turns.clear()
-    pair.leader.ask(19, 7, asks.create_topics("seen"))
-    assert pair.publish() == [False]
-    assert pair.names()[1] == ("t",)
-    pair.catch_up()
-    assert pair.names()[1] == ("missed", "seen", "t")
-
-
-def test_a_node_that_starts_alone_knows_the_topics_it_knew() -> None:
-    pair = Pair()
-    again = pair.other.restarted().load()
-    assert again.host.view.catalog.topics.names() == ("t",)
-    assert again.host.catalog_offset == pair.leader.host.catalog_offset
-
-
-def test_a_node_that_registers_before_the_catalogue_is_elected_is_not_forgotten() -> None:
-    driver = Driver(MemoryLog())
-    assert driver.host.catalog_event(NodeChanged(Node(0, "localhost", 9092)), driver.now)
-    driver.load()
-    assert driver.host.view.catalog.nodes.keys() == {0}
-
-
-def test_the_catalogue_survives_its_leaders_restart() -> None:
-    pair = Pair()
-    again = pair.leader.restarted().load()
-    assert again.host.view.catalog.topics.names() == ("t",)
-    assert again.host.view.catalog.nodes.keys() == {0}
-
-
-def test_a_node_shows_no_topic_before_it_is_committed() -> None:
-    driver = with_topic(memory_driver())
-    driver.send(19, 7, asks.create_topics("new"))
-    effects = driver.host.drain(driver.now)
-    assert driver.host.view.catalog.topics.names() == ("t",)
-    assert driver.host.catalog_snapshot() is None
-    driver.write(effects)
-    driver.host.persisted(driver.now)
-    driver.pump()
-    assert driver.host.view.catalog.topics.names() == ("new", "t")
-
-
-def test_offsets_of_a_deleted_topic_are_forgotten_on_every_node() -> None:
-    pair = Pair()
-    here, there = group_in(0, 2), group_in(1, 2)
-    for driver, group in ((pair.leader, here), (pair.other, there)):
-        driver.ask(8, 9, asks.commit(group, 5))
-    pair.leader.ask(20, 6, asks.delete_topics("t"))
-    pair.publish()
-    for driver, group in ((pair.leader, here), (pair.other, there)):
-        assert asks.offsets_in(driver.ask(9, 9, asks.fetch(group))) == {group: {}}
-        restarted = driver.restarted().load()
-        assert asks.offsets_in(restarted.ask(9, 9, asks.fetch(group))) == {group: {}}
-
-
-def test_a_topic_deleted_while_a_partition_loads_loses_its_offsets_when_it_leads() -> None:
-    pair = Pair()
-    group = group_in(1, 2)
-    for partition in range(4):
-        pair.other.ask(8, 9, asks.commit(group, 5, partition=partition))
-    pair.other.log.write(pair.other.host.checkpoint().writes, sync=True)
-    pair.other = loading(pair.other)
-    pair.leader.ask(20, 6, asks.delete_topics("t"))
-    pair.publish()
-    pair.other.load()
-    assert asks.offsets_in(pair.other.ask(9, 9, asks.fetch(group))) == {group: {}}
-
-
 def test_dynamic_configs_reach_the_shards() -> None:
     driver = with_topic(memory_driver())
     name = "group.consumer.assignment.interval.ms"
     altered = driver.ask(44, 1, asks.set_broker_config(name, "77"))
     assert altered.responses[0].error_code == ErrorCode.none
     assert driver.host.view.configs.integer(name) == 77
-    assert driver.host._shards[0].configs.integer(name) == 77
+    assert driver.host._partitions[0].machine.configs.integer(name) == 77
 
 
-def test_leaders_learnt_from_the_controller_are_named_by_find_coordinator() -> None:
+def test_only_partitions_with_a_known_leader_are_named_by_find_coordinator() -> None:
     driver = with_topic(memory_driver(partitions=2, leads=(0,)))
-    driver.host.catalog_event(ClusterFormed([(0,), (1,)]), driver.now)
-    driver.pump()
-    driver.host.set_leaders({0: 0})
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_in(0, 2), group_in(1, 2)))
     found = driver.ask(10, 6, request)
     assert [each.error_code for each in found.coordinators] == [
@@ -402,6 +266,21 @@ def test_leaders_learnt_from_the_controller_are_named_by_find_coordinator() -> N
         ErrorCode.coordinator_not_available,
     ]
     assert (found.coordinators[0].node_id, found.coordinators[0].port) == (0, 9092)
+
+
+def test_a_leader_heard_of_is_named_until_a_newer_one_is() -> None:
+    driver = with_topic(memory_driver(partitions=2, leads=(0,)))
+    driver.host.catalog_event(NodeChanged(Node(1, "other", 9093)), driver.now)
+    driver.pump()
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_in(1, 2),))
+    driver.host.receive_peer(1, [Leading(1, 5, 1)], driver.now)
+    driver.host.receive_peer(1, [Leading(1, 4, 0)], driver.now)
+    driver.host.peer_down(1, driver.now)
+    assert driver.ask(10, 6, request).coordinators[0].node_id == 1
+    driver.host.catalog_event(NodeChanged(Node(1, "other", 9093, up=False)), driver.now)
+    driver.pump()
+    found = driver.ask(10, 6, request).coordinators[0]
+    assert found.error_code == ErrorCode.coordinator_not_available
 
 
 def test_the_status_has_a_row_for_each_partition_held_here(three: Driver) -> None:
@@ -427,6 +306,6 @@ def test_the_same_events_give_the_same_effects() -> None:
         driver = with_topic(memory_driver(partitions=3, leads=(0, 1, 2)))
         for name in ("b", "a", "c"):
             driver.ask(11, 9, asks.join(name, instance="i"))
-        return [(turn.writes, turn.replies, turn.published) for turn in driver.turns]
+        return [(turn.writes, turn.replies, turn.messages) for turn in driver.turns]
 
     assert story() == story()

@@ -1,0 +1,52 @@
+"""Changes of the catalogue that clients asked of a node that does not lead it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from failover.effects import Forward
+
+if TYPE_CHECKING:
+    from protocol.groups.effects import Request, Ticket
+
+WAIT_MS: Final = 5_000
+"""How long a change waits for the catalogue to have a leader: longer than an election takes."""
+
+
+class Forwards:
+    """The requests under way to the catalogue's leader, or waiting until there is one."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[Ticket, Request] = {}
+        self._waiting: dict[Ticket, tuple[int, Request]] = {}
+
+    def carry(self, request: Request, leader: int) -> Forward:
+        """Send a request on its way."""
+        self._under_way[request.ticket] = request
+        return Forward(leader, request)
+
+    def wait(self, request: Request, now: int) -> None:
+        """Keep a request until a leader is known."""
+        self._waiting[request.ticket] = (now + WAIT_MS, request)
+
+    def answered(self, ticket: Ticket) -> Request | None:
+        """Take a request off the list; None when it is not on it (any more)."""
+        return self._under_way.pop(ticket, None)
+
+    def take_waiting(self) -> list[Request]:
+        """Take out everything that waits: there may be a leader now."""
+        requests = [request for _, request in self._waiting.values()]
+        self._waiting.clear()
+        return requests
+
+    def overdue(self, now: int) -> list[Request]:
+        """Take out what has waited too long."""
+        due = [request for deadline_ms, request in self._waiting.values() if deadline_ms <= now]
+        for request in due:
+            del self._waiting[request.ticket]
+        return due
+
+    def next_deadline(self) -> int | None:
+        """When :meth:`overdue` has something."""
+        first = next(iter(self._waiting.values()), None)
+        return None if first is None else first[0]

@@ -1,0 +1,58 @@
+"""The two kinds of machine that a host replicates: groups and the catalogue."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from failover import catalog_records
+from failover.catalog import CATALOG_GROUP, Catalog
+from failover.partition import Kind
+from protocol import records
+from protocol.groups.shard import GroupShard
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kio.static.protocol import Entity
+
+    from failover.cluster_view import ClusterView
+    from protocol.config import Configs
+
+
+def _group_of(key: Entity) -> str:
+    group: str = key.group if hasattr(key, "group") else key.group_id  # type: ignore[attr-defined]
+    return group
+
+
+GROUPS_KIND: Final = Kind(
+    encode=records.encode,
+    decode=records.decode,
+    group_of=_group_of,
+    replay_rows=GroupShard.replay_rows,
+)
+CATALOG_KIND: Final = Kind(
+    encode=catalog_records.encode,
+    decode=catalog_records.decode,
+    group_of=lambda _: CATALOG_GROUP,
+    not_leader=ErrorCode.not_controller,
+    tells_commits=True,
+)
+
+
+def shard_maker(view: Callable[[], ClusterView], seed: int) -> Callable[[], GroupShard]:
+    """Return what makes a shard, whenever its partition is loaded; ``view`` is the view then."""
+    rng = random.Random(seed)
+
+    def make() -> GroupShard:
+        seen = view()
+        return GroupShard(seen.configs, seen.catalog.topics, rng)
+
+    return make
+
+
+def catalog_maker(configs: Configs, seed: int) -> Callable[[], Catalog]:
+    """Return what makes a catalogue, whenever its partition is loaded."""
+    rng = random.Random(seed)
+    return lambda: Catalog(configs, rng)

@@ -1,0 +1,53 @@
+"""Who leads which partition, as far as this node has heard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.messages import Leading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOBODY = -1
+
+
+class Leaders:
+    """The newest leader known of each partition: the highest epoch wins.
+
+    An epoch has one leader, so what was heard of an epoch is not changed by hearing of it again. A
+    leader that can not be reached is kept until a newer one is known.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, int]] = {}
+
+    def learn(self, partition: int, epoch: int, node_id: int) -> bool:
+        """Take notice of a leader; tell whether that was news."""
+        if epoch <= self._known.get(partition, (-1, NOBODY))[0]:
+            return False
+        self._known[partition] = (epoch, node_id)
+        return True
+
+    def resigned(self, partition: int) -> None:
+        """Take notice that the leader known, this node, leads no more."""
+        epoch, _ = self._known[partition]
+        self._known[partition] = (epoch, NOBODY)
+
+    def of(self, partition: int) -> int:
+        """Return the node that leads a partition, -1 when none is known."""
+        return self._known.get(partition, (-1, NOBODY))[1]
+
+    def by_partition(self) -> dict[int, int]:
+        """Return the leaders of the groups' partitions; those without one are left out."""
+        return {
+            partition: node_id
+            for partition, (_, node_id) in sorted(self._known.items())
+            if partition >= 0 and node_id != NOBODY
+        }
+
+    def told(self) -> Iterator[Leading]:
+        """Iterate over all that is known, to tell a node whose link has come up."""
+        for partition, (epoch, node_id) in sorted(self._known.items()):
+            if node_id != NOBODY:
+                yield Leading(partition, epoch, node_id)
