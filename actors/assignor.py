@@ -1,17 +1,157 @@
 """An assignor worker: a process that computes assignments, so that no event loop has to wait.
 
-The consumer protocol of KIP-848 gives it work; classic groups compute their assignments in their
-own members, so for now a worker waits.
+``group.coordinator.background.threads`` says how many there are on each Ray node. A worker does one
+run at a time, in a thread of its own; its event loop takes new tasks meanwhile, serves coordinators
+and groups fairly, and watches the time: a run that goes on for too long (a custom assignor may
+hang) is answered for, and the process begins anew.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.fair_queue import FairQueue
+from actors.task_frames import Timing, pack_answer, read_task
+from protocol.groups.effects import AssignmentFailed, ComputeAssignment, RegexesResolved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from protocol.assignors.executor import Executor
+
+_log = logging.getLogger("rollcall.assignor")
+
+FAREWELL_S: Final = 0.5
+"""Time for the last answers to leave before the process ends."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    parts: Sequence[bytes]
+    asked_at: float
+    answer: asyncio.Future[bytes]
 
 
 class Assignor:
-    """One worker. ``group.coordinator.background.threads`` says how many there are."""
+    """One worker; ``time_limit_ms`` is the longest that a run may take."""
+
+    def __init__(self, time_limit_ms: int = 30_000) -> None:
+        from actors.lean import leave_out_hypothesis
+
+        leave_out_hypothesis()
+        self._time_limit_s = time_limit_ms / 1000
+        self._queue: FairQueue[_Waiting] = FairQueue()
+        self._thread = ThreadPoolExecutor(1, "assignor")
+        self._executor: Executor | None = None
+        self._parts: dict[tuple[str, str], list[bytes]] = {}
+        self._is_running = False
+        self._busy_s = 0.0
+        self._began_at = time.perf_counter()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def pid(self) -> int:
-        """Return the process that would do the work."""
+        """Return the process that does the work."""
         return os.getpid()
+
+    async def stats(self) -> dict[str, float]:
+        """Return the time since the start and the busy part of it, and how many tasks wait."""
+        return {
+            "up_s": time.perf_counter() - self._began_at,
+            "busy_s": self._busy_s,
+            "waiting": len(self._queue),
+        }
+
+    async def warm_up(self) -> None:
+        """Load and compile what runs need, before the first one comes."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare)
+
+    async def part(self, coordinator: str, group_id: str, packed: bytes, *, is_first: bool) -> None:
+        """Take a part of a task that :meth:`run` is to follow."""
+        if is_first:
+            self._parts[coordinator, group_id] = []
+        self._parts.setdefault((coordinator, group_id), []).append(packed)
+
+    async def run(self, coordinator: str, group_id: str, packed: bytes, parts: int) -> bytes:
+        """Do a task whose last part is ``packed``, after ``parts`` earlier ones."""
+        earlier = self._parts.pop((coordinator, group_id), [])
+        if len(earlier) != parts:
+            raise ValueError(f"{len(earlier)} parts of the task arrived instead of {parts}")
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        waiting = _Waiting([*earlier, packed], time.perf_counter(), answer)
+        self._queue.push(coordinator, group_id, waiting)
+        if not self._is_running:
+            self._is_running = True
+            task = asyncio.get_running_loop().create_task(self._serve())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await answer
+
+    async def cancel(self, coordinator: str, group_id: str) -> None:
+        """Leave out what waits for a group: nobody wants the answer any more."""
+        for waiting in self._queue.discard(coordinator, group_id):
+            waiting.answer.cancel()
+
+    async def _serve(self) -> None:
+        while (found := self._queue.pop()) is not None:
+            coordinator, group_id, waiting = found
+            began_at = time.perf_counter()
+            await self._serve_one(waiting, began_at)
+            used_s = time.perf_counter() - began_at
+            self._busy_s += used_s
+            self._queue.charge(coordinator, group_id, used_s * 1000)
+        self._is_running = False
+
+    async def _serve_one(self, waiting: _Waiting, began_at: float) -> None:
+        loop = asyncio.get_running_loop()
+        queue_ms = (began_at - waiting.asked_at) * 1000
+        work = loop.run_in_executor(self._thread, self._work, waiting.parts, queue_ms)
+        try:
+            packed = await asyncio.wait_for(asyncio.shield(work), self._time_limit_s)
+        except TimeoutError:
+            packed = self._too_long(waiting.parts, queue_ms)
+            _log.error("a run took more than %g s: the worker begins anew", self._time_limit_s)
+            loop.call_later(FAREWELL_S, os._exit, 1)
+            waiting.answer.set_result(packed)
+            await asyncio.sleep(FAREWELL_S + 1)  # nothing more is begun here
+        except Exception as error:
+            if not waiting.answer.done():
+                waiting.answer.set_exception(error)
+            return
+        if not waiting.answer.done():
+            waiting.answer.set_result(packed)
+
+    def _prepare(self) -> Executor:
+        if self._executor is None:
+            from protocol.assignors.executor import Executor
+            from protocol.assignors.kernels import warm_up
+
+            warm_up()
+            self._executor = Executor(time.perf_counter)
+        return self._executor
+
+    def _work(self, parts: Sequence[bytes], queue_ms: float) -> bytes:
+        began_at = time.perf_counter()
+        executor = self._prepare()
+        task = read_task(parts)
+        answer = executor.run(task)
+        return pack_answer(answer, Timing(queue_ms, (time.perf_counter() - began_at) * 1000))
+
+    def _too_long(self, parts: Sequence[bytes], queue_ms: float) -> bytes:
+        task = read_task(parts)
+        timing = Timing(queue_ms, self._time_limit_s * 1000)
+        answer: Any
+        if isinstance(task, ComputeAssignment):
+            answer = AssignmentFailed(
+                group_id=task.group_id,
+                group_epoch=task.group_epoch,
+                reason=f"the assignor {task.assignor} took more than {self._time_limit_s:g} s",
+            )
+        else:
+            answer = RegexesResolved(group_id=task.group_id, version=task.version, topics=None)
+        return pack_answer(answer, timing)

@@ -37,7 +37,7 @@ PART_ROWS: Final = 1_000
 COMPUTE: Final = "compute"
 RESOLVE: Final = "resolve"
 
-_ROWS: Final = ("topics", "members", "targets", "replaced", "removed")
+_ROWS: Final = ("topics", "gone", "members", "targets")
 """The fields of GroupChanges that can be long."""
 
 
@@ -63,6 +63,7 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
             task.group_epoch,
             task.assignor,
             task.base_epoch,
+            task.answer_whole,
             changes.topics is not None,
             list(changes.dropped_subscriptions),
         ]
@@ -88,7 +89,7 @@ def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
             regexes=tuple(regexes),
             topics=rows.get("topics", []),
         )
-    group_id, group_epoch, assignor, base_epoch, has_topics, dropped = header
+    group_id, group_epoch, assignor, base_epoch, answer_whole, has_topics, dropped = header
     topics = tuple(
         TopicRow(topic_id, name, count, tuple(map(tuple, racks)))
         for topic_id, name, count, racks in rows.get("topics", ())
@@ -96,8 +97,7 @@ def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
     changes = GroupChanges(
         topics=topics if has_topics else None,
         subscriptions={n: tuple(names) for n, names in rows.items() if isinstance(n, int)},
-        replaced=tuple((old, new) for old, new in rows.get("replaced", ())),
-        removed=tuple(rows.get("removed", ())),
+        gone=tuple((old_id, new_id) for old_id, new_id in rows.get("gone", ())),
         members=tuple(MemberRow(*row) for row in rows.get("members", ())),
         dropped_subscriptions=tuple(dropped),
         targets=tuple((member_id, value) for member_id, value in rows.get("targets", ())),
@@ -108,6 +108,7 @@ def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
         assignor=assignor,
         base_epoch=base_epoch,
         changes=changes,
+        answer_whole=answer_whole,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import msgpack  # type: ignore[import-untyped]  # no stubs are published for it
+import msgpack
 from crc32c import crc32c
 
 RawRecord: TypeAlias = tuple[bytes, bytes | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-import msgpack  # type: ignore[import-untyped]  # no stubs are published for it
+import msgpack
 from kio.schema.leader_change_message.v0 import LeaderChangeMessage
 from kio.schema.leader_change_message.v0.data import Voter
 from kio.serial import entity_writer

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import msgpack  # type: ignore[import-untyped]  # no stubs are published for it
+import msgpack
 
 from storage.batch import Batch, ChecksumError, pack, unpack
 from storage.messages import (

@@ -21,7 +21,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgpack  # type: ignore[import-untyped]  # no stubs are published for it
+import msgpack
 from rocksdict import (
     BlockBasedOptions,
     Cache,

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s, no_values
+from protocol.groups.assignment_records import read_target
+from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT, TopicNumbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from protocol.groups.effects import GroupChanges, MemberRow, TopicRow
 
@@ -22,8 +24,8 @@ class HeldGroup:
     """Topics, subscriptions, members and the target assignment of one group.
 
     ``epoch`` is the group epoch of the run whose result ``owner`` is. ``member_ids`` are sorted;
-    ``owner`` holds indexes into them. ``has_target`` names the members that were given a target
-    assignment before, be it an empty one.
+    ``owner`` holds indexes into them. ``has_target`` names the members whose recorded target
+    assignment, be it an empty one, is just what ``owner`` says.
     """
 
     __slots__ = (
@@ -58,23 +60,26 @@ class HeldGroup:
         self._subscriptions.update(changes.subscriptions)
         for number in changes.subscriptions:
             self._classes.pop(number, None)
-        self._take_members(changes.replaced, changes.removed, changes.members)
+        self._take_members(changes.gone, changes.members)
         for number in changes.dropped_subscriptions:
             del self._subscriptions[number]
             self._classes.pop(number, None)
 
-    def take_target(self, member_id: str, target: Mapping[bytes, Sequence[int]]) -> None:
-        """Learn the partitions that a member has in the target assignment, by topic id."""
-        self.has_target.add(member_id)
-        member = self.member_ids.index(member_id)
-        ids = {topic.topic_id: index for index, topic in enumerate(self.topics)}
-        for topic_id, partitions in target.items():
-            if (topic := ids.get(topic_id)) is None:
-                continue
-            first, end = int(self._starts[topic]), int(self._starts[topic + 1])
-            for partition in partitions:
-                if first + partition < end:
-                    self.owner[first + partition] = member
+    def take_targets(self, targets: Iterable[tuple[str, bytes]]) -> None:
+        """Learn the members' target assignments, from the values of their records."""
+        numbers = TopicNumbers()
+        for row in self.topics:
+            numbers.number(row.topic_id)
+        place = {member_id: place for place, member_id in enumerate(self.member_ids)}
+        starts, owner = self._starts.tolist(), self.owner
+        for member_id, value in targets:
+            self.has_target.add(member_id)
+            for partition in read_target(value, numbers):
+                topic, index = partition >> TOPIC_SHIFT, partition & INDEX_MASK
+                if topic < len(self.topics) and starts[topic] + index < starts[topic + 1]:
+                    owner[starts[topic] + index] = place[member_id]
+                else:
+                    self.has_target.discard(member_id)
 
     def spec(self) -> GroupSpec:
         """Give the group to an assignor."""
@@ -107,7 +112,7 @@ class HeldGroup:
     def _take_topics(self, rows: Iterable[TopicRow]) -> None:
         """Give the partitions new numbers; those of topics that stay keep their owners."""
         before = {row.topic_id: place for place, row in enumerate(self.topics)}
-        starts, owner = self._starts, self.owner
+        starts, owner = self._starts, self.owner.copy()
         self.topics = sorted(rows, key=lambda row: row.topic_id)
         self._topic_index = {row.name: place for place, row in enumerate(self.topics)}
         self._starts = _prefix_sums(row.partitions for row in self.topics)
@@ -118,34 +123,34 @@ class HeldGroup:
                 kept = min(row.partitions, int(starts[old + 1] - starts[old]))
                 first, first_before = int(self._starts[place]), int(starts[old])
                 self.owner[first : first + kept] = owner[first_before : first_before + kept]
+                owner[first_before : first_before + kept] = NOBODY
+        for member in np.unique(owner[owner != NOBODY]).tolist():
+            self.has_target.discard(self.member_ids[member])  # had partitions that are no more
 
     def _take_members(
-        self,
-        replaced: Iterable[tuple[str, str]],
-        removed: Iterable[str],
-        rows: Iterable[MemberRow],
+        self, gone: Iterable[tuple[str, str | None]], rows: Iterable[MemberRow]
     ) -> None:
-        members, has_target = self._members, self.has_target
-        first_id: dict[str, str] = {}
-        for old_id, new_id in replaced:
-            first_id[new_id] = first_id.pop(old_id, old_id)
-            if old_id in members:
-                members[new_id] = members.pop(old_id)._replace(member_id=new_id)
-            if old_id in has_target:
-                has_target.remove(old_id)
-                has_target.add(new_id)
-        for member_id in removed:
-            members.pop(member_id, None)
-            has_target.discard(member_id)
+        members, has_target, before = self._members, self.has_target, self.member_ids
+        id_before: dict[str, str] = {}
+        successors: dict[str, str | None] = {}
+        for old_id, new_id in gone:
+            original = id_before.pop(old_id, old_id)
+            successors[original] = new_id
+            row = members.pop(old_id, None)
+            had_target = old_id in has_target
+            has_target.discard(old_id)
+            if new_id is not None and row is not None:
+                id_before[new_id] = original
+                members[new_id] = row._replace(member_id=new_id)
+                if had_target:
+                    has_target.add(new_id)
         for row in rows:
             members[row.member_id] = row
-        if len(members) == len(self.member_ids) and all(map(members.__contains__, self.member_ids)):
+        if not successors and len(members) == len(before):
             return
-        before = self.member_ids
         self.member_ids = sorted(members, key=_java_order)
         place = {member_id: place for place, member_id in enumerate(self.member_ids)}
-        place |= {first: place[last] for last, first in first_id.items() if last in place}
-        moves = [place.get(member_id, NOBODY) for member_id in before]
+        moves = [place.get(successors.get(each, each) or "", NOBODY) for each in before]
         # The last one is where NOBODY, which is -1, is looked up.
         self.owner = np.array([*moves, NOBODY], np.int32)[self.owner]
 

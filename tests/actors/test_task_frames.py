@@ -34,8 +34,7 @@ changes = st.builds(
     GroupChanges,
     topics=st.none() | some(topic_rows),
     subscriptions=st.dictionaries(st.integers(0, 2**31), some(names), max_size=4),
-    replaced=some(st.tuples(names, names)),
-    removed=some(names),
+    gone=some(st.tuples(names, st.none() | names)),
     members=some(member_rows),
     dropped_subscriptions=some(st.integers(0, 2**31)),
     targets=some(st.tuples(names, st.binary(max_size=20))),
@@ -47,6 +46,7 @@ runs = st.builds(
     assignor=names,
     base_epoch=st.none() | st.integers(0, 2**31),
     changes=changes,
+    answer_whole=st.booleans(),
 )
 
 

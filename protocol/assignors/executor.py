@@ -1,0 +1,117 @@
+"""Carries out an assignor worker's tasks: assignor runs and regular expressions.
+
+What a task means is here, without a process around it: the worker actors, the simulator and a
+coordinator without workers all use this class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from protocol.assignors import registry
+from protocol.assignors.encode import changed_members, encode_targets
+from protocol.assignors.held_group import HeldGroup
+from protocol.assignors.regexes import matching_topics
+from protocol.assignors.spec import NOBODY, AssignorError
+from protocol.groups.effects import (
+    AssignmentComputed,
+    AssignmentFailed,
+    ComputeAssignment,
+    RegexesResolved,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from protocol.groups.effects import ResolveRegexes
+
+Answer: TypeAlias = AssignmentComputed | AssignmentFailed
+
+HELD_PARTITIONS_MAX: Final = 10_000_000
+"""How many partitions all held groups may have together (4 bytes each); the oldest used goes."""
+
+
+class Executor:
+    """Runs tasks one after the other, and holds the groups between two runs.
+
+    ``clock_s`` tells the time in seconds for the measurements that go with an answer.
+    """
+
+    def __init__(self, clock_s: Callable[[], float]) -> None:
+        self._clock_s = clock_s
+        self._held: dict[str, HeldGroup] = {}
+
+    def run(self, task: ComputeAssignment | ResolveRegexes) -> Answer | RegexesResolved:
+        """Do a task; whatever goes wrong is in the answer."""
+        if isinstance(task, ComputeAssignment):
+            return self._compute(task)
+        topics = matching_topics(task.regexes, task.topics)
+        return RegexesResolved(group_id=task.group_id, version=task.version, topics=topics)
+
+    def _compute(self, task: ComputeAssignment) -> Answer:
+        """Run an assignor; a group whose run fails is forgotten, and must be sent whole again."""
+        group = self._held.pop(task.group_id, None)
+        if task.base_epoch is None:
+            group = _whole(task)
+        elif group is None or group.epoch != task.base_epoch:
+            return _failed(task, "the worker does not hold the group", needs_whole=True)
+        else:
+            group.apply(task.changes)
+        try:
+            answer = self._assign(task, group)
+        except AssignorError as error:
+            return _failed(task, str(error))
+        self._hold(task.group_id, group)
+        return answer
+
+    def _assign(self, task: ComputeAssignment, group: HeldGroup) -> AssignmentComputed:
+        spec = group.spec()
+        began_s = self._clock_s()
+        owner = registry.assign(task.assignor, spec).owner
+        assignor_ms = (self._clock_s() - began_s) * 1000
+        ids = group.member_ids
+        told = None
+        if not task.answer_whole:
+            fresh = [n for n, each in enumerate(ids) if each not in group.has_target]
+            told = np.union1d(changed_members(spec, owner), np.array(fresh, np.int32))
+            told = told.astype(np.int32, copy=False)
+        topic_ids = b"".join(topic.topic_id for topic in group.topics)
+        encoded = encode_targets(spec, owner, topic_ids, told)
+        members = zip((ids[n] for n in encoded.members.tolist()), encoded.values(), strict=True)
+        group.has_target.update(ids)
+        group.epoch = task.group_epoch
+        group.owner = owner
+        before = spec.previous_owner
+        return AssignmentComputed(
+            group_id=task.group_id,
+            group_epoch=task.group_epoch,
+            members=tuple(members),
+            partitions_moved=int(np.count_nonzero((before != owner) & (before != NOBODY))),
+            assignor_ms=assignor_ms,
+        )
+
+    def _hold(self, group_id: str, group: HeldGroup) -> None:
+        held = self._held
+        held[group_id] = group
+        while len(held) > 1 and sum(len(each.owner) for each in held.values()) > (
+            HELD_PARTITIONS_MAX
+        ):
+            del held[next(iter(held))]
+
+
+def _whole(task: ComputeAssignment) -> HeldGroup:
+    group = HeldGroup()
+    group.apply(task.changes)
+    group.take_targets(task.changes.targets)
+    return group
+
+
+def _failed(task: ComputeAssignment, reason: str, *, needs_whole: bool = False) -> AssignmentFailed:
+    return AssignmentFailed(
+        group_id=task.group_id,
+        group_epoch=task.group_epoch,
+        reason=reason,
+        needs_whole=needs_whole,
+    )
