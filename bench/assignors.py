@@ -15,7 +15,6 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -191,8 +190,8 @@ def _parser() -> argparse.ArgumentParser:
         "--calls", type=_above(CALLS_MIN), default=40, metavar="N", help="timed calls (40)"
     )
     parser.add_argument(
-        "--warm-up-ms", type=_above(0), default=2000, metavar="MS",
-        help="how long Kafka's assignor runs before it is timed (2000)",
+        "--warm-up-ms", type=_above(0), default=3000, metavar="MS",
+        help="how long Kafka's assignor runs before it is timed (3000)",
     )  # fmt: skip
     return parser
 

@@ -72,6 +72,7 @@ def _number(value: float | None) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lay cells out in columns, the first two to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
