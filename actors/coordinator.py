@@ -13,16 +13,18 @@ import os
 import random
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors import formation
 from actors.clock import BEAT_MS, Clock
 from actors.listener import Limits, Listener, raise_open_files_limit
+from actors.log_opening import give_up, open_log
+from failover.full_disk import Backlog
 from failover.host import Host
 from protocol.config import Configs
 from storage.identity import LogIdentity
-from storage.log import LogError
-from storage.rocks import RocksLog
+from storage.log import CorruptLogError, FullDiskError, LogError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -33,13 +35,14 @@ if TYPE_CHECKING:
     from failover.catalog import ClusterFormed, NodeChanged
     from failover.cluster_view import Node
     from failover.effects import Effects, Forward
-    from protocol.groups.effects import Request, Ticket
+    from protocol.groups.effects import Reply, Request, Ticket
     from protocol.groups.facts import Fact, MemberEvent
     from storage.messages import Message
+    from storage.rocks import RocksLog
 
 _log = logging.getLogger("rollcall.coordinator")
 
-LOAD_SLICE_RECORDS: Final = 500
+LOAD_SLICE_RECORDS: Final = 2_000
 """Records read between two looks at the sockets: a few milliseconds."""
 
 FORWARD_S: Final = 30.0
@@ -113,6 +116,7 @@ class Coordinator:
         self._listener = Listener(self, limits)
         self._host: Host | None = None
         self._disk: RocksLog | None = None
+        self._backlog: Backlog | None = None
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
@@ -127,23 +131,40 @@ class Coordinator:
 
     async def _start(self) -> None:
         try:
-            disk = self._disk = self._open()
+            disk = self._disk = await self._open()
             self.opened.set()
             await self._wait_formed()
             self._begin(disk)
             await self._listen()
-        except (LogError, OSError) as error:
-            self.failure = str(error)
-            self.state = "Failed"
-            _log.critical("%s", error)
-            self.opened.set()
-            self.ready.set()
+            self._beat()
+            await self._load()
+        except CorruptLogError as error:
+            self._begin_anew(error)
             return
-        self._beat()
-        await self._load()
+        except (LogError, OSError) as error:
+            self._fail(error)
+            return
         await self._join_cluster()
 
-    def _open(self) -> RocksLog:
+    def _fail(self, error: Exception) -> None:
+        self.failure = str(error)
+        self.state = "Failed"
+        _log.critical("%s", error)
+        self.opened.set()
+        self.ready.set()
+
+    def _begin_anew(self, error: CorruptLogError) -> None:
+        """Leave a log that proved damaged when it was read; Ray restarts the process."""
+        try:
+            said = give_up(self.spec.log_path(self.node_id), error, self.spec.replicas)
+        except CorruptLogError:
+            self._fail(error)
+            return
+        _log.critical("%s", said)
+        logging.shutdown()
+        os._exit(1)
+
+    async def _open(self) -> RocksLog:
         raise_open_files_limit()
         owner = LogIdentity(
             cluster_id=self.spec.cluster_id,
@@ -151,7 +172,8 @@ class Coordinator:
             partitions=self.spec.partitions,
         )
         path = self.spec.log_path(self.node_id)
-        disk = RocksLog.open(path, owner)
+        disk = await open_log(path, owner, self.spec.replicas, partial(_log.warning, "%s"))
+        self._backlog = Backlog(disk)
         for note in disk.notes:
             _log.warning("%s", note)
         self.directory_id = disk.directory_id
@@ -227,7 +249,8 @@ class Coordinator:
         if self._timer is not None:
             self._timer.cancel()
         if self._host is not None and self._disk is not None:
-            self._disk.write(self._host.checkpoint().writes, sync=True)
+            with suppress(FullDiskError):  # the log says again what the state lacks
+                self._disk.write(self._host.checkpoint().writes, sync=True)
             self._disk.close()
             self._host = self._disk = None
         await self._loop.run_in_executor(None, self._observer.close, OBSERVER_S)
@@ -245,7 +268,11 @@ class Coordinator:
         if not self._is_scheduled:
             self._forgive_stall()
             self._schedule()
-        self._host.receive(request, self.now())
+        refusal = None if self._backlog is None else self._backlog.refusal(request)
+        if refusal is None:
+            self._host.receive(request, self.now())
+        else:
+            self._send_reply(refusal)
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""
@@ -322,14 +349,16 @@ class Coordinator:
     def pump(self) -> None:
         """Carry out what the host decided, in this order: disk, peers, answers, facts, timer."""
         self._is_scheduled = False
-        host, disk = self._host, self._disk
-        if host is None or disk is None:
+        host, backlog = self._host, self._backlog
+        if host is None or backlog is None:
             return
         now = self.now()
-        while effects := host.drain(now):
-            if effects.writes:
-                disk.write(effects.writes, effects.sync)
+        if backlog.retry(now):
+            _log.warning("there is room on the disk again: everything is written")
             host.persisted(now)
+        while effects := host.drain(now):
+            if backlog.write(effects, now):
+                host.persisted(now)
             self._send_to_peers(effects)
             self._send_replies(effects)
             for fact in effects.facts:
@@ -337,7 +366,7 @@ class Coordinator:
             for note in effects.notes:
                 _log.warning("%s", note)
         self._listener.flush()
-        self._arm(host.next_deadline(), now)
+        self._arm(_earlier(host.next_deadline(), backlog.retry_ms), now)
         if not self.ready.is_set() and self.state == "Running":
             self._note_readiness(host)
 
@@ -355,16 +384,19 @@ class Coordinator:
 
     def _send_replies(self, effects: Effects) -> None:
         for reply in effects.replies:
-            try:
-                known = self._listener.answer(reply)
-            except Exception:
-                _log.exception("an answer can not be written")
-                self._listener.fail(reply.ticket, "its answer can not be written")
-                continue
-            if not known:
-                waiting = self._waiting.pop(reply.ticket, None)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(reply.message)
+            self._send_reply(reply)
+
+    def _send_reply(self, reply: Reply) -> None:
+        try:
+            known = self._listener.answer(reply)
+        except Exception:
+            _log.exception("an answer can not be written")
+            self._listener.fail(reply.ticket, "its answer can not be written")
+            return
+        if not known:
+            waiting = self._waiting.pop(reply.ticket, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(reply.message)
 
     def _arm(self, deadline_ms: int | None, now: int) -> None:
         if deadline_ms == self._armed_ms:
@@ -423,3 +455,7 @@ def _spare_the_collector() -> None:
     """Keep what the log brought out of the garbage collector's rounds, and make them rare."""
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    return min((time for time in (one, other) if time is not None), default=None)

@@ -21,7 +21,7 @@ from protocol.groups.effects import Elected, Leadership, Reply, Request, Resigne
 from protocol.records import BadRecord, UnknownRecordType
 from protocol.wire.apis import error_response
 from protocol.wire.errors import ErrorCode
-from storage.log import AppendBatch, CorruptLogError, TruncateFrom
+from storage.log import AppendBatch, TruncateFrom, UnknownRecordError
 from storage.replica import Replica, Role
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ class Partition:
             else:
                 replayed, skipped = self._replay_each(rows)
         except BadRecord as error:
-            raise CorruptLogError(
+            raise UnknownRecordError(
                 f"partition {self.number}: {error}; restore the data directory from a copy."
             ) from error
         self.skipped += skipped

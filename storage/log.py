@@ -37,6 +37,10 @@ class CorruptLogError(LogError):
     """A checksum or the order of the log is wrong somewhere other than in a torn tail."""
 
 
+class UnknownRecordError(CorruptLogError):
+    """A record is as it was written, and no program version that we know has written it so."""
+
+
 class ForeignLogError(LogError):
     """The directory belongs to another cluster, partition count or format."""
 
