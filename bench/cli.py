@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.commits import bench_commits
+from bench.commits import bench_commits, bench_replicated_commits
+from bench.failover import bench_failover
 from bench.heartbeats import bench_heartbeats
 from bench.joining import JoinError
 from bench.joins import bench_joins
 from bench.looping import AnswerError
 from bench.memory import bench_memory
+from bench.reload import bench_reload
 from bench.report import as_json, table
 from bench.rollcall import ONE_COORDINATOR, running_rollcall
 from bench.rounds import Row, Setting
@@ -29,7 +31,7 @@ OK, FAILURE, BAD_INPUT = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A row of the table of benchmarks."""
+    """A benchmark of servers that stand still: they are started side by side and measured."""
 
     about: str
     run: Callable[[Sequence[Server], Setting], list[Row]]
@@ -37,8 +39,17 @@ class Bench:
     has_peer: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class KillingBench:
+    """A benchmark that starts and kills its clusters itself, one after the other."""
+
+    about: str
+    run: Callable[[Setting, bool], list[Row]]
+    has_peer: bool = True
+
+
 THREE_COORDINATORS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
-BENCHES: Final[Mapping[str, Bench]] = {
+BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
     "heartbeats": Bench(
         "steady heartbeats of 1,000 members in a closed loop and of 5,000 once a second",
         bench_heartbeats, ONE_COORDINATOR,
@@ -54,6 +65,18 @@ BENCHES: Final[Mapping[str, Bench]] = {
         "resident memory that 10,000 members add to three coordinators",
         bench_memory, THREE_COORDINATORS, has_peer=False,
     ),
+    "replicated-commits": KillingBench(
+        "OffsetCommit on one partition with three replicas, acknowledged by a majority",
+        bench_replicated_commits,
+    ),
+    "failover": KillingBench(
+        "kill -9 of a leader: until its members, and a prober beside it, are answered again",
+        bench_failover,
+    ),
+    "reload": KillingBench(
+        "kill -9 of everything: how fast a partition's offsets are read from the disk",
+        bench_reload,
+    ),
 }  # fmt: skip
 
 
@@ -67,8 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(words)
     if asked.list or asked.name is None:
         for name, bench in BENCHES.items():
-            print(f"{name:12} {bench.about}")
-        print(f"{'assignors':12} assignors on groups of many shapes; see assignors --help")
+            print(f"{name:18} {bench.about}")
+        print(f"{'assignors':18} assignors on groups of many shapes; see assignors --help")
         return OK if asked.list else BAD_INPUT
     if asked.name not in BENCHES:
         print(f"There is no benchmark {asked.name!r}: see --list.", file=sys.stderr)
@@ -90,14 +113,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK
 
 
-def _run(bench: Bench, asked: argparse.Namespace) -> list[Row]:
+def _run(bench: Bench | KillingBench, asked: argparse.Namespace) -> list[Row]:
+    setting = Setting(
+        rounds=asked.rounds,
+        seconds=asked.seconds,
+        members=asked.members,
+        records=asked.records,
+        kills=asked.kills,
+    )
+    if isinstance(bench, KillingBench):
+        return bench.run(setting, asked.kafka)
     with ExitStack() as running:
         servers = [running.enter_context(running_rollcall(bench.settings))]
         if asked.kafka:
             from bench.kafka import running_kafka
 
             servers.append(running.enter_context(running_kafka()))
-        return bench.run(servers, Setting(rounds=asked.rounds, seconds=asked.seconds))
+        return bench.run(servers, setting)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -112,6 +144,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=_positive(float), default=5.0, help="length of a timed round (5)"
     )
+    parser.add_argument(
+        "--members", type=_positive(int), metavar="N", help="members to ride through a kill (1000)"
+    )
+    parser.add_argument(
+        "--records", type=_positive(int), default=1_000_000, metavar="N",
+        help="committed offsets on the partition (1000000)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kills", type=_positive(int), default=5, metavar="N",
+        help="kills under the prober of failover (5)",
+    )  # fmt: skip
     return parser
 
 

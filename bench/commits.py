@@ -1,17 +1,24 @@
 """OffsetCommit, one partition per request: what every consumer does every few seconds.
 
 1,000 members in 10 groups share 32 connections with 4 requests in flight on each; every request
-commits a new offset for the member's own partition and is answered once that is in the log.
+commits a new offset for the member's own partition and is answered once that is in the log: of one
+replica that does not wait for its disk, or of a majority of three (with ours, on their disks).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from bench.asking import Connection
 from bench.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.frames import frame_of
+from bench.killable import each_in_turn
 from bench.looping import Request
 from bench.members import TOPIC, stable_groups
+from bench.offsets import groups_on
 from bench.rounds import Figures, Row, Setting, play
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import encode_response
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
     from bench.server import Server
 
 GROUPS, MEMBERS_EACH = 10, 100
+PARTITIONS: Final = 3
+"""Of the offsets topic when there are three nodes; all groups are on the first."""
 WARM_UP_SECONDS: Final = 10.0
 OFFSET_COMMIT, VERSION = 8, 9
 OFFSET_MARK: Final = 0x0BAD_0FF5_E77E_4321
@@ -40,7 +49,8 @@ OFFSET_MARK: Final = 0x0BAD_0FF5_E77E_4321
 
 def bench_commits(servers: Sequence[Server], setting: Setting) -> list[Row]:
     """Measure commits on every server."""
-    requests = {server.name: _commits(server) for server in servers}
+    group_ids = tuple(f"commits-{number}" for number in range(GROUPS))
+    requests = {server.name: _commits(server, group_ids) for server in servers}
 
     def turn(server: Server, seconds: float = setting.seconds) -> Figures:
         return measure_closed_loop(server, requests[server.name], seconds)
@@ -51,8 +61,24 @@ def bench_commits(servers: Sequence[Server], setting: Setting) -> list[Row]:
     return play(case, servers, setting.rounds, turn)
 
 
-def _commits(server: Server) -> list[Request]:
-    members = stable_groups(server, "commits", GROUPS, MEMBERS_EACH)
+def bench_replicated_commits(setting: Setting, with_kafka: bool) -> list[Row]:
+    """Measure commits on one partition with three replicas: ours, then Kafka's three brokers."""
+    rows = []
+    for cluster in each_in_turn({"group.initial.rebalance.delay.ms": "0"}, with_kafka):
+        group_ids = tuple(islice(groups_on(0, PARTITIONS, "commits"), GROUPS))
+        with Connection(cluster.bootstrap[0]) as connection:
+            leader = connection.coordinator(group_ids[0])
+        server = replace(cluster.server, bootstrap=(leader,))
+        requests = _commits(server, group_ids)
+        turn = partial(measure_closed_loop, requests=requests, seconds=setting.seconds)
+        measure_closed_loop(server, requests, WARM_UP_SECONDS)
+        case = f"three replicas, {CONNECTIONS} connections x {IN_FLIGHT} in flight"
+        rows += play(case, [server], setting.rounds, turn)
+    return rows
+
+
+def _commits(server: Server, group_ids: Sequence[str]) -> list[Request]:
+    members = stable_groups(server, group_ids, MEMBERS_EACH)
     return [
         _commit(plan, member, number % MEMBERS_EACH)
         for number, (plan, member) in enumerate(members)

@@ -75,7 +75,8 @@ def _own_lines(server: Server, reactor: Reactor) -> list[Line]:
 
 
 def _heartbeats(server: Server, prefix: str, groups: int) -> list[Request]:
+    group_ids = [f"{prefix}-{number}" for number in range(groups)]
     return [
         Request(frame_of(heartbeat(plan, member)), ANSWER)
-        for plan, member in stable_groups(server, prefix, groups, MEMBERS_EACH)
+        for plan, member in stable_groups(server, group_ids, MEMBERS_EACH)
     ]

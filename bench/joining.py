@@ -57,12 +57,14 @@ class JoinError(Exception):
 class Plan:
     """One group to bring up: its members' instance ids (None: dynamic) and its topic.
 
-    The leader gives member *i*, in range order, partition *i* of ``topic``.
+    The leader gives member *i*, in range order, partition *i* of ``topic``. ``session`` is the
+    session and the rebalance timeout.
     """
 
     group_id: str
     topic: str
     instance_ids: Sequence[str | None]
+    session: timedelta = SESSION
 
 
 class Awaits(Enum):
@@ -238,8 +240,8 @@ def _join(plan: Plan, instance_id: str | None) -> JoinGroupRequest:
     subscription = encode_subscription((plan.topic,))
     return JoinGroupRequest(
         group_id=plan.group_id,
-        session_timeout=SESSION,
-        rebalance_timeout=SESSION,
+        session_timeout=plan.session,
+        rebalance_timeout=plan.session,
         member_id=MARK,
         group_instance_id=instance_id,
         protocol_type="consumer",

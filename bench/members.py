@@ -9,26 +9,24 @@ from bench.joining import Joiner, Joining, Plan
 from bench.reactor import Reactor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from bench.server import Server
 
 TOPIC: Final = "bench"
 
 
 def stable_groups(
-    server: Server, prefix: str, groups: int, members_each: int
+    server: Server, group_ids: Iterable[str], members_each: int
 ) -> list[tuple[Plan, Joining]]:
-    """Make ``groups`` Stable groups; return every member with its group, group by group."""
+    """Make these groups Stable; return every member with its group, group by group."""
     reactor = Reactor()
     ready: list[tuple[Plan, Joining]] = []
     try:
         with Connection(server.address) as connection:
             connection.create_topic(TOPIC, members_each)
-            for number in range(groups):
-                plan = Plan(
-                    group_id=f"{prefix}-{number}",
-                    topic=TOPIC,
-                    instance_ids=(None,) * members_each,
-                )
+            for group_id in group_ids:
+                plan = Plan(group_id=group_id, topic=TOPIC, instance_ids=(None,) * members_each)
                 address = connection.coordinator(plan.group_id)
                 joiner = Joiner(plan, reactor, reactor.open(address, members_each))
                 joiner.join_all()

@@ -17,54 +17,82 @@ if TYPE_CHECKING:
 RECEIVE_BYTES: Final = 1 << 18
 FINE_SECONDS: Final = 0.01
 """Shorter waits go through select(), which counts in microseconds; epoll counts in milliseconds."""
+SOCKET_ERROR: Final = (socket.SOL_SOCKET, socket.SO_ERROR)
 ACCEPT_BACKLOG: Final = 32
 """Connections opened in one go before the server gets a moment to accept them."""
 
 
 class Channel:
-    """One connection; ``received(data)`` is called with whatever bytes came."""
+    """One connection; ``received(data)`` is called with whatever bytes came.
 
-    __slots__ = ("_epoll", "_socket", "_unsent", "fileno", "received")
+    ``broken()`` is called once when the connection ends or cannot be had, unless it was closed
+    here; as long as nobody has set it, a broken connection is an error of the benchmark.
+    """
 
-    def __init__(self, epoll: select.epoll, address: tuple[str, int]) -> None:
+    __slots__ = ("_epoll", "_is_connected", "_socket", "_unsent", "broken", "fileno", "received")
+
+    def __init__(self, epoll: select.epoll, connection: socket.socket, connected: bool) -> None:
         self._epoll = epoll
-        self._socket = socket.create_connection(address, timeout=10)
+        self._socket = connection
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
+        self._is_connected = connected
         self._unsent = b""
         self.fileno = self._socket.fileno()
         self.received: Callable[[bytes], None] = _unexpected
-        epoll.register(self.fileno, select.EPOLLIN)
+        self.broken: Callable[[], None] = _broken
+        wanted = select.EPOLLIN if connected else select.EPOLLIN | select.EPOLLOUT
+        epoll.register(self.fileno, wanted)
 
     def send(self, data: bytes) -> None:
         """Send ``data``, or as much as the kernel takes now and the rest when it can."""
-        if self._unsent:
+        if self._unsent or not self._is_connected:
             self._unsent += data
             return
         try:
             sent = self._socket.send(data)
         except BlockingIOError:
             sent = 0
+        except OSError:
+            return  # the end of the connection is about to be read
         if sent < len(data):
             self._unsent = data[sent:]
             self._epoll.modify(self.fileno, select.EPOLLIN | select.EPOLLOUT)
 
     def on_event(self, events: int) -> None:
         """Read what came, and send on what is left to send."""
+        if not self._is_connected:
+            if events & ~select.EPOLLOUT or self._socket.getsockopt(*SOCKET_ERROR):
+                self._break()
+                return
+            self._is_connected = True
+            self._epoll.modify(self.fileno, select.EPOLLIN)
         if events & select.EPOLLOUT and self._unsent:
             data, self._unsent = self._unsent, b""
             self._epoll.modify(self.fileno, select.EPOLLIN)
             self.send(data)
         if events & ~select.EPOLLOUT:
-            data = self._socket.recv(RECEIVE_BYTES)
-            if not data:
-                raise ConnectionResetError("the server closed a connection of the benchmark")
-            self.received(data)
+            try:
+                data = self._socket.recv(RECEIVE_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if data:
+                self.received(data)
+            else:
+                self._break()
+
+    def _break(self) -> None:
+        self.close()
+        self.broken()
 
     def close(self) -> None:
         """Close the connection."""
-        self._epoll.unregister(self.fileno)
-        self._socket.close()
+        if self.fileno >= 0:
+            self._epoll.unregister(self.fileno)
+            self._socket.close()
+            self.fileno = -1
 
 
 class Reactor:
@@ -80,10 +108,20 @@ class Reactor:
         for number in range(count):
             if number % ACCEPT_BACKLOG == ACCEPT_BACKLOG - 1:
                 time.sleep(0.005)
-            channel = Channel(self._epoll, address)
-            self._channels[channel.fileno] = channel
-            opened.append(channel)
+            connection = socket.create_connection(address, timeout=10)
+            opened.append(self._add(Channel(self._epoll, connection, connected=True)))
         return opened
+
+    def connect(self, address: tuple[str, int]) -> Channel:
+        """Begin to open a connection without waiting for it; ``address`` is numeric IPv4."""
+        connection = socket.socket(socket.AF_INET)
+        connection.setblocking(False)
+        connection.connect_ex(address)
+        return self._add(Channel(self._epoll, connection, connected=False))
+
+    def _add(self, channel: Channel) -> Channel:
+        self._channels[channel.fileno] = channel
+        return channel
 
     def turn(self, timeout_s: float) -> None:
         """Wait for something to read, at most ``timeout_s``, and let the channels read it."""
@@ -91,7 +129,9 @@ class Reactor:
             select.select((self._epoll,), (), (), timeout_s)
             timeout_s = 0
         for fileno, events in self._epoll.poll(timeout_s, 1024):
-            self._channels[fileno].on_event(events)
+            channel = self._channels[fileno]
+            if channel.fileno == fileno:  # not closed by what came before it in this turn
+                channel.on_event(events)
 
     def close(self) -> None:
         """Close every connection."""
@@ -99,6 +139,10 @@ class Reactor:
             channel.close()
         self._channels.clear()
         self._epoll.close()
+
+
+def _broken() -> None:
+    raise ConnectionResetError("the server closed a connection of the benchmark")
 
 
 def _unexpected(_data: bytes) -> None:

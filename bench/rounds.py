@@ -40,10 +40,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How much to measure: rounds for each server, and how long a timed round lasts."""
+    """How much to measure: rounds for each server, and how long a timed round lasts.
+
+    ``members``, ``records`` and ``kills`` are for those benchmarks that kill: how many members
+    (None: the benchmark's own number), committed offsets, and kills under the prober.
+    """
 
     rounds: int = 5
     seconds: float = 5.0
+    members: int | None = None
+    records: int = 1_000_000
+    kills: int = 5
 
 
 def play(
