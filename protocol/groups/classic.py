@@ -28,7 +28,7 @@ from protocol.groups import (
     rebuild,
 )
 from protocol.groups.facts import GroupDeleted
-from protocol.groups.group import ClassicGroup
+from protocol.groups.group import NO_GENERATION, ClassicGroup
 from protocol.groups.states import ClassicGroupState
 from protocol.groups.timers import TimerKind
 from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
@@ -112,7 +112,7 @@ def subscribed_topics(ctx: Context, group_id: str) -> frozenset[str] | None:
     group = ctx.live.get(group_id)
     if group is None:
         hard = ctx.groups.get(group_id)
-        if hard is None or hard.metadata.protocol_type != CONSUMER:
+        if not isinstance(hard, ClassicGroup) or hard.metadata.protocol_type != CONSUMER:
             return None
         return _topics_of(tuple(member.subscription for member in hard.metadata.members))
     if group.protocol_type != CONSUMER:
@@ -139,7 +139,7 @@ def shown(ctx: Context, group_id: str) -> Shown | None:
     if group is not None:
         return Shown(group.state, group.protocol_type or "", group.state_timestamp_ms)
     hard = ctx.groups.get(group_id)
-    if hard is None:
+    if not isinstance(hard, ClassicGroup):
         return None
     metadata = hard.metadata
     state = ClassicGroupState.STABLE if metadata.members else ClassicGroupState.EMPTY
@@ -158,12 +158,25 @@ def delete_if_empty(ctx: Context, group_id: str, now: int) -> None:
 def delete(ctx: Context, group_id: str, now: int) -> None:
     """Delete an Empty group whose offsets are gone; ids given out for it are void."""
     ctx.emit(Record(GroupMetadataKey(group=group_id), None))
+    _forget(ctx, group_id)
+    ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
+
+
+def make_way(ctx: Context, group_id: str, now: int) -> None:
+    """Let a group of another type have the id of an Empty group; its offsets stay."""
+    group = ctx.groups.get(group_id)
+    if isinstance(group, ClassicGroup) and group.metadata is not NO_GENERATION:
+        delete(ctx, group_id, now)
+    else:
+        _forget(ctx, group_id)
+
+
+def _forget(ctx: Context, group_id: str) -> None:
     group = ctx.live.pop(group_id, None)
     if group is not None:
         group.stamp += 1
         for member_id in list(group.pending):
             membership.drop_pending(ctx, group, member_id)
-    ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
 
 
 def resigned(ctx: Context) -> None:
@@ -188,14 +201,14 @@ def replay_group_metadata(
     ctx: Context, key: GroupMetadataKey, value: GroupMetadataValue | None
 ) -> None:
     """Apply a generation; a tombstone removes the group."""
-    if value is None:
-        ctx.groups.pop(key.group, None)
-        return
     group = ctx.groups.get(key.group)
-    if group is None:
-        ctx.groups[key.group] = ClassicGroup(value)
-    else:
+    if value is None:
+        if isinstance(group, ClassicGroup):
+            del ctx.groups[key.group]
+    elif isinstance(group, ClassicGroup):
         group.metadata = value
+    else:
+        ctx.groups[key.group] = ClassicGroup(value)
 
 
 HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
@@ -205,5 +218,5 @@ REPLAYS: Final[Mapping[type, Callable[[Context, Any, Any], None]]] = MappingProx
     {GroupMetadataKey: replay_group_metadata}
 )
 TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
-    {**classic_leave.TIMEOUTS, **rebalance.TIMEOUTS, **rebuild.TIMEOUTS}
+    {**classic_leave.TIMEOUTS, **rebalance.TIMEOUTS}
 )

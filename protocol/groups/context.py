@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from protocol.groups.effects import Reply, Result
 from protocol.groups.timers import Timers
+from protocol.groups.topic_numbers import TopicNumbers
 
 if TYPE_CHECKING:
     import random
@@ -18,36 +19,50 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
+    from protocol.assignors.executor import Executor
     from protocol.config import Configs
-    from protocol.groups.effects import HeartbeatLease, Ticket
+    from protocol.groups.consumer_group import ConsumerGroup
+    from protocol.groups.effects import HeartbeatLease, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.groups.group import ClassicGroup, Group
-    from protocol.groups.topics import Topics
+    from protocol.groups.modern import ModernGroup
+    from protocol.groups.topics import Topic, Topics
     from protocol.records import OffsetCommitValue, Record
 
-    Replay: TypeAlias = Callable[["Context", Entity, Entity | None], None]
+    Replay: TypeAlias = Callable[["Context", Entity, Entity | bytes | None], None]
 
 
 class Context:
     """The state of one shard while it handles one event.
 
-    Hard, written by replays only: ``groups`` (classic groups by id) and ``offsets`` (committed
-    offsets by group id, topic and partition). Soft: ``live`` (groups in use, by id),
-    ``timers``, ``elected_ms`` (when this shard's leadership began; None on a standby) and
-    ``unbuilt`` (ids of groups that may still lack soft state after an election, last one first).
+    Hard, written by replays only: ``groups`` (by id; an id belongs to one type of group) and
+    ``offsets`` (committed offsets by group id, topic and partition). Soft: ``live`` (classic groups
+    in use, by id), ``modern`` (consumer groups in use), ``timers``, ``elected_ms`` (when this
+    shard's leadership began; None on a standby), ``unbuilt`` (ids of groups that may still lack
+    soft state after an election, last one first) and ``subscribers`` (ids of consumer groups in use
+    by topic name). ``group_configs`` are the dynamic configs of groups, by group id.
+    ``topic_hashes`` are kept for the topics they were made of; ``topics_version`` counts the
+    images of the topics that had new ones. ``executor`` runs assignors in place, once any was.
     """
 
     __slots__ = (
         "configs",
         "elected_ms",
+        "executor",
+        "group_configs",
         "groups",
         "live",
+        "modern",
+        "numbers",
         "offsets",
         "replays",
         "result",
         "rng",
+        "subscribers",
         "timers",
+        "topic_hashes",
         "topics",
+        "topics_version",
         "unbuilt",
     )
 
@@ -62,9 +77,16 @@ class Context:
         self.topics = topics
         self.rng = rng
         self.replays = replays
-        self.groups: dict[str, ClassicGroup] = {}
+        self.group_configs: Mapping[str, Mapping[str, str]] = {}
+        self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
         self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}
+        self.numbers = TopicNumbers()
         self.live: dict[str, Group] = {}
+        self.modern: dict[str, ModernGroup] = {}
+        self.subscribers: dict[str, set[str]] = {}
+        self.topic_hashes: dict[str, tuple[Topic, int]] = {}
+        self.topics_version = 0
+        self.executor: Executor | None = None
         self.timers = Timers()
         self.elected_ms: int | None = None
         self.unbuilt: list[str] = []
@@ -88,6 +110,10 @@ class Context:
     ) -> None:
         """Answer a ticket once everything emitted so far for the group is committed."""
         self.result.replies.append(Reply(ticket, message, group_id, lease))
+
+    def submit(self, task: Task) -> None:
+        """Have work done elsewhere; its result comes back as an event."""
+        self.result.tasks.append(task)
 
     def fact(self, fact: Fact) -> None:
         """Tell people what happened."""

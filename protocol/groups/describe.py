@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import classic, offsets, rebuild
+from protocol.groups import any_group, offsets, rebuild
 from protocol.groups.states import ClassicGroupState
-from protocol.wire.errors import ErrorCode
+from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     NO_THROTTLE,
     DeletableGroupResult,
@@ -36,8 +36,6 @@ GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """What may be done to a group where nothing is forbidden: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS
 and ALTER_CONFIGS, each the bit of its number in Kafka's AclOperation."""
 
-TYPE: Final = "classic"
-
 
 def describe_groups(ctx: Context, request: Request, now: int) -> None:
     """Describe each group; what the members told each other is shown only while it is settled."""
@@ -48,19 +46,23 @@ def describe_groups(ctx: Context, request: Request, now: int) -> None:
     for group_id in message.groups:
         group = rebuild.find(ctx, group_id, now)
         if group is None:
-            described.append(_absent(group_id, request.api_version, operations))
+            described.append(_absent(ctx, group_id, request.api_version, operations))
         else:
             described.append(_described(group, operations))
     response = DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=tuple(described))
     ctx.reply(request.ticket, response, None)
 
 
-def _absent(group_id: str, api_version: int, operations: int) -> DescribedGroup:
-    """Describe a group that does not exist: Dead, which is an error only since version 6."""
+def _absent(ctx: Context, group_id: str, api_version: int, operations: int) -> DescribedGroup:
+    """Describe a group that does not exist: Dead, which is an error only since version 6.
+
+    So is a group of another type to this API.
+    """
     is_error = api_version >= 6
+    what = "is not a classic group" if group_id in ctx.groups else "not found"
     return DescribedGroup(
         error_code=ErrorCode.group_id_not_found if is_error else ErrorCode.none,
-        error_message=f"Group {group_id} not found." if is_error else None,
+        error_message=f"Group {group_id} {what}." if is_error else None,
         group_id=group_id,
         group_state=ClassicGroupState.DEAD,
         protocol_type="",
@@ -101,18 +103,20 @@ def list_groups(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG0
     message = request.message
     assert isinstance(message, ListGroupsRequest)
     states = {state.strip().lower() for state in message.states_filter}
-    has_type = not message.types_filter or TYPE in (each.lower() for each in message.types_filter)
+    types = {each.strip().lower() for each in message.types_filter}
     listed = []
-    for group_id in ctx.groups if has_type else ():
-        looks = classic.shown(ctx, group_id)
-        if looks is None or (states and looks.state.lower() not in states):
+    for group_id in ctx.groups:
+        looks = any_group.shown(ctx, group_id)
+        if looks is None or (types and looks.group_type not in types):
+            continue
+        if states and looks.state.lower() not in states:
             continue
         listed.append(
             ListedGroup(
                 group_id=group_id,
                 protocol_type=looks.protocol_type,
                 group_state=looks.state,
-                group_type=TYPE,
+                group_type=looks.group_type,
             )
         )
     response = ListGroupsResponse(
@@ -134,13 +138,12 @@ def delete_groups(ctx: Context, request: Request, now: int) -> None:
 
 
 def _delete(ctx: Context, group_id: str, now: int) -> ErrorCode:
-    looks = classic.shown(ctx, group_id)
-    if looks is None:
-        return ErrorCode.group_id_not_found
-    if looks.state is not ClassicGroupState.EMPTY:
-        return ErrorCode.non_empty_group
+    try:
+        any_group.check_delete(ctx, group_id)
+    except KafkaError as error:
+        return error.code
     offsets.delete_all(ctx, group_id)
-    classic.delete(ctx, group_id, now)
+    any_group.delete(ctx, group_id, now)
     return ErrorCode.none
 
 

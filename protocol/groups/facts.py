@@ -25,6 +25,8 @@ class MemberEventKind(StrEnum):
     NOT_REJOINED = "not-rejoined"  # missed the rebalance timeout
     REFUSED = "refused"  # rejoined a group that group.max.size has become too small for
     NOT_SYNCED = "not-synced"  # joined, and did not fetch its assignment within the same time
+    WENT = "went"  # a static member that will be back within its session (KIP-848)
+    NOT_REVOKED = "not-revoked"  # did not give up partitions within the rebalance timeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,4 +115,37 @@ class GroupDeleted:
     time_ms: int
 
 
-Fact: TypeAlias = MemberEvent | Rebalance | GroupDeleted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssigned:
+    """A consumer group has a new target assignment; times in Unix milliseconds.
+
+    ``changed_ms``: when the group changed for the first time since the last one. ``members``
+    counts the group, ``members_changed`` those with another target than before.
+    """
+
+    group_id: str
+    assignor: str
+    epoch_before: int
+    epoch_after: int
+    changed_ms: int
+    started_ms: int
+    ended_ms: int
+    members: int
+    members_changed: int
+    partitions_moved: int
+    assignor_ms: float
+    in_place: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentUnmade:
+    """A run of a group's assignor failed; ``is_final``: not tried again until the group changes."""
+
+    group_id: str
+    epoch: int
+    time_ms: int
+    reason: str
+    is_final: bool
+
+
+Fact: TypeAlias = MemberEvent | Rebalance | GroupDeleted | TargetAssigned | AssignmentUnmade

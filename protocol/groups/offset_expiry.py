@@ -4,8 +4,8 @@ An offset's retention begins
 
 - when its group became Empty, for a group that has had members (when the offset was committed, if
   an old record does not say since when the group is Empty),
-- when it was committed, for a simple consumer and for a topic that no member of a Stable consumer
-  group is subscribed to any more;
+- when it was committed, for a simple consumer, in a group of the consumer protocol (KIP-848), and
+  for a topic that no member of a Stable classic consumer group is subscribed to any more;
 
 and never while the group rebalances or has members of another protocol type. A client that named
 its own retention time (OffsetCommit 2-4) gets exactly that, in all of these cases.
@@ -16,7 +16,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import classic as groups
+from protocol.groups import any_group, classic
+from protocol.groups.consumer_group import ConsumerGroup
 from protocol.groups.states import ClassicGroupState
 from protocol.groups.timers import TimerKey, TimerKind
 from protocol.records import OffsetCommitKey, OffsetCommitValue, Record
@@ -55,7 +56,7 @@ def _expire_group(ctx: Context, group_id: str, now: int) -> int:
     """Expire what is due, delete the group if nothing is left; return the offsets looked at."""
     committed = ctx.offsets.get(group_id, {})
     expires = _expires(ctx, group_id)
-    kept = groups.subscribed_topics(ctx, group_id) or frozenset() if committed else frozenset()
+    kept = any_group.subscribed_topics(ctx, group_id) or frozenset() if committed else frozenset()
     retention_ms = ctx.configs.integer("offsets.retention.minutes") * 60_000
     doomed, looked_at = [], 0
     for topic, partitions in committed.items():
@@ -70,7 +71,7 @@ def _expire_group(ctx: Context, group_id: str, now: int) -> int:
     for key in doomed:
         ctx.emit(Record(key, None))
     if group_id not in ctx.offsets:
-        groups.delete_if_empty(ctx, group_id, now)
+        any_group.delete_if_empty(ctx, group_id, now)
     return looked_at
 
 
@@ -80,14 +81,16 @@ def _is_expired(value: OffsetCommitValue, expiry_ms: int, now: int) -> bool:
 
 def _expires(ctx: Context, group_id: str) -> Callable[[OffsetCommitValue], int] | None:
     """Return what tells when an offset's retention begins; None while the group keeps them all."""
-    looks = groups.shown(ctx, group_id)
+    if isinstance(ctx.groups[group_id], ConsumerGroup):
+        return _committed_ms
+    looks = classic.shown(ctx, group_id)
     assert looks is not None
     if looks.state is ClassicGroupState.EMPTY:
         since_ms = looks.state_timestamp_ms
         if looks.protocol_type and since_ms != -1:
             return lambda _: since_ms
         return _committed_ms
-    is_readable = groups.subscribed_topics(ctx, group_id) is not None
+    is_readable = classic.subscribed_topics(ctx, group_id) is not None
     if looks.state is ClassicGroupState.STABLE and is_readable:
         return _committed_ms
     return None

@@ -1,15 +1,17 @@
 """OffsetFetch: what a group has committed.
 
-A member id and epoch in the request are of no matter to a classic group. ``require_stable`` has
-nothing to wait for: there are no transactions here, and every answer waits in the gate for the
-commits before it.
+A member id and epoch in the request are held against a consumer group's; to a classic group they
+are of no matter. ``require_stable`` has nothing to wait for: there are no transactions here, and
+every answer waits in the gate for the commits before it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from protocol.wire.errors import ErrorCode
+from protocol.groups import consumer_offsets
+from protocol.groups.consumer_group import ConsumerGroup
+from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     NO_THROTTLE,
     OffsetFetchRequest,
@@ -44,6 +46,14 @@ def fetch(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - a
 
 
 def _fetched(ctx: Context, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFetchResponseGroup:
+    group = ctx.groups.get(asked.group_id)
+    if isinstance(group, ConsumerGroup):
+        try:
+            consumer_offsets.check_fetch(group, asked)
+        except KafkaError as error:
+            return OffsetFetchResponseGroup(
+                group_id=asked.group_id, topics=(), error_code=error.code
+            )
     committed = ctx.offsets.get(asked.group_id, {})
     if asked.topics is None:
         topics = _every_topic(ctx, committed, by_id)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from protocol.groups import classic as groups
+from protocol.groups import any_group as groups
 from protocol.groups.group import NO_GENERATION, ClassicGroup
 from protocol.groups.offset_expiry import expire
 from protocol.groups.offset_fetch import TOPIC_IDS_SINCE, fetch
@@ -67,7 +67,9 @@ def commit(ctx: Context, request: Request, now: int) -> None:
     by_id = request.api_version >= TOPIC_IDS_SINCE
     asked = [(topic, _find_topic(ctx.topics, topic, by_id)) for topic in message.topics]
     if _has_partition(asked):
-        groups.check_commit(ctx, request, now)
+        allows = groups.check_commit(ctx, request, now)
+        if allows is not None:
+            _check_partitions(ctx, asked, allows)
     retention = message.retention_time
     terms = _Terms(
         message.group_id,
@@ -100,6 +102,22 @@ def _has_partition(asked: list[tuple[OffsetCommitRequestTopic, Topic | None]]) -
                 if 0 <= partition.partition_index < known.partitions:
                     return True
     return False
+
+
+def _check_partitions(
+    ctx: Context,
+    asked: list[tuple[OffsetCommitRequestTopic, Topic | None]],
+    allows: Callable[[Topic, int], None],
+) -> None:
+    """Ask of each partition that would be committed; one refusal is the whole request's."""
+    length_max = ctx.configs.integer("offset.metadata.max.bytes")
+    for topic, known in asked:
+        for partition in topic.partitions if known is not None else ():
+            assert known is not None
+            index = partition.partition_index
+            is_short = len(partition.committed_metadata or "") <= length_max
+            if 0 <= index < known.partitions and is_short:
+                allows(known, index)
 
 
 def _refused(asked: OffsetCommitRequestTopic, by_id: bool) -> list[OffsetCommitResponsePartition]:

@@ -1,15 +1,14 @@
 """From hard state to soft state: how a new leader comes to serve its groups.
 
 After an election nothing is built at once. A group is built when a request or a timer first asks
-for it, the others in slices by the REBUILD timer, so that the time to the first answer does not
-depend on the number of groups. Whenever it is built, a group's members have their whole session
-timeout from the election.
+for it, the others in slices by the REBUILD timer (``any_group``), so that the time to the first
+answer does not depend on the number of groups. Whenever it is built, a group's members have their
+whole session timeout from the election.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from protocol.groups import membership, rebalance
 from protocol.groups.facts import RebalanceTrigger
@@ -19,22 +18,16 @@ from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
 from protocol.wire.messages import JoinGroupRequestProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from protocol.groups.context import Context
-    from protocol.groups.timers import TimerKey
     from protocol.records import MemberMetadata
-
-SLICE_MEMBERS: Final = 1000
-"""Members built per REBUILD timer, give or take the last group of the slice."""
 
 
 def find(ctx: Context, group_id: str, now: int) -> Group | None:
-    """Find a group, built if need be; None if there is no such group."""
+    """Find a classic group, built if need be; None if there is no such group."""
     group = ctx.live.get(group_id)
     if group is None:
         hard = ctx.groups.get(group_id)
-        if hard is not None:
+        if isinstance(hard, ClassicGroup):
             group = _build(ctx, group_id, hard, now)
     return group
 
@@ -52,7 +45,9 @@ def find_or_create(ctx: Context, group_id: str, now: int) -> Group:
             members=(),
         )
         ctx.emit(Record(GroupMetadataKey(group=group_id), empty))
-        group = _build(ctx, group_id, ctx.groups[group_id], now)
+        hard = ctx.groups[group_id]
+        assert isinstance(hard, ClassicGroup)
+        group = _build(ctx, group_id, hard, now)
     return group
 
 
@@ -60,16 +55,6 @@ def elected(ctx: Context, now: int) -> None:
     """Begin to lead: every group waits to be built."""
     ctx.elected_ms = now
     ctx.unbuilt = list(ctx.groups)[::-1]
-    if ctx.unbuilt:
-        ctx.timers.set(TimerKind.REBUILD, "", "", now)
-
-
-def rebuild_timeout(ctx: Context, _key: TimerKey, now: int) -> None:
-    """Build the next slice of groups."""
-    built = 0
-    while ctx.unbuilt and built < SLICE_MEMBERS:
-        group = find(ctx, ctx.unbuilt.pop(), now)
-        built += 1 if group is None else 1 + len(group.members)
     if ctx.unbuilt:
         ctx.timers.set(TimerKind.REBUILD, "", "", now)
 
@@ -115,8 +100,3 @@ def _member(loaded: MemberMetadata, protocol: str) -> Member:
         ballot=ballot_of(protocols),
         assignment=loaded.assignment,
     )
-
-
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
-    {TimerKind.REBUILD: rebuild_timeout}
-)

@@ -9,7 +9,17 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.groups import classic, describe, loading, offset_expiry, offsets, rebuild
+from protocol.groups import (
+    any_group,
+    classic,
+    consumer,
+    describe,
+    loading,
+    modern,
+    offset_expiry,
+    offsets,
+    rebuild,
+)
 from protocol.groups.context import Context
 from protocol.groups.effects import Elected, Request, Resigned, Result, TimersDue, TopicsDeleted
 from protocol.wire.apis import error_response, group_id
@@ -46,7 +56,10 @@ class GroupShard:
 
     @configs.setter
     def configs(self, configs: Configs) -> None:
-        self._context.configs = configs
+        ctx = self._context
+        if configs != ctx.configs:
+            ctx.configs = configs
+            modern.configs_changed(ctx, None)
 
     @property
     def topics(self) -> Topics:
@@ -55,7 +68,23 @@ class GroupShard:
 
     @topics.setter
     def topics(self, topics: Topics) -> None:
-        self._context.topics = topics
+        ctx, before = self._context, self._context.topics
+        ctx.topics = topics
+        if ctx.modern:
+            changed, has_new = before.changed(topics)
+            modern.topics_changed(ctx, changed, has_new)
+
+    @property
+    def group_configs(self) -> Mapping[str, Mapping[str, str]]:
+        """The dynamic configs of groups, by group id."""
+        return self._context.group_configs
+
+    @group_configs.setter
+    def group_configs(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        ctx, before = self._context, self._context.group_configs
+        ctx.group_configs = configs
+        changed = {each for each in (*before, *configs) if before.get(each) != configs.get(each)}
+        modern.configs_changed(ctx, changed)
 
     def handle(self, event: Event, now: int) -> Result:
         """Do what an event asks for; ``now`` in Unix milliseconds."""
@@ -99,10 +128,14 @@ class GroupShard:
         for group in ctx.live.values():
             for member in group.members.values():
                 member.session_deadline_ms += stall_ms
+        for modern_group in ctx.modern.values():
+            for session in modern_group.sessions.values():
+                session.session_deadline_ms += stall_ms
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Tell what lately became of a group's members, oldest first; only this leader knows."""
-        group = self._context.live.get(group_id)
+        ctx = self._context
+        group = ctx.live.get(group_id) or ctx.modern.get(group_id)
         return [] if group is None else group.recent_events()
 
 
@@ -118,12 +151,14 @@ def _answer(ctx: Context, request: Request, now: int) -> None:
 
 
 def _elected(ctx: Context, _event: Elected, now: int) -> None:
+    modern.resigned(ctx)
     classic.resigned(ctx)  # whatever an earlier term left behind
     rebuild.elected(ctx, now)
     offset_expiry.arm(ctx, now)
 
 
 def _resigned(ctx: Context, _event: Resigned, _now: int) -> None:
+    modern.resigned(ctx)
     classic.resigned(ctx)
 
 
@@ -140,13 +175,13 @@ def _topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:
 
 
 HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
-    {**classic.HANDLERS, **describe.HANDLERS, **offsets.HANDLERS}
+    {**classic.HANDLERS, **consumer.HANDLERS, **describe.HANDLERS, **offsets.HANDLERS}
 )
 REPLAYS: Final[Mapping[type, Callable[[Context, Any, Any], None]]] = MappingProxyType(
-    {**classic.REPLAYS, **offsets.REPLAYS}
+    {**classic.REPLAYS, **consumer.REPLAYS, **offsets.REPLAYS}
 )
 TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
-    {**classic.TIMEOUTS, **offsets.TIMEOUTS}
+    {**any_group.TIMEOUTS, **classic.TIMEOUTS, **consumer.TIMEOUTS, **offsets.TIMEOUTS}
 )
 _EVENTS: Final[Mapping[type, Callable[[Context, Any, int], None]]] = MappingProxyType(
     {
@@ -154,5 +189,6 @@ _EVENTS: Final[Mapping[type, Callable[[Context, Any, int], None]]] = MappingProx
         Resigned: _resigned,
         TimersDue: _timers_due,
         TopicsDeleted: _topics_deleted,
+        **consumer.EVENTS,
     }
 )

@@ -30,6 +30,21 @@ class TimerKind(StrEnum):
     REBUILD = "rebuild"
     """More groups wait for their soft state after an election; one for the whole shard."""
 
+    MEMBER_SESSION = "member-session"
+    """A consumer group's member was not heard of within the session timeout."""
+
+    REVOCATION = "revocation"
+    """A consumer group's member had its rebalance timeout to give up partitions."""
+
+    ASSIGNMENT = "assignment"
+    """The assignment interval is over, or a run of the assignor has taken too long (KIP-1263)."""
+
+    TARGET = "target"
+    """More of a large target assignment waits to be written."""
+
+    REFRESH = "refresh"
+    """Topics that a consumer group is subscribed to have changed, or its expressions are old."""
+
 
 class TimerKey(NamedTuple):
     """Names one timer; ids that a kind does not need are empty."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from uuid import UUID
 
 
@@ -25,14 +26,20 @@ class Topic:
 
 
 class Topics:
-    """All topics by name and by id; iteration is by name."""
+    """All topics by name and by id; iteration is by name.
 
-    __slots__ = ("_by_id", "_by_name")
+    ``racks`` are the racks of the nodes that have one, by node id.
+    """
 
-    def __init__(self, topics: Iterable[Topic] = ()) -> None:
+    __slots__ = ("_by_id", "_by_name", "racks")
+
+    def __init__(
+        self, topics: Iterable[Topic] = (), racks: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
         ordered = sorted(topics, key=lambda topic: topic.name)
         self._by_name = {topic.name: topic for topic in ordered}
         self._by_id = {topic.topic_id: topic for topic in ordered}
+        self.racks = racks
 
     def by_name(self, name: str) -> Topic | None:
         """Return the topic called so, if there is one."""
@@ -41,6 +48,26 @@ class Topics:
     def by_id(self, topic_id: UUID) -> Topic | None:
         """Return the topic with this id, if there is one."""
         return self._by_id.get(topic_id)
+
+    def partition_racks(self, topic: Topic) -> tuple[tuple[str, ...], ...]:
+        """List the racks of each partition's replicas, sorted; empty when no node has a rack."""
+        racks = self.racks
+        if not racks:
+            return ()
+        return tuple(
+            tuple(sorted({racks[node_id] for node_id in nodes if node_id in racks}))
+            for nodes in topic.replicas
+        )
+
+    def changed(self, after: Topics) -> tuple[list[str], bool]:
+        """Compare with a later image: the names that are not what they were; has it new ones."""
+        before, later = self._by_name, after._by_name
+        if before is later:
+            return [], False
+        has_new = not later.keys() <= before.keys()
+        is_other = self.racks != after.racks
+        changed = [name for name, topic in later.items() if is_other or before.get(name) != topic]
+        return [*changed, *(before.keys() - later.keys())], has_new
 
     def names(self) -> tuple[str, ...]:
         """Every topic's name, sorted."""
@@ -56,7 +83,11 @@ class Topics:
         return name in self._by_name
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Topics) and self._by_name == other._by_name
+        return (
+            isinstance(other, Topics)
+            and self._by_name == other._by_name
+            and self.racks == other.racks
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(self._by_name.values()))

@@ -1,0 +1,92 @@
+"""Consumer groups (KIP-848): the table of contents.
+
+====================== =========================================================================
+``consumer_group``     hard state; ``consumer_replay`` how records change it
+``modern``             soft state: sessions, leases, the group epoch, the hash of the topics
+``consumer_heartbeat`` ConsumerGroupHeartbeat: the five steps
+``consumer_members``   whose place a heartbeat speaks for; static members
+``consumer_leave``     leaving, the session timeout, the rebalance timeout, LeaveGroup
+``target``             the target assignment: when, by whom, how it comes into force (KIP-1263)
+``target_feed``        what the assignor has yet to be told
+``reconcile``          from what a member has to what it should have
+``regexes``            subscriptions by regular expression
+``consumer_describe``  ConsumerGroupDescribe, deletion
+``consumer_offsets``   what a member may commit and fetch
+====================== =========================================================================
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.groups import (
+    answers,
+    classic_join,
+    classic_leave,
+    consumer_describe,
+    consumer_heartbeat,
+    consumer_leave,
+    consumer_replay,
+    regexes,
+    target,
+)
+from protocol.groups.consumer_group import ConsumerGroup
+from protocol.groups.effects import AssignmentComputed, AssignmentFailed, RegexesResolved
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import JoinGroupRequest, LeaveGroupRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Request
+    from protocol.groups.timers import TimerKey, TimerKind
+
+
+def join_group(ctx: Context, request: Request, now: int) -> None:
+    """Let nobody into a consumer group by JoinGroup; an Empty one gives way to a classic group."""
+    message = request.message
+    assert isinstance(message, JoinGroupRequest)
+    group = ctx.groups.get(message.group_id)
+    if isinstance(group, ConsumerGroup):
+        if group.members:
+            code = ErrorCode.inconsistent_group_protocol
+            ctx.reply(
+                request.ticket, answers.join_refused(code, message.member_id), message.group_id
+            )
+            return
+        if not message.member_id and message.protocol_type and message.protocols:
+            consumer_describe.delete(ctx, group, now)
+    classic_join.join_group(ctx, request, now)
+
+
+def leave_group(ctx: Context, request: Request, now: int) -> None:
+    """Remove members of a group of either type."""
+    message = request.message
+    assert isinstance(message, LeaveGroupRequest)
+    if isinstance(ctx.groups.get(message.group_id), ConsumerGroup):
+        consumer_leave.leave_group(ctx, request, now)
+    else:
+        classic_leave.leave_group(ctx, request, now)
+
+
+HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
+    {
+        **consumer_heartbeat.HANDLERS,
+        **consumer_describe.HANDLERS,
+        JoinGroupRequest.__api_key__: join_group,
+        LeaveGroupRequest.__api_key__: leave_group,
+    }
+)
+REPLAYS: Final = consumer_replay.REPLAYS
+TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+    {**consumer_leave.TIMEOUTS, **target.TIMEOUTS, **regexes.TIMEOUTS}
+)
+EVENTS: Final[Mapping[type, Callable[[Context, Any, int], None]]] = MappingProxyType(
+    {
+        AssignmentComputed: target.computed,
+        AssignmentFailed: target.failed,
+        RegexesResolved: regexes.resolved,
+    }
+)

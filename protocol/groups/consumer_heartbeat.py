@@ -1,0 +1,312 @@
+"""ConsumerGroupHeartbeat: a member joins, changes, makes a step towards its target, or is well.
+
+Nearly all heartbeats are steady: nothing new on either side. Those take the short way at the top,
+and their answer may be repeated by the listener. All others take the five steps of KIP-848.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups import (
+    consumer_leave,
+    consumer_members,
+    group_settings,
+    modern,
+    regexes,
+    target,
+)
+from protocol.groups.consumer_group import JOIN_EPOCH
+from protocol.groups.consumer_requests import check, owned_partitions
+from protocol.groups.facts import MemberEventKind
+from protocol.groups.reconcile import MemberState, Wish, reconcile
+from protocol.groups.timers import TimerKind
+from protocol.groups.topic_numbers import by_topic
+from protocol.records import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    Record,
+)
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    NO_THROTTLE,
+    AssignedTopicPartitions,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatAssignment,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.groups.consumer_group import ConsumerGroup, ConsumerMember
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Client, Request
+    from protocol.groups.modern import ModernGroup, Session
+    from protocol.groups.reconcile import Standing
+    from protocol.groups.topic_numbers import Partition
+
+UNCHANGED: Final = timedelta(milliseconds=-1)
+"""``rebalance_timeout`` of a heartbeat that does not set it."""
+
+
+def heartbeat(ctx: Context, request: Request, now: int) -> None:
+    """Answer a member; the short way first."""
+    message = request.message
+    assert isinstance(message, ConsumerGroupHeartbeatRequest)
+    live = ctx.modern.get(message.group_id)
+    if live is not None:
+        session = live.sessions.get(message.member_id)
+        if session is not None and _is_steady(live, session, message, request.client):
+            session.session_deadline_ms = now + session.session_timeout_ms
+            answer = session.answer or _steady_answer(ctx, live, session)
+            ctx.reply(request.ticket, answer, message.group_id, modern.lease(session))
+            return
+    check(ctx, message, request.api_version)
+    if message.member_epoch < JOIN_EPOCH:
+        consumer_leave.leave(ctx, request, now)
+    else:
+        _beat(ctx, request, message, now)
+
+
+def _is_steady(
+    live: ModernGroup, session: Session, message: ConsumerGroupHeartbeatRequest, client: Client
+) -> bool:
+    """Whether the member says nothing new and has all it should have."""
+    member = session.member
+    standing, metadata = member.standing, member.metadata
+    return (
+        message.member_epoch == standing.epoch == live.group.assignment_epoch
+        and message.topic_partitions is None
+        and message.subscribed_topic_names is None
+        and standing.state is MemberState.STABLE
+        and not live.is_stale
+        and message.rebalance_timeout == UNCHANGED
+        and message.subscribed_topic_regex is None
+        and message.server_assignor is None
+        and (message.instance_id is None or message.instance_id == metadata.instance_id)
+        and (message.rack_id is None or message.rack_id == metadata.rack_id)
+        and client.client_id == metadata.client_id
+        and client.host == metadata.client_host
+    )
+
+
+def _steady_answer(
+    ctx: Context, live: ModernGroup, session: Session
+) -> ConsumerGroupHeartbeatResponse:
+    session.answer = answer = _answer(ctx, live, session.member, with_assignment=False)
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What a member had before this heartbeat."""
+
+    names: frozenset[str]
+    regex: str
+    assigned: Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Says:
+    """Which partitions the member says it has, and whether its subscription is a new one."""
+
+    owned: set[Partition] | None
+    has_changed: bool
+
+
+def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest, now: int) -> None:
+    """Take the five steps."""
+    group_id = message.group_id
+    place = consumer_members.find_place(ctx, message, now)
+    metadata = _said(place.member, message, request.client)
+    regexes.check_new(place.group, place.member, metadata)
+    member_id = message.member_id or _new_member_id(ctx)
+
+    # From here on the group changes.
+    consumer_members.take_place(ctx, place, member_id, now)
+    live = modern.find(ctx, group_id, now)
+    known = None if live is None else live.group.members.get(member_id)
+    before = _before(known)
+    says_new = known is None or known.metadata != metadata
+    if says_new:
+        ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), metadata))
+    live = live or modern.find(ctx, group_id, now)
+    assert live is not None
+    member = live.group.members[member_id]
+    if says_new:
+        live.feed.member_changed(member_id)
+    has_changed = _bump(ctx, live, member, before, now)
+    target.update(ctx, live, now)
+    _step(ctx, live, member, _Says(owned_partitions(ctx, message), has_changed), now)
+
+    session = modern.session_of(ctx, live, member_id, now)
+    session.stamp += 1
+    session.answer = None
+    modern.arm(ctx, live, session, now + session.session_timeout_ms)
+    if known is None and place.replaced is None:
+        modern.note(ctx, live, modern.event(live, member, MemberEventKind.JOINED, now))
+    is_full = (
+        message.rebalance_timeout != UNCHANGED
+        and (
+            message.subscribed_topic_names is not None or message.subscribed_topic_regex is not None
+        )
+        and message.topic_partitions is not None
+    )
+    with_assignment = (
+        message.member_epoch == JOIN_EPOCH or is_full or before.assigned != member.standing.assigned
+    )
+    ctx.reply(request.ticket, _answer(ctx, live, member, with_assignment), group_id)
+
+
+def _said(
+    member: ConsumerMember | None, message: ConsumerGroupHeartbeatRequest, client: Client
+) -> ConsumerGroupMemberMetadataValue:
+    """Work out what the member says of itself now; the same object if it says nothing new."""
+    known = _NEW_MEMBER if member is None else member.metadata
+    names, timeout = message.subscribed_topic_names, message.rebalance_timeout
+    assignor, regex = message.server_assignor, message.subscribed_topic_regex
+    said = replace(
+        known,
+        instance_id=known.instance_id if message.instance_id is None else message.instance_id,
+        rack_id=known.rack_id if message.rack_id is None else message.rack_id,
+        client_id=client.client_id,
+        client_host=client.host,
+        subscribed_topic_names=(
+            known.subscribed_topic_names if names is None else tuple(sorted(set(names)))
+        ),
+        subscribed_topic_regex=known.subscribed_topic_regex if regex is None else regex,
+        rebalance_timeout_ms=(
+            known.rebalance_timeout_ms
+            if timeout == UNCHANGED
+            else timeout // timedelta(milliseconds=1)
+        ),
+        server_assignor=known.server_assignor if assignor is None else assignor,
+        classic_member_metadata=None,
+    )
+    return known if said == known else said
+
+
+_NEW_MEMBER: Final = ConsumerGroupMemberMetadataValue(
+    instance_id=None,
+    rack_id=None,
+    client_id="",
+    client_host="",
+    subscribed_topic_names=(),
+    subscribed_topic_regex="",
+    rebalance_timeout_ms=-1,
+    server_assignor=None,
+)
+
+
+def _before(member: ConsumerMember | None) -> _Before:
+    if member is None:
+        return _Before(frozenset(), "", MappingProxyType({}))
+    subscription = member.subscription
+    return _Before(subscription.names, subscription.regex, member.standing.assigned)
+
+
+def _new_member_id(ctx: Context) -> str:
+    """Draw an id as Kafka's Uuid writes them: 22 characters, the first of which is no dash."""
+    while True:
+        drawn = ctx.rng.getrandbits(128).to_bytes(16, "big")
+        text = urlsafe_b64encode(drawn).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def _bump(
+    ctx: Context, live: ModernGroup, member: ConsumerMember, before: _Before, now: int
+) -> bool:
+    """Begin a new group epoch if the group is not what it was; tell if the subscription is new."""
+    group, subscription = live.group, member.subscription
+    names_changed = subscription.names != before.names
+    regex_changed = subscription.regex != before.regex
+    is_resolved = False
+    if regex_changed:
+        is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
+    if names_changed or is_resolved:
+        modern.bump(ctx, live, now)
+    elif live.is_stale:
+        modern.bump_if_topics_changed(ctx, live, now)
+    if group.regex_members:
+        regexes.resolve_if_due(ctx, live, now)
+    return names_changed or regex_changed
+
+
+def _step(
+    ctx: Context,
+    live: ModernGroup,
+    member: ConsumerMember,
+    says: _Says,
+    now: int,
+) -> None:
+    """Bring the member one step nearer to its target."""
+    group, standing = live.group, member.standing
+    epoch = group.assignment_epoch
+    if not says.has_changed and standing.state is MemberState.STABLE and standing.epoch == epoch:
+        return
+    holders, member_id = group.holders, member.member_id
+    after = reconcile(
+        standing,
+        Wish(
+            epoch=epoch,
+            target=target.of_member(ctx, group, member),
+            owned=says.owned,
+            is_subscribed=_wants(ctx, group, member),
+            is_free=lambda partition: holders.get(partition, member_id) == member_id,
+            has_changed=says.has_changed,
+        ),
+    )
+    if after is standing:
+        return
+    consumer_members.emit_standing(ctx, group.group_id, member_id, after)
+    if after.state is MemberState.UNREVOKED_PARTITIONS:
+        modern.arm_revocation(ctx, live, member, now)
+    else:
+        ctx.timers.cancel(TimerKind.REVOCATION, group.group_id, member_id)
+
+
+def _wants(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Callable[[int], bool]:
+    """Tell by a topic's number whether the member is subscribed to it, and it exists."""
+    names, uuids = group.topics_of(member.subscription), ctx.numbers.uuids
+
+    def is_subscribed(number: int) -> bool:
+        topic = ctx.topics.by_id(uuids[number])
+        return topic is not None and topic.name in names
+
+    return is_subscribed
+
+
+def _answer(
+    ctx: Context, live: ModernGroup, member: ConsumerMember, with_assignment: bool
+) -> ConsumerGroupHeartbeatResponse:
+    interval_ms = group_settings.integer(ctx, live.group_id, modern.HEARTBEAT_INTERVAL)
+    standing = member.standing
+    return ConsumerGroupHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        member_id=member.member_id,
+        member_epoch=standing.epoch,
+        heartbeat_interval=timedelta(milliseconds=interval_ms),
+        assignment=_assignment(ctx, standing) if with_assignment else None,
+    )
+
+
+def _assignment(ctx: Context, standing: Standing) -> HeartbeatAssignment:
+    uuids = ctx.numbers.uuids
+    return HeartbeatAssignment(
+        topic_partitions=tuple(
+            AssignedTopicPartitions(topic_id=uuids[topic], partitions=tuple(indexes))
+            for topic, indexes in by_topic(standing.assigned)
+        )
+    )
+
+
+HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
+    {ConsumerGroupHeartbeatRequest.__api_key__: heartbeat}
+)

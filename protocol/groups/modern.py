@@ -1,0 +1,372 @@
+"""Consumer groups in use: the soft half, and what any change of a group has to do.
+
+The same five steps answer every heartbeat (``consumer_heartbeat``): a member joins or changes, the
+group epoch is bumped, the target assignment is brought up to date (``target``), the member takes
+its next step towards it (``reconcile``), the answer is given.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups import group_settings
+from protocol.groups.consumer_replay import find as find_hard
+from protocol.groups.effects import CancelAssignment, HeartbeatLease
+from protocol.groups.facts import MemberEvent, MemberEventKind
+from protocol.groups.group import DIARY_EVENTS
+from protocol.groups.reconcile import MemberState
+from protocol.groups.target_feed import TargetFeed
+from protocol.groups.timers import TimerKind
+from protocol.records import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    Record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from protocol.groups.consumer_group import ConsumerGroup, ConsumerMember
+    from protocol.groups.context import Context
+    from protocol.groups.topics import Topics
+    from protocol.wire.messages import ConsumerGroupHeartbeatResponse
+
+SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
+
+SLICE_SESSIONS: Final = 1000
+"""Sessions armed per REBUILD timer."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Session:
+    """What the leader keeps of a member: its session, and the answer that may be repeated.
+
+    ``stamp`` is bumped by whatever could change that answer.
+    """
+
+    member: ConsumerMember
+    session_timeout_ms: int
+    session_deadline_ms: int = 0
+    stamp: int = 0
+    lease: HeartbeatLease | None = None
+    answer: ConsumerGroupHeartbeatResponse | None = None
+
+    def __repr__(self) -> str:
+        return f"Session({self.member.member_id!r})"
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A run of the assignor under way: for which epoch, with which assignor, since when (Unix ms).
+
+    ``successors`` maps members that static members have replaced since it began.
+    """
+
+    epoch: int
+    assignor: str
+    started_ms: int
+    in_place: bool
+    successors: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """A target assignment that is being written, slice by slice."""
+
+    run: Run
+    waiting: deque[tuple[str, bytes]]
+    members_changed: int
+    partitions_moved: int
+    assignor_ms: float
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ModernGroup:
+    """Soft state of a consumer group, on the leader only.
+
+    ``is_stale``: the topics may have changed since ``metadata_hash`` was last compared; then the
+    next heartbeat does so. ``image`` is the image of the topics that ``hash_sum`` was made from.
+    ``changed_ms``: since when the target assignment lags behind. ``failed_epoch``: the assignor
+    could do nothing with the group as of this epoch. ``unarmed``: members that have no session yet
+    after an election. ``resolving``: regular expressions are being resolved; ``has_new_topics``:
+    they may match topics that they were not held against.
+    """
+
+    group: ConsumerGroup
+    sessions: dict[str, Session] = field(default_factory=dict)
+    feed: TargetFeed = field(default_factory=TargetFeed)
+    run: Run | None = None
+    delivery: Delivery | None = None
+    failures: int = 0
+    failed_epoch: int = 0
+    changed_ms: int = 0
+    is_stale: bool = True
+    image: Topics | None = None
+    hash_sum: int = 0
+    unarmed: list[str] = field(default_factory=list)
+    resolving: bool = False
+    has_new_topics: bool = True
+    diary: list[MemberEvent] = field(default_factory=list)
+
+    @property
+    def group_id(self) -> str:
+        """The group's id."""
+        return self.group.group_id
+
+    def remember(self, event: MemberEvent) -> None:
+        """Write into the diary, which forgets all but the last events."""
+        self.diary.append(event)
+        if len(self.diary) >= 2 * DIARY_EVENTS:
+            del self.diary[:-DIARY_EVENTS]
+
+    def recent_events(self) -> list[MemberEvent]:
+        """Tell what lately became of members, oldest first."""
+        return self.diary[-DIARY_EVENTS:]
+
+    def end_leases(self) -> None:
+        """Let no answer be repeated: the target is another one, or leadership is over."""
+        for session in self.sessions.values():
+            session.stamp += 1
+
+
+# --- finding and forgetting
+
+
+def find(ctx: Context, group_id: str, now: int) -> ModernGroup | None:
+    """Find a consumer group, ready for use; None if there is none."""
+    live = ctx.modern.get(group_id)
+    if live is None:
+        group = find_hard(ctx, group_id)
+        if group is not None:
+            live = _build(ctx, group, now)
+    return live
+
+
+def _build(ctx: Context, group: ConsumerGroup, now: int) -> ModernGroup:
+    live = ModernGroup(group, changed_ms=now)
+    ctx.modern[group.group_id] = live
+    group.news = [(name, True) for name in group.topics]
+    live.unarmed = list(group.members)[::-1]
+    live.feed.must_answer_whole = group.arriving is not None
+    ctx.timers.set(TimerKind.REFRESH, group.group_id, "", now)
+    return live
+
+
+def arm_slice(ctx: Context, live: ModernGroup, now: int) -> int:
+    """Give the next members their sessions after an election; return how many."""
+    armed = 0
+    while live.unarmed and armed < SLICE_SESSIONS:
+        member_id = live.unarmed.pop()
+        if member_id in live.group.members:
+            session_of(ctx, live, member_id, now)
+            armed += 1
+    return armed
+
+
+def session_of(ctx: Context, live: ModernGroup, member_id: str, now: int) -> Session:
+    """Give a member's session; one that was there before an election counts from then."""
+    session = live.sessions.get(member_id)
+    if session is None:
+        member = live.group.members[member_id]
+        timeout_ms = group_settings.integer(ctx, live.group_id, SESSION_TIMEOUT)
+        live.sessions[member_id] = session = Session(member, timeout_ms)
+        since_ms = now if ctx.elected_ms is None else ctx.elected_ms
+        arm(ctx, live, session, max(since_ms + timeout_ms, now))
+        if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
+            arm_revocation(ctx, live, member, since_ms)
+    return session
+
+
+def resigned(ctx: Context) -> None:
+    """Stop leading: end every lease, call off what is under way, forget the soft state."""
+    for live in ctx.modern.values():
+        live.end_leases()
+        live.group.news = None
+        cancel_run(ctx, live)
+    ctx.modern.clear()
+    ctx.subscribers.clear()
+
+
+def forget(ctx: Context, live: ModernGroup) -> None:
+    """Drop the soft state of a group that is being deleted or becomes another type of group."""
+    live.end_leases()
+    cancel_run(ctx, live)
+    timers, group_id = ctx.timers, live.group_id
+    for member_id in live.sessions:
+        timers.cancel(TimerKind.MEMBER_SESSION, group_id, member_id)
+        timers.cancel(TimerKind.REVOCATION, group_id, member_id)
+    for kind in (TimerKind.ASSIGNMENT, TimerKind.TARGET, TimerKind.REFRESH):
+        timers.cancel(kind, group_id, "")
+    for name in live.group.topics:
+        _unsubscribe(ctx, name, group_id)
+    live.group.news = None
+    ctx.modern.pop(group_id, None)
+
+
+def cancel_run(ctx: Context, live: ModernGroup) -> None:
+    """Let go of a run: whatever it answers comes too late."""
+    if live.run is not None and not live.run.in_place:
+        ctx.submit(CancelAssignment(group_id=live.group_id, group_epoch=live.run.epoch))
+    live.run = None
+
+
+# --- sessions
+
+
+def arm(ctx: Context, live: ModernGroup, session: Session, deadline_ms: int) -> None:
+    """Expect to hear of the member by then."""
+    session.session_deadline_ms = deadline_ms
+    member_id = session.member.member_id
+    ctx.timers.set(TimerKind.MEMBER_SESSION, live.group_id, member_id, deadline_ms)
+
+
+def arm_revocation(ctx: Context, live: ModernGroup, member: ConsumerMember, now: int) -> None:
+    """Give a member its rebalance timeout to give up partitions."""
+    deadline_ms = now + max(member.metadata.rebalance_timeout_ms, 0)
+    ctx.timers.set(TimerKind.REVOCATION, live.group_id, member.member_id, deadline_ms)
+
+
+def drop_session(ctx: Context, live: ModernGroup, member_id: str) -> None:
+    """End a member's session: it is gone."""
+    session = live.sessions.pop(member_id, None)
+    if session is not None:
+        session.stamp += 1
+    ctx.timers.cancel(TimerKind.MEMBER_SESSION, live.group_id, member_id)
+    ctx.timers.cancel(TimerKind.REVOCATION, live.group_id, member_id)
+
+
+def lease(session: Session) -> HeartbeatLease:
+    """Allow the answer to be repeated until something changes."""
+    held = session.lease
+    if held is None or held.stamp != session.stamp:
+        session.lease = held = HeartbeatLease(session, session.stamp, session)
+    return held
+
+
+def configs_changed(ctx: Context, group_ids: Iterable[str] | None) -> None:
+    """Take over the session timeouts of these groups (all when None), with their next heartbeat."""
+    for group_id in list(ctx.modern) if group_ids is None else group_ids:
+        live = ctx.modern.get(group_id)
+        if live is None:
+            continue
+        timeout_ms = group_settings.integer(ctx, group_id, SESSION_TIMEOUT)
+        for session in live.sessions.values():
+            session.session_timeout_ms = timeout_ms
+            session.answer = None
+            session.stamp += 1
+
+
+# --- the group epoch and the topics' hash
+
+
+def bump(ctx: Context, live: ModernGroup, now: int) -> None:
+    """Begin a new group epoch: the target assignment has to be computed anew."""
+    group = live.group
+    if group.assignment_epoch >= group.epoch:
+        live.changed_ms = now
+    value = ConsumerGroupMetadataValue(
+        epoch=group.epoch + 1, metadata_hash=metadata_hash(ctx, live)
+    )
+    ctx.emit(Record(ConsumerGroupMetadataKey(live.group_id), value))
+    live.is_stale = False
+
+
+def bump_if_topics_changed(ctx: Context, live: ModernGroup, now: int) -> None:
+    """Begin a new group epoch if the subscribed topics are not what they were."""
+    if metadata_hash(ctx, live) != live.group.metadata_hash:
+        bump(ctx, live, now)
+    live.is_stale = False
+
+
+def metadata_hash(ctx: Context, live: ModernGroup) -> int:
+    """Hash the subscribed topics that exist: a signed 64-bit sum, kept up as topics come and go."""
+    group = live.group
+    has_image = live.image is ctx.topics
+    for name, is_new in group.news or ():
+        live.feed.topics_changed = True
+        if is_new:
+            ctx.subscribers.setdefault(name, set()).add(group.group_id)
+        else:
+            _unsubscribe(ctx, name, group.group_id)
+        if has_image:
+            live.hash_sum += _topic_hash(ctx, name) if is_new else -_topic_hash(ctx, name)
+    group.news = []
+    if not has_image:
+        live.image = ctx.topics
+        live.feed.topics_changed = True
+        live.hash_sum = sum(_topic_hash(ctx, name) for name in group.topics)
+    unsigned = live.hash_sum % (1 << 64)
+    return unsigned - (1 << 64) if unsigned >> 63 else unsigned
+
+
+def _unsubscribe(ctx: Context, name: str, group_id: str) -> None:
+    groups = ctx.subscribers.get(name)
+    if groups is not None:
+        groups.discard(group_id)
+        if not groups:
+            del ctx.subscribers[name]
+
+
+def _topic_hash(ctx: Context, name: str) -> int:
+    """Hash what an assignor knows of a topic; 0 for a topic that does not exist."""
+    topic = ctx.topics.by_name(name)
+    if topic is None:
+        return 0
+    kept = ctx.topic_hashes.get(name)
+    if kept is not None and kept[0] is topic:
+        return kept[1]
+    racks = ctx.topics.partition_racks(topic)
+    text = repr((topic.topic_id.int, topic.name, topic.partitions, racks))
+    value = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+    ctx.topic_hashes[name] = (topic, value)
+    return value
+
+
+def topics_changed(ctx: Context, names: Iterable[str], has_new: bool) -> None:
+    """Have the groups that subscribe to these topics look at them again.
+
+    ``has_new``: some topic did not exist before, so that regular expressions may match more.
+    """
+    concerned: set[str] = set()
+    for name in names:
+        concerned |= ctx.subscribers.get(name, set())
+    if has_new:
+        ctx.topics_version += 1
+        for group_id, live in ctx.modern.items():
+            if live.group.regex_members:
+                live.has_new_topics = True
+                concerned.add(group_id)
+    for group_id in concerned:
+        if group_id in ctx.modern:
+            ctx.modern[group_id].is_stale = True
+            ctx.modern[group_id].end_leases()
+            ctx.timers.set(TimerKind.REFRESH, group_id, "", 0)
+
+
+# --- the diary
+
+
+def note(ctx: Context, live: ModernGroup, event: MemberEvent) -> None:
+    """Tell people, and write the diary."""
+    live.remember(event)
+    ctx.fact(event)
+
+
+def event(
+    live: ModernGroup, member: ConsumerMember, kind: MemberEventKind, now: int
+) -> MemberEvent:
+    """Say what became of a member."""
+    metadata = member.metadata
+    return MemberEvent(
+        group_id=live.group_id,
+        time_ms=now,
+        kind=kind,
+        member_id=member.member_id,
+        group_instance_id=metadata.instance_id,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+    )

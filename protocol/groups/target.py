@@ -1,0 +1,283 @@
+"""The target assignment: when it is computed, by whom, and how the result comes into force.
+
+A group whose epoch is ahead of its assignment epoch gets a new target as soon as the assignment
+interval since the last one is over (KIP-1263); the first one at once. The run is handed to a worker
+(``ComputeAssignment``), or done here when the group wants it so; one run per group at a time. While
+it lasts members come and go: its result is mended when it comes back.
+
+A large result is written in slices, so that other groups' heartbeats come in between. The metadata
+record opens and closes it; only the last one puts the new target in force.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups import group_settings, modern
+from protocol.groups.assignment_records import read_target
+from protocol.groups.effects import AssignmentComputed, AssignmentFailed
+from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+from protocol.groups.modern import Delivery, Run
+from protocol.groups.timers import TimerKind
+from protocol.records import (
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    Record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Set
+
+    from protocol.assignors.executor import Executor
+    from protocol.groups.consumer_group import ConsumerGroup, ConsumerMember
+    from protocol.groups.context import Context
+    from protocol.groups.modern import ModernGroup
+    from protocol.groups.timers import TimerKey
+    from protocol.groups.topic_numbers import Partition
+
+INTERVAL: Final = "consumer.assignment.interval.ms"
+OFFLOAD: Final = "consumer.assignor.offload.enable"
+ASSIGNORS: Final = "group.consumer.assignors"
+
+SLICE_MEMBERS: Final = 200
+SLICE_BYTES: Final = 128 * 1024
+"""As much of a target as is written at once: below two milliseconds, its log batch included."""
+
+RUN_MAX_MS: Final = 60_000
+"""A run that has not answered by then is given up, whatever became of it."""
+
+FAILURES_MAX: Final = 3
+"""Runs that may come to nothing in a row before the next one waits."""
+
+RETRY_MS: Final = 1_000
+
+
+def preferred_assignor(ctx: Context, group: ConsumerGroup) -> str:
+    """Name the assignor that most members ask for, else the first one configured."""
+    names = ctx.configs.strings(ASSIGNORS)
+    wanted = [name for name in group.assignors if name in names]
+    return max(wanted, key=lambda name: (group.assignors[name], name), default=names[0])
+
+
+def of_member(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Set[Partition]:
+    """Read a member's target assignment.
+
+    Half a target may be all that a new leader finds: until there is another, members without one
+    keep what they have.
+    """
+    target = group.targets.get(member.member_id)
+    if target is not None:
+        return read_target(target, ctx.numbers)
+    return frozenset() if group.arriving is None else member.standing.assigned.keys()
+
+
+def update(ctx: Context, live: ModernGroup, now: int) -> None:
+    """Compute the target assignment if it lags behind, now or when the interval is over."""
+    group = live.group
+    if group.assignment_epoch >= group.epoch or live.run is not None or live.delivery is not None:
+        return
+    if not group.members or live.failed_epoch >= group.epoch:
+        return
+    due_ms = _due_ms(ctx, group, now)
+    if due_ms > now:
+        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", due_ms)
+    else:
+        _start(ctx, live, now)
+
+
+def _due_ms(ctx: Context, group: ConsumerGroup, now: int) -> int:
+    """Tell when the next target may be computed; never further away than the interval."""
+    last_ms = group.assignment_timestamp_ms
+    interval_ms = group_settings.integer(ctx, group.group_id, INTERVAL)
+    return now if not last_ms else min(last_ms, now) + interval_ms
+
+
+def _start(ctx: Context, live: ModernGroup, now: int) -> None:
+    group = live.group
+    modern.metadata_hash(ctx, live)  # whatever topics are new are in the feed after this
+    assignor = preferred_assignor(ctx, group)
+    in_place = not group_settings.boolean(ctx, live.group_id, OFFLOAD)
+    live.run = Run(group.epoch, assignor, now, in_place)
+    if in_place:
+        _run_here(ctx, live, now)
+        return
+    ctx.submit(live.feed.task(group, ctx.topics, assignor))
+    ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", now + RUN_MAX_MS)
+
+
+def _run_here(ctx: Context, live: ModernGroup, now: int) -> None:
+    """Run the assignor on the coordinator itself."""
+    assert live.run is not None
+    result = _executor(ctx).run(live.feed.task(live.group, ctx.topics, live.run.assignor))
+    if isinstance(result, AssignmentComputed):
+        computed(ctx, result, now)
+    elif isinstance(result, AssignmentFailed):
+        failed(ctx, result, now)
+
+
+def _executor(ctx: Context) -> Executor:
+    """Give the shard's own executor; the assignors' compiled kernels are loaded only for it."""
+    if ctx.executor is None:
+        from protocol.assignors.executor import Executor
+
+        ctx.executor = Executor(lambda: 0.0)
+    return ctx.executor
+
+
+def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
+    """Take the result of a run; one that nobody waits for is ignored."""
+    live = ctx.modern.get(event.group_id)
+    run = None if live is None else live.run
+    if live is None or run is None or run.epoch != event.group_epoch:
+        return
+    live.run = None
+    live.failures = 0
+    ctx.timers.cancel(TimerKind.ASSIGNMENT, live.group_id, "")
+    live.feed.base_epoch = event.group_epoch
+    live.feed.must_answer_whole = False
+    live.delivery = Delivery(
+        run,
+        deque(event.members),
+        len(event.members),
+        event.partitions_moved,
+        event.assignor_ms,
+    )
+    size = sum(len(value) for _, value in event.members)
+    group = live.group
+    if group.arriving is not None or len(event.members) > SLICE_MEMBERS or size > SLICE_BYTES:
+        _emit_metadata(ctx, group, group.assignment_epoch, group.assignment_timestamp_ms, run.epoch)
+        ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
+    else:
+        deliver_all(ctx, live, now)
+
+
+def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
+    """Take notice that a run came to nothing: try again, do it here, or let it be."""
+    live = ctx.modern.get(event.group_id)
+    run = None if live is None else live.run
+    if live is None or run is None or run.epoch != event.group_epoch:
+        return
+    live.run = None
+    live.feed.start_over()
+    if event.needs_whole:
+        _start(ctx, live, now)
+        return
+    live.failures += 1
+    is_final = not (event.retriable or event.no_worker)
+    ctx.fact(
+        AssignmentUnmade(
+            group_id=live.group_id,
+            epoch=run.epoch,
+            time_ms=now,
+            reason=event.reason,
+            is_final=is_final,
+        )
+    )
+    if is_final:
+        live.failed_epoch = run.epoch
+        update(ctx, live, now)
+    elif event.no_worker:
+        live.run = Run(live.group.epoch, run.assignor, now, in_place=True)
+        _run_here(ctx, live, now)
+    elif live.failures < FAILURES_MAX:
+        _start(ctx, live, now)
+    else:
+        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", now + RETRY_MS)
+
+
+def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
+    """Compute the target now that the interval is over; or give up a run that does not answer."""
+    live = ctx.modern.get(key.group_id)
+    if live is None:
+        return
+    if live.run is None:
+        update(ctx, live, now)
+        return
+    epoch = live.run.epoch
+    failed(
+        ctx,
+        AssignmentFailed(
+            group_id=live.group_id, group_epoch=epoch, reason="no answer in time", retriable=True
+        ),
+        now,
+    )
+
+
+def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
+    """Write the next slice of a target assignment."""
+    live = ctx.modern.get(key.group_id)
+    if live is None or live.delivery is None:
+        return
+    _deliver(ctx, live, live.delivery)
+    if live.delivery.waiting:
+        ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
+    else:
+        _finish(ctx, live, live.delivery, now)
+
+
+def deliver_all(ctx: Context, live: ModernGroup, now: int) -> None:
+    """Write all that waits of a target at once, if one is being written."""
+    delivery = live.delivery
+    if delivery is None:
+        return
+    while delivery.waiting:
+        _deliver(ctx, live, delivery)
+    ctx.timers.cancel(TimerKind.TARGET, live.group_id, "")
+    _finish(ctx, live, delivery, now)
+
+
+def _deliver(ctx: Context, live: ModernGroup, delivery: Delivery) -> None:
+    group, waiting, successors = live.group, delivery.waiting, delivery.run.successors
+    size = count = 0
+    while waiting and count < SLICE_MEMBERS and size < SLICE_BYTES:
+        member_id, value = waiting.popleft()
+        while member_id in successors:
+            member_id = successors[member_id]
+        if member_id in group.members:
+            key = ConsumerGroupTargetAssignmentMemberKey(group.group_id, member_id)
+            ctx.emit(Record(key, value))
+            size += len(value)
+            count += 1
+
+
+def _finish(ctx: Context, live: ModernGroup, delivery: Delivery, now: int) -> None:
+    group, run = live.group, delivery.run
+    epoch_before = group.assignment_epoch
+    live.delivery = None
+    _emit_metadata(ctx, group, run.epoch, now, 0)
+    live.end_leases()
+    ctx.fact(
+        TargetAssigned(
+            group_id=live.group_id,
+            assignor=run.assignor,
+            epoch_before=epoch_before,
+            epoch_after=run.epoch,
+            changed_ms=live.changed_ms,
+            started_ms=run.started_ms,
+            ended_ms=now,
+            members=len(group.members),
+            members_changed=delivery.members_changed,
+            partitions_moved=delivery.partitions_moved,
+            assignor_ms=delivery.assignor_ms,
+            in_place=run.in_place,
+        )
+    )
+    live.changed_ms = run.started_ms
+    update(ctx, live, now)
+
+
+def _emit_metadata(
+    ctx: Context, group: ConsumerGroup, epoch: int, timestamp_ms: int, arriving_epoch: int
+) -> None:
+    value = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=epoch, assignment_timestamp=timestamp_ms, arriving_epoch=arriving_epoch
+    )
+    ctx.emit(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
+
+
+TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+    {TimerKind.ASSIGNMENT: assignment_timeout, TimerKind.TARGET: target_timeout}
+)

@@ -1,0 +1,127 @@
+"""What an assignor has yet to be told of a group: noted as it happens, sent with the next run.
+
+A worker keeps each group as of the last run, so that a change of one member costs one member's
+words and not the group's. Whatever makes that doubtful (a new leader, a run that failed) makes the
+next run be told everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from protocol.groups.effects import ComputeAssignment, GroupChanges, MemberRow, TopicRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from protocol.groups.consumer_group import ConsumerGroup, Subscription
+    from protocol.groups.topics import Topics
+
+
+@dataclass(slots=True, eq=False)
+class TargetFeed:
+    """``base_epoch``: the run that the worker's knowledge is as of; None: it has none.
+
+    ``sent`` are the numbers of the subscriptions it knows. ``must_answer_whole``: the log holds
+    parts of a target that was never complete, so every member's has to be written.
+    """
+
+    base_epoch: int | None = None
+    must_answer_whole: bool = False
+    topics_changed: bool = True
+    sent: set[int] = field(default_factory=set)
+    gone: list[tuple[str, str | None]] = field(default_factory=list)
+    changed: dict[str, None] = field(default_factory=dict)
+
+    def member_changed(self, member_id: str) -> None:
+        """Note that a member is new, or not what it was."""
+        self.changed[member_id] = None
+
+    def member_gone(self, member_id: str, successor: str | None = None) -> None:
+        """Note that a member went; ``successor`` is the static member that took its place."""
+        self.changed.pop(member_id, None)
+        self.gone.append((member_id, successor))
+
+    def regex_changed(self, subscriptions: Iterable[Subscription], regex: str) -> None:
+        """Note that a regular expression matches other topics than before."""
+        for subscription in subscriptions:
+            if subscription.regex == regex:
+                self.sent.discard(subscription.number)
+
+    def start_over(self) -> None:
+        """Tell the next run everything."""
+        self.base_epoch = None
+
+    def task(self, group: ConsumerGroup, topics: Topics, assignor: str) -> ComputeAssignment:
+        """Make the task of a run, and take all as told."""
+        changes = (
+            self._whole(group, topics) if self.base_epoch is None else self._news(group, topics)
+        )
+        task = ComputeAssignment(
+            group_id=group.group_id,
+            group_epoch=group.epoch,
+            assignor=assignor,
+            base_epoch=self.base_epoch,
+            changes=changes,
+            answer_whole=self.must_answer_whole,
+        )
+        self.topics_changed = False
+        self.gone, self.changed = [], {}
+        self.sent = {each.number for each in group.subscriptions.values()}
+        return task
+
+    def _whole(self, group: ConsumerGroup, topics: Topics) -> GroupChanges:
+        targets = group.targets or ({} if group.arriving is None else group.arriving.targets)
+        return GroupChanges(
+            topics=_topic_rows(group, topics),
+            subscriptions=_topics_of(group, group.subscriptions.values()),
+            members=_member_rows(group, group.members),
+            targets=tuple(
+                (member_id, value)
+                for member_id, value in targets.items()
+                if member_id in group.members
+            ),
+        )
+
+    def _news(self, group: ConsumerGroup, topics: Topics) -> GroupChanges:
+        in_use = group.subscriptions.values()
+        numbers = {each.number for each in in_use}
+        return GroupChanges(
+            topics=_topic_rows(group, topics) if self.topics_changed else None,
+            subscriptions=_topics_of(
+                group, (each for each in in_use if each.number not in self.sent)
+            ),
+            gone=tuple(self.gone),
+            members=_member_rows(group, self.changed),
+            dropped_subscriptions=tuple(self.sent - numbers),
+        )
+
+
+def _topics_of(
+    group: ConsumerGroup, subscriptions: Iterable[Subscription]
+) -> dict[int, tuple[str, ...]]:
+    return {each.number: tuple(group.topics_of(each)) for each in subscriptions}
+
+
+def _topic_rows(group: ConsumerGroup, topics: Topics) -> tuple[TopicRow, ...]:
+    known = (topics.by_name(name) for name in group.topics)
+    return tuple(
+        TopicRow(topic.topic_id.bytes, topic.name, topic.partitions, topics.partition_racks(topic))
+        for topic in known
+        if topic is not None
+    )
+
+
+def _member_rows(group: ConsumerGroup, member_ids: Iterable[str]) -> tuple[MemberRow, ...]:
+    rows = []
+    for member_id in member_ids:
+        member = group.members.get(member_id)
+        if member is not None:
+            metadata = member.metadata
+            rows.append(
+                MemberRow(
+                    member_id, metadata.instance_id, metadata.rack_id, member.subscription.number
+                )
+            )
+    return tuple(rows)
