@@ -33,9 +33,19 @@ def arrays_of(spec: GroupSpec) -> Arrays:
 
 
 def populated_classes(spec: GroupSpec) -> Int32s:
-    """Find the classes that have members, ascending."""
+    """Find the classes that have members, ascending; only the first if all have the same topics."""
     counts = np.bincount(spec.member_class, minlength=spec.class_count)
-    return np.flatnonzero(counts).astype(np.int32)
+    found = np.flatnonzero(counts).astype(np.int32)
+    if len(found) > 1:
+        starts, ends = spec.class_starts[found], spec.class_starts[found + 1]
+        if np.all(ends - starts == ends[0] - starts[0]):
+            first = spec.class_topics[starts[0] : ends[0]]
+            if all(
+                np.array_equal(first, spec.class_topics[start:end])
+                for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+            ):
+                return found[:1]
+    return found
 
 
 @kernel

@@ -1,0 +1,10 @@
+"""Kernels are compiled once, outside the time limits of single tests."""
+
+import pytest
+
+from protocol.assignors.kernels import warm_up
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels() -> None:
+    warm_up()
