@@ -355,10 +355,13 @@ class Coordinator:
         now = self.now()
         if backlog.retry(now):
             _log.warning("there is room on the disk again: everything is written")
+            host.disk_is_full = False
             host.persisted(now)
         while effects := host.drain(now):
             if backlog.write(effects, now):
                 host.persisted(now)
+            else:
+                host.disk_is_full = True
             self._send_to_peers(effects)
             self._send_replies(effects)
             for fact in effects.facts:

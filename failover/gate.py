@@ -67,6 +67,10 @@ class Gate:
                     del self._group_ends[group]
         return free
 
+    def waiting(self) -> list[Reply]:
+        """Return the replies that are held back, and go on holding them."""
+        return [reply for replies, _ in self._waiting.values() for reply in replies]
+
     def clear(self) -> list[Reply]:
         """Give up: return every reply that will never be backed by a committed record."""
         given_up = [reply for replies, _ in self._waiting.values() for reply in replies]

@@ -87,6 +87,7 @@ class Host:
         self._leaders = Leaders()
         self._unlinked: set[int] = set()
         self._is_draining = False
+        self._disk_is_full = False
         self._hand_over_ms: int | None = None
 
         timing = _timing(configs)
@@ -234,7 +235,29 @@ class Host:
     @draining.setter
     def draining(self, draining: bool) -> None:
         self._is_draining = draining
-        self._hand_over_ms = 0 if draining else None
+        self._hand_over_ms = 0 if draining or self._disk_is_full else None
+
+    @property
+    def disk_is_full(self) -> bool:
+        """Whether drained writes wait for room on the disk.
+
+        As long as it is so, whoever waits for them is sent away with a retriable error, and what is
+        led here is handed over to a replica with room, if there is one.
+        """
+        return self._disk_is_full
+
+    @disk_is_full.setter
+    def disk_is_full(self, is_full: bool) -> None:
+        if is_full == self._disk_is_full:
+            return
+        self._disk_is_full = is_full
+        self._hand_over_ms = 0 if is_full or self._is_draining else None
+        for number, partition in self._all.items():
+            code = ErrorCode.coordinator_not_available
+            if number == CATALOG_PARTITION:
+                code = ErrorCode.not_controller
+            partition.stuck = code if is_full else None
+            partition.refuse_waiting(self._effects)
 
     def _hand_over(self, now: int) -> None:
         self._hand_over_ms = now + HAND_OVER_MS

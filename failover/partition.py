@@ -101,7 +101,9 @@ class Partition:
 
     ``upon_election`` returns events that the machine gets right after ``Elected``. ``machine`` is
     another object after a reload. ``leader`` is the epoch and the node that leads in it (-1: nobody
-    is known); ``has_news`` is set when it has changed.
+    is known); ``has_news`` is set when it has changed. ``stuck`` is set while nothing can be
+    written: whoever would wait for that gets this error at once, and what was to be written stays
+    under way.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Partition:
         self.is_reloading = False
         self.leader = (-1, -1)
         self.has_news = False
+        self.stuck: ErrorCode | None = None
         self.skipped = 0
         self.gate = Gate()
         self.leadership = Leadership(0)
@@ -301,6 +304,15 @@ class Partition:
                 self._let_out(effects)
         return has_moved
 
+    def refuse_waiting(self, effects: Effects) -> None:
+        """If stuck, answer those in the gate now; their later replies find nobody who waits."""
+        if self.stuck is None:
+            return
+        for reply in self.gate.waiting():
+            request = self._open.pop(reply.ticket, None)
+            if request is not None:
+                effects.replies.append(_refusal(request, self.stuck))
+
     def compact(self) -> list[Write]:
         """Return the writes that bring the state on disk up to the last commit (a clean stop)."""
         return self._loading.writes()
@@ -369,6 +381,7 @@ class Partition:
         if self._tasks:
             effects.tasks += [(self.number, task) for task in self._tasks]
             self._tasks.clear()
+        self.refuse_waiting(effects)
 
     def _let_out(self, effects: Effects) -> None:
         """Send what only waited for the lease, but nothing twice."""

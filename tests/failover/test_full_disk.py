@@ -24,6 +24,8 @@ from storage.messages import (
     Voted,
 )
 from tests.failover import asks
+from tests.failover.hosts import Driver
+from tests.failover.test_host import with_topic
 
 ME = ReplicaKey(0, "directory-0")
 
@@ -157,3 +159,78 @@ def test_what_needs_a_record_is_refused_while_the_disk_is_full_and_only_then(log
     log.is_full = False
     assert backlog.retry(RETRY_MS)
     assert backlog.refusal(asked) is None
+
+
+def full_host() -> tuple[Driver, SmallLog]:
+    """Return a host that has a topic, one commit, and then a full disk."""
+    log = SmallLog()
+    driver = with_topic(FullDriver(log).load())
+    assert commit_code(driver, "g", 1) is ErrorCode.none
+    log.is_full = True
+    return driver, log
+
+
+class FullDriver(Driver):
+    """Does what the actor's pump does about a full disk."""
+
+    def __init__(self, log: SmallLog) -> None:
+        super().__init__(log)
+        self.backlog = Backlog(log)
+
+    def pump(self) -> None:
+        if self.backlog.retry(self.now):
+            self.host.disk_is_full = False
+            self.host.persisted(self.now)
+        while effects := self.host.drain(self.now):
+            if self.backlog.write(effects, self.now):
+                self.host.persisted(self.now)
+            else:
+                self.host.disk_is_full = True
+            self.turns.append(effects)
+            self.note(effects.replies)
+
+
+def commit_code(driver: Driver, group: str, offset: int) -> ErrorCode | None:
+    answer = driver.ask(8, 9, asks.commit(group, offset))
+    return None if answer is None else answer.topics[0].partitions[0].error_code
+
+
+def offset_of(driver: Driver, group: str) -> int:
+    return asks.offsets_in(driver.ask(9, 9, asks.fetch(group)))[group]["t", 0]
+
+
+def test_whoever_waits_for_a_full_disk_is_sent_away_at_once() -> None:
+    driver, log = full_host()
+    assert commit_code(driver, "g", 2) is ErrorCode.coordinator_not_available
+    assert driver.host.disk_is_full
+    assert commit_code(driver, "g", 3) is ErrorCode.coordinator_not_available
+    answer = driver.ask(9, 9, asks.fetch("g"))
+    assert answer.groups[0].error_code is ErrorCode.coordinator_not_available, "3 or 1, later"
+    assert driver.ask(9, 9, asks.fetch("other")).groups[0].error_code is ErrorCode.none
+    log.is_full = False
+    driver.now += RETRY_MS
+    driver.pump()
+    assert not driver.host.disk_is_full
+    assert offset_of(driver, "g") == 3, "what was under way was written after all"
+    assert commit_code(driver, "g", 4) is ErrorCode.none
+    assert offset_of(driver.restarted(log).load(), "g") == 4
+
+
+def test_members_go_on_while_the_disk_is_full() -> None:
+    log = SmallLog()
+    driver = with_topic(FullDriver(log).load())
+    first = driver.ask(11, 9, asks.join("g"))
+    joined = driver.ask(11, 9, asks.join("g", first.member_id))
+    member, generation = joined.member_id, joined.generation_id
+    driver.ask(14, 5, asks.sync("g", generation, member, {member: b"a"}))
+    log.is_full = True
+    assert commit_code(driver, "other", 2) is ErrorCode.coordinator_not_available
+    for _ in range(10):
+        beat = driver.ask(12, 4, asks.heartbeat("g", generation, member))
+        assert beat.error_code is ErrorCode.none
+        driver.wait(10_000)
+    log.is_full = False
+    driver.now += RETRY_MS
+    driver.pump()
+    beat = driver.ask(12, 4, asks.heartbeat("g", generation, member))
+    assert beat.error_code is ErrorCode.none, "the member has its session still"

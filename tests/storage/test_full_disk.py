@@ -14,30 +14,16 @@ from storage.directory import QUOTA
 from storage.identity import LogIdentity
 from storage.log import AppendBatch, ApplyState, FullDiskError, LogError, SaveVote
 from storage.rocks import RocksLog
+from tests.small_disk import MIB, fill, mounted
 from tests.waiting import until
 
 IDENTITY = LogIdentity(cluster_id="cluster", node_id=0, partitions=1)
-MIB = 1 << 20
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield a file system of 8 MiB of its own; only the superuser may mount one."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("a small file system can not be mounted here: that takes the superuser")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def fill(place: Path, left: int, name: str = "filler") -> Path:
-    """Leave so many bytes of room; return the file to remove for more."""
-    filler = place / name
-    room = os.statvfs(place)
-    filler.write_bytes(bytes(max(room.f_bavail * room.f_bsize - left, 0)))
-    return filler
+    with mounted(tmp_path / "disk") as place:
+        yield place
 
 
 def batch(offset: int, size: int = 10_000) -> Batch:
