@@ -177,6 +177,11 @@ class Partition:
         return self._loading.compactor.start_offset
 
     @property
+    def is_voter(self) -> bool:
+        """Whether this very replica, not only its node, is among the voters that it knows."""
+        return self._me in self.replica.voters
+
+    @property
     def open_requests(self) -> int:
         """How many requests wait for their answer."""
         return len(self._open)

@@ -14,7 +14,8 @@ class PartitionStatus:
     """One partition as ``rollcall status`` shows it; the catalogue is partition -1.
 
     ``leader`` is the node that this replica takes for the leader (-1: none). ``voters``,
-    ``learners`` and ``in_sync`` are node ids; ``in_sync`` is known to the leader only.
+    ``learners`` and ``in_sync`` are node ids; ``in_sync`` is known to the leader only. ``is_voter``
+    tells whether this very replica counts, as far as its own log says.
     """
 
     partition: int
@@ -28,6 +29,7 @@ class PartitionStatus:
     voters: tuple[int, ...]
     learners: tuple[int, ...]
     in_sync: tuple[int, ...]
+    is_voter: bool = True
 
 
 def status_of(partition: Partition) -> PartitionStatus:
@@ -45,4 +47,5 @@ def status_of(partition: Partition) -> PartitionStatus:
         voters=tuple(voter.node_id for voter in replica.voters),
         learners=tuple(learner.node_id for learner in replica.learners),
         in_sync=tuple(replica.in_sync),
+        is_voter=partition.is_voter,
     )
