@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from protocol.groups.effects import HeartbeatLease
 
 HEARTBEAT: Final = 12
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 
-MEMORABLE: Final = frozenset({HEARTBEAT.to_bytes(2, "big")})
+MEMORABLE: Final = frozenset(
+    key.to_bytes(2, "big") for key in (HEARTBEAT, CONSUMER_GROUP_HEARTBEAT)
+)
 """The API keys, as a frame begins with them, whose answers may come with a lease."""
 
 ENTRIES_MAX: Final = 50_000

@@ -6,12 +6,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.facts import (
+    AssignmentUnmade,
     GroupDeleted,
     MemberEvent,
     MemberEventKind,
     Rebalance,
     RebalanceOutcome,
     RebalanceTrigger,
+    TargetAssigned,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ def sentence(fact: Fact, moved: Moved | None = None) -> str:
             return _member_event(fact)
         case GroupDeleted():
             return f"group {plain(fact.group_id)}: is gone"
+        case TargetAssigned():
+            return _target_assigned(fact)
+        case AssignmentUnmade():
+            return _assignment_unmade(fact)
 
 
 def sentence_for_many(events: list[MemberEvent]) -> str:
@@ -77,6 +83,24 @@ def _result(fact: Rebalance, moved: Moved | None) -> str:
     return ", ".join([members, *parts])
 
 
+def _target_assigned(fact: TargetAssigned) -> str:
+    where = "in place" if fact.in_place else "by a worker"
+    members = f"{fact.members_changed} of {_count(fact.members, 'member')}"
+    return (
+        f"group {plain(fact.group_id)}: target assignment {fact.epoch_before}→{fact.epoch_after}"
+        f" in {fact.ended_ms - fact.started_ms} ms, {plain(fact.assignor)} {where}: {members}"
+        f" got another one, {_count(fact.partitions_moved, 'partition')} moved"
+    )
+
+
+def _assignment_unmade(fact: AssignmentUnmade) -> str:
+    then = "the old one stays until the group changes" if fact.is_final else "it is tried again"
+    return (
+        f"group {plain(fact.group_id)}: no target assignment of epoch {fact.epoch}:"
+        f" {plain(fact.reason)}; {then}"
+    )
+
+
 def _member_event(fact: MemberEvent) -> str:
     became = MEMBER_EVENTS[fact.kind]
     if fact.previous_member_id:
@@ -114,6 +138,10 @@ MEMBER_EVENTS: Final[Mapping[MemberEventKind, str]] = MappingProxyType(
         MemberEventKind.NOT_REJOINED: "was removed: it did not join within the rebalance timeout",
         MemberEventKind.REFUSED: "was refused: the group is larger than group.max.size",
         MemberEventKind.NOT_SYNCED: "was removed: it did not fetch its assignment in time",
+        MemberEventKind.WENT: "went, and means to come back within its session timeout",
+        MemberEventKind.NOT_REVOKED: (
+            "was removed: it did not give up partitions within its rebalance timeout"
+        ),
     }
 )
 TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(

@@ -67,6 +67,10 @@ class CatalogImage:
         """Return the dynamic configs set on one resource, by config name."""
         return self.overrides.get((resource_type, name), NO_OVERRIDES)
 
+    def group_configs(self) -> dict[str, Mapping[str, str]]:
+        """Return the dynamic configs of groups, by group id."""
+        return {name: own for (kind, name), own in self.overrides.items() if kind == GROUP}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterView:

@@ -517,11 +517,13 @@ class Host:
         self._view = self._view_now()
         topics = self._view.catalog.topics
         self._catalog.configs = self._view.configs
+        group_configs = self._view.catalog.group_configs()
         gone = [] if topics is before else _deleted(before, topics)
         for partition in self._partitions.values():
             shard = _shard(partition)
             shard.topics = topics
             shard.configs = self._view.configs
+            shard.group_configs = group_configs
             if gone and partition.state is PartitionState.LEADER:
                 partition.handle(TopicsDeleted(gone), now)
 

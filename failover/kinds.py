@@ -47,7 +47,9 @@ def shard_maker(view: Callable[[], ClusterView], seed: int) -> Callable[[], Grou
 
     def make() -> GroupShard:
         seen = view()
-        return GroupShard(seen.configs, seen.catalog.topics, rng)
+        shard = GroupShard(seen.configs, seen.catalog.topics, rng)
+        shard.group_configs = seen.catalog.group_configs()
+        return shard
 
     return make
 
