@@ -3,7 +3,8 @@
 What is timed is the assignor alone: ours from the arrays of the group, with the subscriptions
 already interned to classes, Kafka's from its own maps, as its JMH benchmark does it. Both are warm.
 A group that owns something owns what Kafka's assignor gave it (ours, when Kafka is left out), and
-Kafka is given the members in the order of their ids, so that both break ties alike.
+Kafka is given the members in the order of their ids, so that both break ties alike. The rows "end
+to end" are told of in :mod:`bench.assignor_worker`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from bench.assignor_cases import (
     without_last,
 )
 from bench.assignor_peer import AssignorPeer
+from bench.assignor_worker import WORKER_MODES, time_worker
 from bench.kafka_jars import NoJavaError
 from bench.report import OURS, PEER, aligned, as_json
 from bench.rounds import Figures, Row
@@ -49,6 +51,7 @@ class Asked:
     assignor: str
     calls: int
     warm_up_ms: int
+    worker: bool
     peer: AssignorPeer | None
 
 
@@ -66,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 assignor=options.assignor,
                 calls=options.calls,
                 warm_up_ms=options.warm_up_ms,
+                worker=not options.no_worker,
                 peer=peer,
             )
             rows = []
@@ -85,9 +89,10 @@ def time_shape(shape: str, modes: Sequence[str], spec: GroupSpec, asked: Asked) 
     """Time one shape of subscriptions in each mode."""
     rows = []
     for mode in modes:
-        rows += _time_case(f"{shape} {mode}", _case(spec, mode, asked), asked)
-        if asked.peer:
-            print(f"{shape} {mode} done", file=sys.stderr)
+        case = _case(spec, mode, asked)
+        rows += _time_case(f"{shape} {mode}", case, asked)
+        if asked.worker and mode in WORKER_MODES:
+            rows += _time_whole(f"{shape} {mode}, end to end", mode, (spec, case), asked)
     return rows
 
 
@@ -121,6 +126,25 @@ def _time_case(case: str, spec: GroupSpec, asked: Asked) -> list[Row]:
         )
         rows.append(_row(case, PEER, spec, theirs, took_ms))
     return rows
+
+
+def _time_whole(
+    name: str, mode: str, specs: tuple[GroupSpec, GroupSpec], asked: Asked
+) -> list[Row]:
+    """Time the way through a worker process; ``specs``: the group, and as it is in this mode."""
+    spec, case = specs
+    ours = time_worker(spec, asked.assignor, mode, asked.calls)
+    rows = [_ms_row(name, OURS, ours)]
+    if asked.peer:
+        _, theirs = asked.peer.timed(
+            "build", asked.assignor, case, calls=asked.calls, warm_up_ms=asked.warm_up_ms
+        )
+        rows.append(_ms_row(name, PEER, theirs))
+    return rows
+
+
+def _ms_row(case: str, server: str, took_ms: list[float]) -> Row:
+    return Row(case=case, server=server, rounds=tuple({"assign_ms": ms} for ms in took_ms))
 
 
 def _time(run: Callable[[], object]) -> float:
@@ -165,7 +189,7 @@ def _table(rows: Sequence[Row]) -> str:
         line += [f"{theirs['assign_ms']:.2f}"] if theirs else ["-"]
         line += [f"{theirs['assign_ms'] / ours['assign_ms']:.1f}"] if theirs else ["-"]
         for name in ("spread", "sum_of_squares", "moved"):
-            both = [f"{each[name]:.0f}" for each in (ours, theirs) if each]
+            both = [f"{each[name]:.0f}" for each in (ours, theirs) if each and name in each]
             line.append(" / ".join(both))
         lines.append(line)
     return aligned(lines)
@@ -178,6 +202,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kafka", action="store_true", help="run Kafka's assignors beside ours")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every call to FILE")
     parser.add_argument("--list", action="store_true", help="name the shapes of subscriptions")
+    parser.add_argument(
+        "--no-worker", action="store_true", help="leave out the way through a worker process"
+    )
     parser.add_argument("--assignor", choices=BUILT_IN, default="uniform", help="which (uniform)")
     parser.add_argument("--members", type=_above(1), default=1000, metavar="N", help="(1000)")
     parser.add_argument("--topics", type=_above(5), default=1000, metavar="N", help="(1000)")

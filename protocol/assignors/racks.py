@@ -78,7 +78,8 @@ def _number_rows(flags: NDArray[np.bool_], numbers: NDArray[np.int64]) -> NDArra
         here = flags[:, first : first + _BITS]
         words, place = np.unique(here @ (1 << np.arange(here.shape[1])), return_inverse=True)
         _, kind = np.unique(kind * len(words) + place, return_inverse=True)
-    return numbers * (kind.max(initial=0) + 1) + kind
+    numbered: NDArray[np.int64] = numbers * (kind.max(initial=0) + 1) + kind
+    return numbered
 
 
 def _subscriptions(

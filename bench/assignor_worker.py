@@ -1,0 +1,147 @@
+"""The whole way of a new target assignment, timed: group, arrays, worker process, record bytes.
+
+The worker is a process at the other end of a pipe that does what an assignor worker does: it reads
+a task, brings the arrays that it holds up to date, assigns, checks, writes the values of the target
+assignment's records, and answers. ``full`` sends the whole group, ``join`` and ``leave`` only what
+has changed. Kafka's side is its ``TargetAssignmentBuilder`` alone, in place: its records are not
+written to bytes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, cast
+
+from actors.task_frames import Timing, pack_answer, read_answer, read_task, task_parts
+from protocol.groups.effects import (
+    AssignmentComputed,
+    ComputeAssignment,
+    GroupChanges,
+    MemberRow,
+    TopicRow,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+
+    from protocol.assignors.spec import GroupSpec
+
+WORKER_MODES: Final = ("full", "join", "leave")
+GROUP: Final = "group"
+START_TIMEOUT_S: Final = 120
+
+
+class Worker:
+    """The coordinator's end of the pipe; it keeps the epoch of the group that the worker holds."""
+
+    def __init__(self, pipe: Connection, spec: GroupSpec, assignor: str) -> None:
+        self._pipe = pipe
+        self._spec = spec
+        self._assignor = assignor
+        self._epoch = 1
+
+    def whole(self) -> AssignmentComputed:
+        """Have the group assigned anew, from all that the coordinator knows."""
+        spec = self._spec
+        sizes = (spec.partition_starts[1:] - spec.partition_starts[:-1]).tolist()
+        topics = tuple(
+            TopicRow(topic.to_bytes(16, "big"), f"topic-{topic}", size)
+            for topic, size in enumerate(sizes)
+        )
+        starts, listed = spec.class_starts.tolist(), spec.class_topics.tolist()
+        subscriptions = {
+            number: tuple(f"topic-{topic}" for topic in listed[starts[number] : starts[number + 1]])
+            for number in range(spec.class_count)
+        }
+        members = tuple(map(self._row, range(spec.member_count)))
+        changes = GroupChanges(topics=topics, subscriptions=subscriptions, members=members)
+        return self._ask(changes, None)
+
+    def join(self) -> AssignmentComputed:
+        """Let the last member join the group that the worker holds."""
+        return self._ask(GroupChanges(members=(self._row(self._spec.member_count - 1),)))
+
+    def leave(self) -> AssignmentComputed:
+        """Let the last member leave the group that the worker holds."""
+        return self._ask(GroupChanges(gone=((_member_id(self._spec.member_count - 1), None),)))
+
+    def _row(self, member: int) -> MemberRow:
+        return MemberRow(_member_id(member), None, None, int(self._spec.member_class[member]))
+
+    def _ask(self, changes: GroupChanges, base_epoch: int | None = -1) -> AssignmentComputed:
+        self._epoch += 1
+        task = ComputeAssignment(
+            group_id=GROUP,
+            group_epoch=self._epoch,
+            assignor=self._assignor,
+            base_epoch=base_epoch if base_epoch is None else self._epoch - 1,
+            changes=changes,
+        )
+        parts = list(task_parts(task))
+        self._pipe.send_bytes(len(parts).to_bytes(4, "big"))
+        for part in parts:
+            self._pipe.send_bytes(part)
+        answer, _ = read_answer(self._pipe.recv_bytes())
+        assert isinstance(answer, AssignmentComputed), answer
+        return answer
+
+
+@contextmanager
+def running_worker(spec: GroupSpec, assignor: str) -> Iterator[Worker]:
+    """Start a worker process and wait until its kernels are compiled."""
+    spawning = multiprocessing.get_context("spawn")
+    ours, theirs = spawning.Pipe()
+    process = spawning.Process(target=_serve, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(START_TIMEOUT_S):
+            raise OSError(f"the worker process was not ready after {START_TIMEOUT_S} s")
+        ours.recv_bytes()
+        yield Worker(cast("Connection", ours), spec, assignor)
+    finally:
+        ours.close()
+        process.join(10)
+        process.terminate()
+
+
+def time_worker(spec: GroupSpec, assignor: str, mode: str, calls: int) -> list[float]:
+    """Give the ms of each call, from what the coordinator knows to the bytes of every record."""
+    took_ms = []
+    with running_worker(spec, assignor) as worker:
+        worker.whole()
+        for call in range(calls + 5):
+            if mode == "join":
+                worker.leave()
+            began_at = time.perf_counter()
+            answer = {"full": worker.whole, "join": worker.join, "leave": worker.leave}[mode]()
+            values = [answer.members[place] for place in range(len(answer.members))]
+            if call >= 5:
+                took_ms.append((time.perf_counter() - began_at) * 1000)
+            assert values
+            if mode == "leave":
+                worker.join()
+    return took_ms
+
+
+def _member_id(member: int) -> str:
+    return f"member-{member:06d}"
+
+
+def _serve(pipe: Connection) -> None:
+    from protocol.assignors.executor import Executor
+    from protocol.assignors.kernels import warm_up
+
+    warm_up()
+    executor = Executor(time.perf_counter)
+    pipe.send_bytes(b"ready")
+    while True:
+        try:
+            parts = [pipe.recv_bytes() for _ in range(int.from_bytes(pipe.recv_bytes(), "big"))]
+        except EOFError:
+            return
+        answer = executor.run(read_task(parts))
+        pipe.send_bytes(pack_answer(answer, Timing(0, 0)))
