@@ -21,6 +21,7 @@ from bench.report import as_json, table
 from bench.rollcall import ONE_COORDINATOR, running_rollcall
 from bench.rounds import Row, Setting
 from bench.server import Server, StartError
+from bench.storm import bench_storm
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
     "memory": Bench(
         "resident memory that 10,000 members add to three coordinators",
         bench_memory, THREE_COORDINATORS, has_peer=False,
+    ),
+    "storm": Bench(
+        "heartbeats of an innocent group beside one that changes its subscriptions all the time",
+        bench_storm, ONE_COORDINATOR,
     ),
     "replicated-commits": KillingBench(
         "OffsetCommit on one partition with three replicas, acknowledged by a majority",

@@ -1,0 +1,113 @@
+"""What an innocent group feels of a bad one on the same coordinator: KIP-1263's problem.
+
+On one coordinator, a group of 20 members heartbeats quietly. Then 1,000 members of another group
+join at once, each subscribed to one of 40 overlapping sets of the 1,000 topics with 50 partitions
+each; and when they have settled, 200 of them a second change their subscription.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Final
+
+from bench.asking import Connection
+from bench.consumers import ConsumerLoad, ConsumerMember
+from bench.reactor import Reactor
+from bench.rounds import Figures, Row, latencies
+from bench.victim import MEMBERS, TOPIC, heartbeating_victim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bench.rounds import Setting
+    from bench.server import Server
+
+TOPICS: Final = 1_000
+PARTITIONS_EACH: Final = 50
+BAD_MEMBERS: Final = 1_000
+SUBSCRIPTIONS: Final = 40
+SHARE: Final = 0.25
+"""Of the topics, in each subscription."""
+
+CHANGES_PER_SECOND: Final = 200
+JOINING_SECONDS: Final = 10.0
+QUIET_SECONDS: Final = 5.0
+SEED: Final = 1263
+
+
+def bench_storm(servers: Sequence[Server], setting: Setting) -> list[Row]:
+    """Measure the quiet, the joining and the storm on every server, one after the other."""
+    rows: list[Row] = []
+    for server in servers:
+        _create_topics(server)
+    for server in servers:
+        rounds = [_one_round(server, f"storm-{n}", setting.seconds) for n in range(setting.rounds)]
+        for case in rounds[0]:
+            figures = tuple(each[case] for each in rounds)
+            rows.append(Row(case=case, server=server.name, rounds=figures))
+    return rows
+
+
+def _create_topics(server: Server) -> None:
+    with Connection(server.address) as connection:
+        connection.create_topic(TOPIC, MEMBERS)
+        connection.coordinator(TOPIC)
+        for number in range(TOPICS):
+            connection.create_topic(_topic(number), PARTITIONS_EACH)
+
+
+def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figures]:
+    rng = random.Random(SEED)
+    subscriptions = [
+        tuple(sorted(_topic(n) for n in rng.sample(range(TOPICS), round(SHARE * TOPICS))))
+        for _ in range(SUBSCRIPTIONS)
+    ]
+    reactor = Reactor()
+    load = ConsumerLoad(reactor)
+    marks = []
+    try:
+        channels = reactor.open(server.address, BAD_MEMBERS)
+        members = [
+            ConsumerMember(group_id, f"{group_id}-{n:04}", subscriptions[n % SUBSCRIPTIONS], each)
+            for n, each in enumerate(channels)
+        ]
+        with heartbeating_victim(server.address, f"victim-of-{group_id}") as victim:
+            marks.append(time.perf_counter())
+            time.sleep(QUIET_SECONDS)  # this is what is measured: nothing going on
+            marks.append(time.perf_counter())
+            load.add(members)
+            load.run(JOINING_SECONDS)
+            marks.append(time.perf_counter())
+            load.run(seconds, _changes(load, subscriptions, rng))
+            marks.append(time.perf_counter())
+            victim.stop()
+        phases = ("quiet", "while 1,000 bad members join", "200 subscription changes/s")
+        felt = {
+            f"victim, {phase}": latencies(victim.felt(begun, ended))
+            for phase, begun, ended in zip(phases, marks, marks[1:], strict=False)
+        }
+        owned = float(sum(member.count for member in members))
+        felt[f"victim, {phases[-1]}"]["bad_group_owned_partitions"] = owned
+        return felt
+    finally:
+        reactor.close()
+
+
+def _changes(
+    load: ConsumerLoad, subscriptions: Sequence[tuple[str, ...]], rng: random.Random
+) -> Callable[[float], float]:
+    begun, made = time.perf_counter(), 0
+
+    def change(now: float) -> float:
+        nonlocal made
+        while (due := begun + made / CHANGES_PER_SECOND) <= now:
+            load.change(rng.choice(load.members), rng.choice(subscriptions))
+            made += 1
+        return due
+
+    return change
+
+
+def _topic(number: int) -> str:
+    return f"storm-{number:04}"
