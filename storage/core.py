@@ -72,6 +72,7 @@ class Ready:
     ``messages`` (node id, message) may only leave when the writes are on disk. ``committed`` are
     the batches that have become committed since the last call, in order. ``elected`` is set once,
     when this replica has become the leader of its epoch, and ``resigned`` when it no longer is.
+    With a ``snapshot`` notice, ``committed`` are batches after it, and may already be in the log.
     """
 
     writes: list[Write] = field(default_factory=list)

@@ -169,7 +169,9 @@ class Leadership:
         ):
             # A log that ends before what it once acknowledged: only a disk that lies can do that.
             peer.match = min(peer.match, message.end_offset)
-            peer.probe(self._agreement(message.end_offset, message.last_epoch))
+            agreement = self._agreement(message.end_offset, message.last_epoch)
+            if agreement < peer.next_offset:  # else it answers an older message
+                peer.probe(agreement)
         if peer.next_offset < core.tail.end_offset:
             self.to_send = True
         if self.handing_over == peer.key.node_id:
@@ -254,8 +256,7 @@ class Leadership:
         """Put what the peers can take into the messages to send."""
         self.to_send = False
         for peer in self.peers.values():
-            if peer.is_up:
-                self._sender.feed(peer)
+            self._sender.feed(peer)
 
     def _hand_over(self) -> None:
         """Tell the receiver to stand, when everything is on its way to it and little is missing.
@@ -281,6 +282,8 @@ class Leadership:
         if peer is not None and peer.key is not key and peer.key != key:
             self._adopt(key)
             return None
+        if peer is not None and not peer.is_up:  # it answers, whatever was said of its link
+            self.set_link(key.node_id, True)
         return peer
 
     def _adopt(self, key: ReplicaKey) -> None:
@@ -315,9 +318,7 @@ class Leadership:
     def _agreement(self, end_offset: int, last_epoch: int) -> int:
         """Return where to try next: the peer's log ends there at most, in an epoch at most ours."""
         known = self.core.tail.end_of_epoch(last_epoch)
-        if known is None:
-            return self._sender.log_start() if end_offset else 0
-        return min(end_offset, known[1])
+        return end_offset if known is None else min(end_offset, known[1])
 
     def _is_heard(self, peer: Progress) -> bool:
         return peer.is_up and self.core.now - peer.acked_ms < self.core.timing.election_min_ms

@@ -26,7 +26,15 @@ class Sender:
         self._core = core
 
     def feed(self, peer: Progress) -> None:
-        """Send what the peer lacks and can take; a sign of life if one is due."""
+        """Send what the peer lacks and can take; a sign of life if one is due.
+
+        A peer whose link is down gets only that: it is lost, unless the news of the link was wrong.
+        """
+        if not peer.is_up:
+            if peer.beat_due:
+                self._send_append(peer, 0, ())
+                peer.beat_due = False
+            return
         if peer.pace is Pace.STREAM:
             end_offset = self._core.tail.end_offset
             while peer.next_offset < end_offset and peer.has_room:
@@ -39,10 +47,6 @@ class Sender:
         elif peer.beat_due:
             self._send_append(peer, peer.next_offset, ())
             peer.beat_due = False
-
-    def log_start(self) -> int:
-        """Return the first offset that the log still has."""
-        return self._core.setting.log.stored(self._core.partition).start_offset
 
     def _send_batches(self, peer: Progress) -> bool:
         """Send one message of batches; return False when the peer needs a snapshot instead."""

@@ -28,6 +28,9 @@ KEPT_BATCHES = 1_000
 KEPT_BYTES = 8 << 20
 """How many bytes of values stay at most in applied batches: few batches when they are large."""
 
+PATIENCE = 16
+"""How many times more stays while a standby is being caught up; one that is slower starts anew."""
+
 
 class Compactor:
     """Gathers one partition's committed batches and turns them into writes of its state."""
@@ -35,6 +38,9 @@ class Compactor:
     def __init__(self, partition: int, stored: Stored) -> None:
         self.applied_offset = stored.applied_offset
         self.start_offset = stored.start_offset
+        self.keep_from: int | None = None
+        """The first offset that a replica behind this one still needs, None if none is behind."""
+
         self._partition = partition
         self._latest: dict[bytes, bytes | None] = {}
         self._bytes = 0
@@ -91,7 +97,11 @@ class Compactor:
         kept = self._kept
         if len(kept) <= 2 * KEPT_BATCHES and self._kept_bytes <= 2 * KEPT_BYTES:
             return []
-        while len(kept) > 1 and kept[1][0] <= self.applied_offset:
+        end = self.applied_offset
+        patient = len(kept) <= PATIENCE * KEPT_BATCHES and self._kept_bytes <= PATIENCE * KEPT_BYTES
+        if self.keep_from is not None and patient:
+            end = min(end, self.keep_from)
+        while len(kept) > 1 and kept[1][0] <= end:
             if len(kept) <= KEPT_BATCHES and self._kept_bytes <= KEPT_BYTES:
                 break
             self._kept_bytes -= kept.popleft()[1]

@@ -132,6 +132,13 @@ class LogTail:
                 return epoch
         return None
 
+    def before_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the epoch before a known one and where it ends, as far as is known in memory."""
+        at = next(n for n, (_, known) in enumerate(self._epochs) if known == epoch)
+        if at == 0:
+            return 0, max(self._epochs[0][0], 0)
+        return self._epochs[at - 1][1], self._epochs[at][0]
+
     def end_of_epoch(self, epoch: int) -> tuple[int, int] | None:
         """Return the newest epoch that is not newer than ``epoch``, and where it ends here.
 
