@@ -47,8 +47,19 @@ class Workers(Protocol):
     async def ask(self, worker: int, method: str, *arguments: object, wait_s: float) -> Any:
         """Call a method of a worker; raises when it is dead or does not answer."""
 
-    def tell(self, worker: int, method: str, *arguments: object) -> None:
-        """Call a method of a worker without waiting for it; calls arrive in order."""
+    async def tell(self, worker: int, method: str, *arguments: object) -> None:
+        """Call a method of a worker without waiting for its end; calls arrive in order."""
+
+
+class NoWorkers:
+    """Nobody there: every run is done in place."""
+
+    async def ask(self, worker: int, method: str, *arguments: object, wait_s: float) -> Any:  # noqa: ARG002
+        """Fail, as there is nobody."""
+        raise ConnectionError("there are no assignor workers")
+
+    async def tell(self, worker: int, method: str, *arguments: object) -> None:
+        """Do nothing."""
 
 
 @dataclass(slots=True)
@@ -101,7 +112,7 @@ class Background:
         if isinstance(task, CancelAssignment):
             home = self._home.get(task.group_id)
             if home is not None and self._workers[home].is_up:
-                self._ways.tell(home, "cancel", self._name, task.group_id)
+                self._spawn(self._ways.tell(home, "cancel", self._name, task.group_id))
             return
         self._spawn(self._run(partition, task))
 
@@ -137,7 +148,7 @@ class Background:
         sent, last = 0, b""
         for packed in task_parts(task):
             if last:
-                self._ways.tell(worker, "part", self._name, task.group_id, last, sent == 0)
+                await self._ways.tell(worker, "part", self._name, task.group_id, last, sent == 0)
                 sent += 1
                 await asyncio.sleep(0)
             last = packed

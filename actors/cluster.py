@@ -86,7 +86,8 @@ class CoordinatorActor:
             }
         )
         ours = ray_peers.RayPeers(node_id, spec.partitions)
-        self._coordinator = Coordinator(spec, node_id, ours, telemetry)
+        workers = ray_peers.RayWorkers()
+        self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._coordinator.start()
 
     async def opened(self) -> Opened:
@@ -296,7 +297,7 @@ def _create(
     for failure in filter(None, ray.get(ready, timeout=READY_S)):
         raise FailureError(failure)
     for number in range(spec.workers):
-        _actor(Assignor, assignor_name(number))
+        _actor(Assignor, assignor_name(number)).warm_up.remote()
 
 
 def _form(coordinators: Sequence[Any], formed: Callable[[tuple[str, ...]], None]) -> None:

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors import formation
+from actors.background import Background, NoWorkers
 from actors.clock import BEAT_MS, Clock
 from actors.listener import Limits, Listener, raise_open_files_limit
 from actors.log_opening import give_up, open_log
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
+    from actors.background import Workers
     from actors.spec import ClusterSpec
     from failover.catalog import ClusterFormed, NodeChanged
     from failover.cluster_view import Node
@@ -86,13 +88,15 @@ class Observer(Protocol):
 class Coordinator:
     """Serves the groups of one ``__consumer_offsets`` partition to Kafka clients."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - everything around it is handed in here
         self,
         spec: ClusterSpec,
         node_id: int,
         peers: Peers,
         observer: Observer,
         clock: Clock | None = None,
+        *,
+        workers: Workers | None = None,
     ) -> None:
         self.spec = spec
         self.node_id = node_id
@@ -117,6 +121,9 @@ class Coordinator:
         self._host: Host | None = None
         self._disk: RocksLog | None = None
         self._backlog: Backlog | None = None
+        self._background = Background(
+            f"coordinator-{node_id}", workers or NoWorkers(), spec.workers, self._computed
+        )
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
@@ -244,6 +251,7 @@ class Coordinator:
         """End cleanly: nothing more is answered, everything is on disk."""
         self.state = "Stopped"
         self._listener.close()
+        self._background.close()
         for task in self._tasks:
             task.cancel()
         if self._timer is not None:
@@ -307,6 +315,12 @@ class Coordinator:
             self._host.receive_peer(node_id, messages, self.now())
             self._schedule()
 
+    def _computed(self, partition: int, answer: Any) -> None:
+        """Take an assignor worker's answer."""
+        if self._host is not None:
+            self._host.computed(partition, answer, self.now())
+            self._schedule()
+
     def set_leaders(self, leaders: Mapping[int, int]) -> None:
         """Learn which nodes serve: tell them what we lead."""
         if self._host is not None:
@@ -347,7 +361,7 @@ class Coordinator:
             os._exit(1)
 
     def pump(self) -> None:
-        """Carry out what the host decided, in this order: disk, peers, answers, facts, timer."""
+        """Carry out what the host decided: disk, peers, answers, tasks, facts, timer."""
         self._is_scheduled = False
         host, backlog = self._host, self._backlog
         if host is None or backlog is None:
@@ -364,6 +378,8 @@ class Coordinator:
                 host.disk_is_full = True
             self._send_to_peers(effects)
             self._send_replies(effects)
+            for partition, task in effects.tasks:
+                self._background.submit(partition, task)
             for fact in effects.facts:
                 self._observer.observe(fact)
             for note in effects.notes:

@@ -51,12 +51,36 @@ class Actors:
 
     async def ask(self, name: str, method: str, *arguments: object, wait_s: float = CALL_S) -> Any:
         """Call a method of the actor and return its answer; raises one of :data:`UNREACHED`."""
+        handle = await self._find(name)
+        return await asyncio.wait_for(getattr(handle, method).remote(*arguments), wait_s)
+
+    async def tell(self, name: str, method: str, *arguments: object) -> None:
+        """Call a method of the actor and do not wait for its end."""
+        handle = await self._find(name)
+        getattr(handle, method).remote(*arguments)
+
+    async def _find(self, name: str) -> Any:
         handle = self._found.get(name)
         if handle is None:
             loop = asyncio.get_running_loop()
             handle = await loop.run_in_executor(None, ray.get_actor, name, NAMESPACE)
             self._found[name] = handle
-        return await asyncio.wait_for(getattr(handle, method).remote(*arguments), wait_s)
+        return handle
+
+
+class RayWorkers:
+    """The assignor workers, as a coordinator sees them (:class:`actors.background.Workers`)."""
+
+    def __init__(self) -> None:
+        self._actors = Actors()
+
+    async def ask(self, worker: int, method: str, *arguments: object, wait_s: float) -> Any:
+        """Call a method of a worker; raises one of :data:`UNREACHED`."""
+        return await self._actors.ask(assignor_name(worker), method, *arguments, wait_s=wait_s)
+
+    async def tell(self, worker: int, method: str, *arguments: object) -> None:
+        """Call a method of a worker without waiting for its end; calls arrive in order."""
+        await self._actors.tell(assignor_name(worker), method, *arguments)
 
 
 class RayPeers:

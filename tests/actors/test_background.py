@@ -47,7 +47,7 @@ class Workers:
         )
         return pack_answer(answer, timing)
 
-    def tell(self, worker: int, method: str, *arguments: Any) -> None:
+    async def tell(self, worker: int, method: str, *arguments: Any) -> None:
         self.told.append((worker, method))
         if method == "part":
             _, group_id, packed, is_first = arguments
@@ -171,6 +171,7 @@ def test_a_cancelled_run_is_left_out_where_it_waits() -> None:
         desk = Desk()
         await desk.done(run_of("g"))
         desk.background.submit(3, CancelAssignment(group_id="g", group_epoch=2))
+        await asyncio.sleep(0)
         assert desk.workers.told[-1][1] == "cancel"
 
     asyncio.run(scenario())
