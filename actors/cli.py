@@ -13,7 +13,7 @@ from actors.errors import CommandError
 from actors.lean import leave_out_hypothesis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 BAD_INPUT: Final = 2
 DEFAULT_HOST: Final = "127.0.0.1"
@@ -67,6 +67,11 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="as JSON, for tools")
     _add_which(status)
     status.set_defaults(run=_status)
+    drain = commands.add_parser("drain", help="move every leadership away from a coordinator")
+    drain.add_argument("node_id", type=int, metavar="NODE", help="its node id")
+    drain.add_argument("--end", action="store_true", help="let it lead again")
+    _add_which(drain)
+    drain.set_defaults(run=_drain)
     down = commands.add_parser("down", help="stop the cluster of this machine's Ray")
     _add_which(down)
     down.set_defaults(run=_down)
@@ -137,10 +142,11 @@ def _up(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
+    from actors.cluster_status import as_text
     from actors.here import cluster_here, status_of
 
     status = status_of(cluster_here(args.data_dir, args.address))
-    print(json.dumps(status) if args.json else _as_text(status))
+    print(json.dumps(status) if args.json else as_text(status))
     return 0
 
 
@@ -152,29 +158,11 @@ def _down(args: argparse.Namespace) -> int:
     return 0
 
 
-def _as_text(status: Mapping[str, Any]) -> str:
-    lines = [
-        f"cluster   {status['cluster_id']}",
-        f"bootstrap {status['bootstrap']}",
-        f"console   {status['console']}",
-        f"data      {status['data_dir']}",
-    ]
-    for row in status["coordinators"]:
-        leads = ",".join(map(str, row["leads"])) or "none"
-        lines.append(
-            f"coordinator {row['node_id']}: {row['state']}, process {row['pid'] or '-'}, "
-            f"{row['host']}:{row['port']}, leads {leads}"
-            + (f", {row['failure']}" if "failure" in row else "")
-        )
-    for number, row in enumerate(status["workers"]):
-        lines.append(f"assignor {number}: {row['state']}, process {row['pid'] or '-'}")
-    for row in status["partitions"]:
-        leader = "none" if row["leader"] is None else row["leader"]
-        lines.append(
-            f"partition {row['partition']}: leader {leader}, epoch {row['epoch']}, "
-            f"in sync {','.join(map(str, row['in_sync'])) or 'none'}"
-        )
-    return "\n".join(lines)
+def _drain(args: argparse.Namespace) -> int:
+    from actors.cli_up import drain
+    from actors.here import cluster_here
+
+    return drain(cluster_here(args.data_dir, args.address), args.node_id, end=args.end)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
+    from actors.controller import Moved
     from actors.ray_node import RayNode
     from actors.running import Running
 
 FAILURE: Final = 1
 LOCAL: Final = "local"
-REPLICAS_YET: Final = 1
 SECRET: Final = "cluster.secret"
 PARTITIONS: Final = "offsets.topic.num.partitions"
 WORKERS: Final = "group.coordinator.background.threads"
@@ -75,16 +75,34 @@ def down(cluster: Running) -> None:
     stop(cluster)
 
 
+def drain(cluster: Running, node_id: int, *, end: bool) -> int:
+    """Move leaderships away from a coordinator and say where; fail when some stayed."""
+    from actors.here import asking
+
+    def question() -> list[Moved]:
+        from actors import cluster as actors
+
+        return actors.drain(node_id, end=end)
+
+    moved = asking(cluster, question)
+    for row in moved:
+        name = "the catalogue" if row.partition < 0 else f"partition {row.partition}"
+        where = "stays: no standby can take it" if row.leader is None else f"to node {row.leader}"
+        print(f"{name} {where}")
+    return FAILURE if any(row.leader is None for row in moved) else 0
+
+
 def stop(cluster: Running) -> None:
     """Stop a cluster; the Ray that was started for it goes with it."""
     from actors import ray_node
 
     cluster.prepare_to_connect()
-    from actors import cluster as actors
+    from actors.cluster import connected
+    from actors.starting import destroy
 
     try:
-        with actors.connected(cluster.address):
-            actors.destroy(cluster.partitions, cluster.workers)
+        with connected(cluster.address):
+            destroy(cluster.partitions, cluster.workers)
     except CommandError:
         if cluster.node is None:
             raise
@@ -180,7 +198,7 @@ def _spec(
         overrides={**{k: v for k, v in overrides.items() if k != SECRET}, **fixed},
         workers=Configs(overrides).integer(WORKERS),
         secret=cluster.secret.encode(),
-        replicas_wanted=REPLICAS_YET,
+        replicas_wanted=cluster.replicas,
         directories=cluster.directories,
     )
 
@@ -191,22 +209,19 @@ def _spec(
 def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -> Running:
     """Start everything and say READY; on any trouble leave nothing behind."""
     spec, file = _plan(options, overrides)
-
-    def formed(directories: tuple[str, ...]) -> None:
-        data_dir.save(options.data_dir.absolute(), replace(file, directories=directories))
-
     from actors import ray_node
 
     with contextlib.ExitStack() as undo:
         node = ray_node.start() if options.address == LOCAL else None
         if node is not None:
             undo.callback(ray_node.stop, node)
-        from actors import cluster as actors
+        from actors.cluster import connected
+        from actors.starting import create
 
         wanted = node.address if node is not None else options.address
-        with actors.connected(wanted) as address:
+        with connected(wanted) as address:
             signals.take()  # from Ray, which has its own idea of them
-            undo_actors = actors.create(spec, _environment(node), formed)
+            undo_actors = create(spec, _environment(node), _Operator(spec.data_dir, file))
             try:
                 cluster = running.Running(
                     cluster_id=spec.cluster_id,
@@ -229,6 +244,22 @@ def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -
     ready = f"READY bootstrap={spec.bootstrap} console=http://{spec.console}"
     print(f"{ready} data={spec.data_dir}", flush=True)
     return cluster
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """Writes down what the cluster is formed of, and says what is not as it should be."""
+
+    directory: str
+    file: data_dir.ClusterFile
+
+    def formed(self, directories: tuple[str, ...]) -> None:
+        """Write the directories into the cluster file."""
+        data_dir.save(Path(self.directory), replace(self.file, directories=directories))
+
+    def say(self, sentence: str) -> None:
+        """Say it on standard error: standard output is for READY."""
+        print(f"rollcall: {sentence}", file=sys.stderr, flush=True)
 
 
 def _environment(node: RayNode | None) -> dict[str, str]:

@@ -1,8 +1,7 @@
-"""Everything that is asked of Ray: actors and their options, connecting, starting, stopping.
+"""The actors, and what a command's process asks of them.
 
-The classes behind the actors are plain; here they get a process, a name in the namespace
-``rollcall`` and a restart after each crash. Actors are detached: they outlive the command that
-started them.
+The classes behind the actors are plain; here they get a process. How they are started, with a name
+in the namespace ``rollcall`` and a restart after each crash, stands in ``actors/starting.py``.
 """
 
 from __future__ import annotations
@@ -20,54 +19,46 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
 from actors import ray_peers
-from actors.assignor import Assignor
 from actors.errors import BadInputError, FailureError
 from actors.lean import leave_out_hypothesis
 from actors.ray_peers import (
     CONTROLLER,
     NAMESPACE,
     Actors,
-    assignor_name,
     coordinator_name,
     first_line,
 )
 from actors.text_log import log_lines_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kio.static.protocol import Entity
 
+    from actors.controller import Moved
     from actors.spec import ClusterSpec
     from failover.cluster_view import Node
     from protocol.groups.effects import Request
     from protocol.groups.facts import MemberEvent
-    from storage.messages import Message
-
-ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
-    "namespace": NAMESPACE,
-    "lifetime": "detached",
-    "num_cpus": 0,
-    "max_restarts": -1,
-    "max_concurrency": 1_000,
-}
-"""For every actor of ours; calls are not repeated by Ray, whoever asks decides that."""
-
-SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
-"""For coordinators: a machine that is lost takes as few of them along as can be."""
 
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
-READY_S: Final = 60.0
 STOP_S: Final = 10.0
+RESTART_S: Final = 0.05
+"""For the answer to whoever asked for the restart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a coordinator tells once its log is open; ``failure`` is a sentence if it is not."""
+    """What a coordinator tells once its log is open; ``failure`` is a sentence if it is not.
+
+    A damaged log may be replaced by a copy of the others'; a new one was never part of a cluster.
+    """
 
     directory_id: str
     failure: str
+    is_damaged: bool
+    is_new: bool
 
 
 class CoordinatorActor:
@@ -93,7 +84,8 @@ class CoordinatorActor:
     async def opened(self) -> Opened:
         """Wait until the log is open, or can not be."""
         await self._coordinator.opened.wait()
-        return Opened(self._coordinator.directory_id, self._coordinator.failure)
+        ours = self._coordinator
+        return Opened(ours.directory_id, ours.failure, ours.is_damaged, ours.is_new)
 
     async def form(self, directories: tuple[str, ...]) -> None:
         """Learn which directories the cluster was formed of."""
@@ -112,19 +104,46 @@ class CoordinatorActor:
         """Return what the coordinator knows of itself."""
         return self._coordinator.status()
 
-    async def set_leaders(self, leaders: Mapping[int, int]) -> None:
-        """Learn who leads what."""
-        self._coordinator.set_leaders(leaders)
-
-    async def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Take what another coordinator's replicas said."""
-        self._coordinator.receive_peer(node_id, messages)
-
     async def node_changed(self, node: Node) -> bool:
         """Tell the catalogue about a node; False when it is not led here."""
-        from failover.catalog import NodeChanged
+        return self._coordinator.node_changed(node)
 
-        return self._coordinator.catalog_event(NodeChanged(node))
+    async def peer_address(self) -> tuple[str, int] | None:
+        """Tell where peers find us."""
+        return self._coordinator.peer_address()
+
+    async def campaign(self, partition: int) -> None:
+        """Stand for election."""
+        self._coordinator.campaign(partition)
+
+    async def transfer(self, partition: int, node_id: int) -> None:
+        """Hand a partition over to another node."""
+        self._coordinator.transfer(partition, node_id)
+
+    async def hand_over(self) -> list[int]:
+        """Let others lead everything; return what could not be moved."""
+        return await self._coordinator.hand_over()
+
+    async def take_back(self) -> None:
+        """Be ready to lead again."""
+        self._coordinator.take_back()
+
+    async def start_anew(self) -> None:
+        """Begin with an empty log in the place of a damaged one."""
+        self._coordinator.start_anew()
+
+    async def cut(self, node_ids: Sequence[int]) -> None:
+        """Lose the links to these nodes."""
+        self._coordinator.cut(node_ids)
+
+    async def mend(self) -> None:
+        """Have all links again."""
+        self._coordinator.mend()
+
+    async def restart(self) -> None:
+        """End cleanly and begin anew in another process, which Ray starts."""
+        await self._coordinator.stop()
+        asyncio.get_running_loop().call_later(RESTART_S, os._exit, 0)
 
     async def forwarded_here(self, request: Request) -> Entity | None:
         """Answer a request that another node's client made."""
@@ -148,7 +167,7 @@ class ControllerActor:
 
         log_lines_to(spec.text_log_path(CONTROLLER))
         self._lock = hold_lock(spec.data_dir)
-        self._controller = Controller(spec, _Around())
+        self._controller = Controller(spec, Actors())
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
 
     async def ready(self) -> str:
@@ -159,9 +178,17 @@ class ControllerActor:
             return str(error)
         return ""
 
-    async def announce(self, node_id: int, pid: int) -> Mapping[int, int]:
+    async def announce(self, node_id: int, pid: int) -> None:
         """Take a coordinator's word that it serves."""
-        return self._controller.announce(node_id, pid)
+        self._controller.announce(node_id, pid)
+
+    async def drain(self, node_id: int) -> list[Moved]:
+        """Move every leadership away from a node, for as long as it runs."""
+        return await self._controller.drain(node_id)
+
+    async def end_drain(self, node_id: int) -> None:
+        """Let a drained node lead again."""
+        await self._controller.end_drain(node_id)
 
     async def status(self) -> dict[str, Any]:
         """Return the cluster as ``rollcall status`` shows it."""
@@ -174,19 +201,6 @@ class ControllerActor:
     async def stop(self) -> None:
         """End watching."""
         await self._controller.stop()
-
-
-class _Around:
-    """The controller's way to the other actors (:class:`actors.controller.Cluster`)."""
-
-    def __init__(self) -> None:
-        self._actors = Actors()
-
-    async def ask(self, name: str, method: str, *arguments: object, wait_s: float = 5.0) -> Any:
-        return await self._actors.ask(name, method, *arguments, wait_s=wait_s)
-
-    async def register(self, node: Node) -> bool:
-        return await ray_peers.register(self._actors, node)
 
 
 # --- from the command line's process
@@ -248,73 +262,6 @@ def _silent() -> Iterator[None]:
         os.close(nothing)
 
 
-def create(
-    spec: ClusterSpec, environment: Mapping[str, str], formed: Callable[[tuple[str, ...]], None]
-) -> Callable[[], None]:
-    """Create every actor of a cluster, wait until clients find everything; return its end.
-
-    ``environment`` is for the coordinators, beside what they have from their Ray. ``formed`` is
-    called at the very first start, to write down which directories the cluster is formed of.
-    """
-    if find(CONTROLLER) is not None:
-        raise BadInputError(
-            "A Rollcall cluster already runs on this Ray: stop it with `rollcall down` first."
-        )
-
-    def end() -> None:
-        destroy(spec.partitions, spec.workers)
-
-    try:
-        _create(spec, environment, formed)
-    except GetTimeoutError:
-        end()
-        raise FailureError(
-            f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
-        ) from None
-    except (RayActorError, RayTaskError) as error:
-        end()
-        raise FailureError(f"An actor could not start: {first_line(error)}") from error
-    except BaseException:
-        end()
-        raise
-    return end
-
-
-def _create(
-    spec: ClusterSpec, environment: Mapping[str, str], formed: Callable[[tuple[str, ...]], None]
-) -> None:
-    runtime: Any = {"runtime_env": {"env_vars": dict(environment)}} if environment else {}
-    coordinators = [
-        ray.remote(CoordinatorActor)
-        .options(**ACTOR_OPTIONS, **SPREAD, **runtime, name=coordinator_name(node_id))
-        .remote(spec, node_id)
-        for node_id in range(spec.partitions)
-    ]
-    controller = _actor(ControllerActor, CONTROLLER, spec)
-    if not spec.directories:
-        _form(coordinators, formed)
-    ready = [actor.ready.remote() for actor in (controller, *coordinators)]
-    for failure in filter(None, ray.get(ready, timeout=READY_S)):
-        raise FailureError(failure)
-    for number in range(spec.workers):
-        _actor(Assignor, assignor_name(number)).warm_up.remote()
-
-
-def _form(coordinators: Sequence[Any], formed: Callable[[tuple[str, ...]], None]) -> None:
-    """Agree on the directories that the cluster begins with: written down first, then told."""
-    opened = ray.get([actor.opened.remote() for actor in coordinators], timeout=READY_S)
-    for row in opened:
-        if row.failure:
-            raise FailureError(row.failure)
-    directories = tuple(row.directory_id for row in opened)
-    formed(directories)
-    ray.get([actor.form.remote(directories) for actor in coordinators], timeout=READY_S)
-
-
-def _actor(plain: type, name: str, *arguments: object) -> Any:
-    return ray.remote(plain).options(**ACTOR_OPTIONS, name=name).remote(*arguments)
-
-
 def find(name: str) -> Any | None:
     """Return the handle of a named actor of this Ray, if it is there."""
     try:
@@ -333,14 +280,24 @@ def status() -> dict[str, Any]:
     return _ask_controller("status")  # type: ignore[no-any-return]
 
 
-def _ask_controller(method: str) -> Any:
+def _ask_controller(method: str, *arguments: object) -> Any:
     controller = find(CONTROLLER)
     if controller is None:
         raise FailureError("No Rollcall cluster runs on this Ray: start one with `rollcall up`.")
     try:
-        return ray.get(getattr(controller, method).remote(), timeout=STOP_S)
+        return ray.get(getattr(controller, method).remote(*arguments), timeout=STOP_S)
     except (GetTimeoutError, RayActorError, RayTaskError) as error:
         raise FailureError(f"The controller does not answer: {first_line(error)}") from error
+
+
+def drain(node_id: int, *, end: bool = False) -> list[Moved]:
+    """Move every leadership away from a node; with ``end`` let it lead again."""
+    if not 0 <= node_id < running_spec().partitions:
+        raise BadInputError(f"There is no coordinator {node_id}.")
+    if end:
+        _ask_controller("end_drain", node_id)
+        return []
+    return _ask_controller("drain", node_id)  # type: ignore[no-any-return]
 
 
 def events(node_id: int, group_id: str) -> list[MemberEvent]:
@@ -353,17 +310,3 @@ def events(node_id: int, group_id: str) -> list[MemberEvent]:
     except (GetTimeoutError, RayActorError, RayTaskError) as error:
         raise FailureError(f"Coordinator {node_id} does not answer: {first_line(error)}") from error
     return found
-
-
-def destroy(partitions: int, workers: int) -> None:
-    """Stop every actor of a cluster: first the watcher, then the coordinators, cleanly."""
-    names = [CONTROLLER, *(coordinator_name(node_id) for node_id in range(partitions))]
-    workers_names = [assignor_name(number) for number in range(workers)]
-    with contextlib.suppress(RayError):
-        handles = [handle for name in names if (handle := find(name)) is not None]
-        for group in (handles[:1], handles[1:]):
-            if stopping := [handle.stop.remote() for handle in group]:
-                ray.wait(stopping, num_returns=len(stopping), timeout=STOP_S)
-        handles += [handle for name in workers_names if (handle := find(name)) is not None]
-        for handle in handles:
-            ray.kill(handle, no_restart=True)

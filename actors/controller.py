@@ -1,30 +1,46 @@
-"""The controller: watches the others, tells them who leads what, shows people the whole.
+"""The controller: watches the others, advises who should lead, shows people the whole.
 
-It is never needed for safety: while it is away, coordinators go on serving, and Ray restarts what
-dies. A plain class; ``actors/cluster.py`` makes it a Ray actor.
+It is never needed for safety: replicas elect their leaders themselves, coordinators go on serving
+while it is away, and Ray restarts what dies. A plain class; ``actors/cluster.py`` makes it a Ray
+actor.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from actors.clock import boot_ms
+from actors.cluster_status import LEADER, cluster_status
 from actors.console.page import Console
 from actors.ray_peers import UNREACHED, assignor_name, coordinator_name
+from failover.controller import LOOK_MS, Campaign, Transfer
+from failover.controller import Controller as Advice
+from failover.status import PartitionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
     from actors.spec import ClusterSpec
-    from failover.cluster_view import Node
+    from failover.controller import Order
 
 _log = logging.getLogger("rollcall.controller")
 
 RETRY_S: Final = 0.05
 RETRY_S_MAX: Final = 0.5
 STATUS_S: Final = 2.0
+HAND_OVER_S: Final = 8.0
+
+LOOK_S: Final = 2.0
+"""How often the controller looks around while all is well; a death does not wait for that."""
+
+PATIENCE_MS: Final = 5_000
+"""At the start nobody is called on while some are still on their way."""
+
+SERVING: Final = frozenset({"Running", "Draining"})
 
 
 class Cluster(Protocol):
@@ -33,8 +49,13 @@ class Cluster(Protocol):
     async def ask(self, name: str, method: str, *arguments: object, wait_s: float = ...) -> Any:
         """Call a method of a named actor; raises one of ``UNREACHED``."""
 
-    async def register(self, node: Node) -> bool:
-        """Tell the catalogue's leader that a node is up or down."""
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A leadership that was to move away from a node; ``leader`` is None when it could not."""
+
+    partition: int
+    leader: int | None
 
 
 @dataclass(slots=True)
@@ -56,12 +77,15 @@ class Controller:
         self._nodes = [_Watched(node_id) for node_id in range(spec.partitions)]
         self._console = Console(self.status)
         self._tasks: list[asyncio.Task[None]] = []
+        self._advice = Advice(range(spec.partitions), spec.placement(), spec.catalog_voters())
+        self._wake = asyncio.Event()
 
     async def start(self) -> None:
         """Begin to watch; the console answers from now on."""
         await self._console.open(self.spec.console.host, self.spec.console.port)
         for node in self._nodes:
             self._spawn(self._watch(node))
+        self._spawn(self._look())
 
     async def stop(self) -> None:
         """End watching: what dies from now on is meant to."""
@@ -69,22 +93,17 @@ class Controller:
             task.cancel()
         self._console.close()
 
-    def leaders(self) -> dict[int, int]:
-        """Return who leads each partition; those of nodes that are down are left out."""
-        return {node.node_id: node.node_id for node in self._nodes if node.is_up}
-
-    def announce(self, node_id: int, pid: int) -> Mapping[int, int]:
-        """Take a coordinator's word that it serves; answer who leads what."""
+    def announce(self, node_id: int, pid: int) -> None:
+        """Take a coordinator's word that it serves."""
         node = self._nodes[node_id]
         if pid != node.pid:
             node.starts += 1
+            node.pid = pid
+            self._advice.drain(node_id, False)
             if node.starts > 1:
                 _log.warning("coordinator %d is back as process %d", node_id, pid)
-                node.pid = pid
-        if not node.is_up:
-            node.is_up = True
-            self._spawn(self._tell_leaders())
-        return self.leaders()
+        node.is_up = True
+        self._wake.set()
 
     # --- watching
 
@@ -98,7 +117,7 @@ class Controller:
             except OSError:
                 failures += 1
                 if failures > 1 and node.is_up and node.pid:
-                    await self._went_down(node)
+                    self._went_down(node)
                 await asyncio.sleep(min(RETRY_S * failures, RETRY_S_MAX))
                 continue
             failures = 0
@@ -111,19 +130,21 @@ class Controller:
             finally:
                 writer.close()
 
-    async def _went_down(self, node: _Watched) -> None:
+    def _went_down(self, node: _Watched) -> None:
         _log.warning("coordinator %d (process %d) is gone", node.node_id, node.pid)
         node.is_up = False
-        self._spawn(self._tell_leaders())
+        self._advice.down(node.node_id)
+        self._wake.set()
         self._spawn(self._register_down(node))
 
     async def _register_down(self, node: _Watched) -> None:
+        """Tell whoever leads the catalogue; who is up after all says so itself."""
+        row = self.spec.node(node.node_id, up=False)
         while not node.is_up:
-            if await self._cluster.register(self.spec.node(node.node_id, up=False)):
-                break
+            for other in self._nodes:
+                if other.is_up and await self._tell(other.node_id, "node_changed", row):
+                    return
             await asyncio.sleep(RETRY_S_MAX)
-        if node.is_up:  # came back meanwhile: its own word must be the last
-            await self._cluster.register(self.spec.node(node.node_id, up=True))
 
     async def _greet(self, node: _Watched) -> None:
         """Learn who listens there, when it did not tell us itself (we were away)."""
@@ -131,66 +152,91 @@ class Controller:
             status = await self._ask_status(node.node_id)
         except UNREACHED:
             return
-        if status["state"] == "Running":
+        if status["state"] in SERVING:
             self.announce(node.node_id, status["pid"])
 
-    async def _tell_leaders(self) -> None:
-        leaders = self.leaders()
-        calls = (
-            self._cluster.ask(coordinator_name(node_id), "set_leaders", leaders)
-            for node_id in leaders
+    async def _tell(self, node_id: int, method: str, *arguments: object) -> Any:
+        """Call a coordinator; None when it was not reached."""
+        try:
+            return await self._cluster.ask(coordinator_name(node_id), method, *arguments)
+        except UNREACHED:
+            return None
+
+    # --- draining
+
+    async def drain(self, node_id: int) -> list[Moved]:
+        """Move every leadership away from a node, until it restarts or the drain ends."""
+        name = coordinator_name(node_id)
+        self._advice.drain(node_id)
+        led = _led(await self._ask_status(node_id))
+        left = await self._cluster.ask(name, "hand_over", wait_s=HAND_OVER_S)
+        leaders = {row["partition"]: row["leader"] for row in _partitions(await self.status())}
+        return [Moved(one, None if one in left else leaders[one]) for one in led]
+
+    async def end_drain(self, node_id: int) -> None:
+        """Let a drained node lead again."""
+        self._advice.drain(node_id, False)
+        await self._cluster.ask(coordinator_name(node_id), "take_back")
+
+    # --- advice
+
+    async def _look(self) -> None:
+        """Bring reports to the pure controller and its orders to the coordinators, for ever."""
+        began_ms = boot_ms()
+        while True:
+            self._wake.clear()
+            statuses = await self._statuses()
+            now = boot_ms()
+            for node_id, status in statuses.items():
+                rows = [PartitionStatus(**row) for row in status["partitions"]]
+                self._advice.report(node_id, rows, now)
+                if status["is_damaged"]:
+                    await self._heal(node_id, statuses)
+            if len(statuses) == len(self._nodes) or now - began_ms > PATIENCE_MS:
+                for order in self._advice.orders(now):
+                    await self._give(order)
+            wait_s = LOOK_S if self._is_well(statuses) else LOOK_MS / 1000
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait_s)
+
+    def _is_well(self, statuses: Mapping[int, Mapping[str, Any]]) -> bool:
+        """Say whether everybody is up and leads what it is preferred for."""
+        return len(statuses) == len(self._nodes) and all(
+            nodes[0] in _nodes_leading(statuses, number)
+            for number, nodes in enumerate(self.spec.placement())
         )
-        await asyncio.gather(*calls, return_exceptions=True)
+
+    async def _give(self, order: Order) -> None:
+        _log.info("order: %s", order)
+        match order:
+            case Campaign(node_id, partition):
+                await self._tell(node_id, "campaign", partition)
+            case Transfer(node_id, partition, to):
+                await self._tell(node_id, "transfer", partition, to)
+
+    async def _heal(self, node_id: int, statuses: Mapping[int, Mapping[str, Any]]) -> None:
+        """Let a node with a damaged log begin anew, if the others have everything it had."""
+        sound = {n for n, status in statuses.items() if status["state"] in SERVING}
+        if self.spec.can_lose({*range(self.spec.partitions)} - sound):
+            _log.warning("coordinator %d has a damaged log and begins with an empty one", node_id)
+            await self._tell(node_id, "start_anew")
 
     # --- for people
 
     async def status(self) -> dict[str, Any]:
         """Return the cluster as ``rollcall status --json`` shows it."""
-        coordinators, workers = await asyncio.gather(
-            asyncio.gather(*(self._coordinator(node) for node in self._nodes)),
+        statuses, workers = await asyncio.gather(
+            self._statuses(),
             asyncio.gather(*(self._worker(number) for number in range(self.spec.workers))),
         )
-        return {
-            "cluster_id": self.spec.cluster_id,
-            "bootstrap": self.spec.bootstrap,
-            "console": f"http://{self.spec.console}",
-            "data_dir": self.spec.data_dir,
-            "coordinators": [row for row, _ in coordinators],
-            "workers": list(workers),
-            "partitions": [row for _, rows in coordinators for row in rows],
-        }
+        return cluster_status(self.spec, [node.pid for node in self._nodes], statuses, workers)
 
-    async def _coordinator(self, node: _Watched) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        address = self.spec.listeners[node.node_id]
-        row: dict[str, Any] = {
-            "node_id": node.node_id,
-            "pid": node.pid or None,
-            "host": address.host,
-            "port": address.port,
-            "leads": [],
-            "stands_by": [],
-            "state": "Starting" if not node.pid else "Restarting",
-        }
-        partition: dict[str, Any] = {
-            "partition": node.node_id,
-            "leader": None,
-            "epoch": None,
-            "in_sync": [],
-        }
-        try:
-            status = await self._ask_status(node.node_id)
-        except UNREACHED:
-            return row, [partition]
-        row |= {name: status[name] for name in ("pid", "state", "connections")}
-        if status["failure"]:
-            row["failure"] = status["failure"]
-        for held in status["partitions"]:
-            if held["partition"] < 0 or held["state"] != "Leader":
-                continue
-            row["leads"].append(held["partition"])
-            partition |= {"leader": node.node_id, "in_sync": [node.node_id]}
-            partition |= {name: held[name] for name in ("epoch", "high_watermark")}
-        return row, [partition]
+    async def _statuses(self) -> dict[int, dict[str, Any]]:
+        """Ask every coordinator; those who do not answer are left out."""
+        answers = await asyncio.gather(
+            *(self._ask_status(node.node_id) for node in self._nodes), return_exceptions=True
+        )
+        return {n: answer for n, answer in enumerate(answers) if isinstance(answer, dict)}
 
     async def _worker(self, number: int) -> dict[str, Any]:
         try:
@@ -215,3 +261,15 @@ class Controller:
             self._tasks.remove(task)
         if not task.cancelled() and (error := task.exception()):
             _log.error("a background task failed", exc_info=error)
+
+
+def _led(status: Mapping[str, Any]) -> list[int]:
+    return [row["partition"] for row in status["partitions"] if row["state"] == LEADER]
+
+
+def _partitions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [status["catalog"], *status["partitions"]]
+
+
+def _nodes_leading(statuses: Mapping[int, Mapping[str, Any]], partition: int) -> list[int]:
+    return [node_id for node_id, status in statuses.items() if partition in _led(status)]

@@ -20,24 +20,28 @@ from actors import formation
 from actors.background import Background, NoWorkers
 from actors.clock import BEAT_MS, Clock
 from actors.listener import Limits, Listener, raise_open_files_limit
-from actors.log_opening import give_up, open_log
+from actors.log_opening import can_be_healed, open_log
+from actors.peer_handshake import Myself
+from actors.peers import Peers
+from failover.catalog import NodeChanged
 from failover.full_disk import Backlog
 from failover.host import Host
+from failover.identity import CATALOG_PARTITION
 from protocol.config import Configs
+from storage.directory import set_aside
 from storage.identity import LogIdentity
-from storage.log import CorruptLogError, FullDiskError, LogError
+from storage.log import FullDiskError, LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine, Sequence
 
     from kio.static.protocol import Entity
 
     from actors.background import Workers
     from actors.spec import ClusterSpec
-    from failover.catalog import ClusterFormed, NodeChanged
     from failover.cluster_view import Node
     from failover.effects import Effects, Forward
-    from protocol.groups.effects import Reply, Request, Ticket
+    from protocol.groups.effects import Event, Reply, Request, Ticket
     from protocol.groups.facts import Fact, MemberEvent
     from storage.messages import Message
     from storage.rocks import RocksLog
@@ -55,24 +59,28 @@ COLLECTOR_THRESHOLDS: Final = (100_000, 50, 1_000)
 """Nearly nothing here is cyclic; by default, looking for it takes a sixth of a large join."""
 OBSERVER_S: Final = 2.0
 
+HAND_OVER_S: Final = 3.0
+HAND_OVER_LOOK_S: Final = 0.02
+NO_ROOM: Final = "there is no room on its disk"
 
-class Peers(Protocol):
-    """The other processes of the cluster, as far as they can be reached. Never the data path."""
 
-    async def send(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Hand another coordinator what our replicas say to its own; losses are allowed."""
+class Others(Protocol):
+    """The other processes of the cluster, for the control path; replicas have their own links."""
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
         """Carry a request to a node that may answer it; None when it was not reached."""
 
-    async def register(self, node: Node) -> bool:
-        """Tell the catalogue's leader that a node is up or down; False when it was not reached."""
+    async def node_changed(self, leader: int, node: Node) -> bool:
+        """Tell ``leader`` that a node is up or down; False when it does not lead the catalogue."""
 
     async def directories(self) -> tuple[str, ...]:
         """Ask the others which directories the cluster was formed of; nothing: none knows."""
 
-    async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
-        """Tell the controller that we serve; it says who leads what, if it is there."""
+    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
+        """Ask a coordinator where it listens for its peers; None when it was not reached."""
+
+    async def announce(self, node_id: int, pid: int) -> bool:
+        """Tell the controller that we serve; False when it was not reached."""
 
 
 class Observer(Protocol):
@@ -86,13 +94,13 @@ class Observer(Protocol):
 
 
 class Coordinator:
-    """Serves the groups of one ``__consumer_offsets`` partition to Kafka clients."""
+    """Serves the groups of the ``__consumer_offsets`` partitions that are led here."""
 
     def __init__(  # noqa: PLR0913 - everything around it is handed in here
         self,
         spec: ClusterSpec,
         node_id: int,
-        peers: Peers,
+        others: Others,
         observer: Observer,
         clock: Clock | None = None,
         *,
@@ -100,14 +108,16 @@ class Coordinator:
     ) -> None:
         self.spec = spec
         self.node_id = node_id
-        self.state = "Starting"  # then Loading, Running; or Failed, Stopped
+        self.state = "Starting"  # then Forming, Loading, Running; or Failed, Stopped
         self.failure = ""
+        self.is_damaged = False
+        self.is_new = False
         self.ready = asyncio.Event()
         self.opened = asyncio.Event()  # the log is open, or can not be
         self.directory_id = ""
         self.directories: tuple[str, ...] = ()
         self._is_formed = asyncio.Event()
-        self._peers = peers
+        self._others = others
         self._observer = observer
         self._clock = clock or Clock()
         self._loop = asyncio.get_running_loop()
@@ -118,17 +128,21 @@ class Coordinator:
         )
         self._configs = configs
         self._listener = Listener(self, limits)
+        self._links: Peers | None = None
         self._host: Host | None = None
         self._disk: RocksLog | None = None
         self._backlog: Backlog | None = None
         self._background = Background(
             f"coordinator-{node_id}", workers or NoWorkers(), spec.workers, self._computed
         )
+        self._is_draining = False
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
+        self._is_registering = False
         self._armed_ms: int | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._beating: asyncio.TimerHandle | None = None
 
     # --- life
 
@@ -143,33 +157,26 @@ class Coordinator:
             await self._wait_formed()
             self._begin(disk)
             await self._listen()
-            self._beat()
+            if self._beating is None:
+                self._clock.beat()  # to open a log takes what it takes
+                self._beat()
             await self._load()
-        except CorruptLogError as error:
-            self._begin_anew(error)
-            return
         except (LogError, OSError) as error:
             self._fail(error)
             return
-        await self._join_cluster()
+        self._spawn(self._announce())
+        self._spawn(self._register())
+        self._stand()
 
     def _fail(self, error: Exception) -> None:
+        """Serve nothing, but say why to whoever asks."""
         self.failure = str(error)
+        self.is_damaged = can_be_healed(error, self.spec.replicas)
         self.state = "Failed"
         _log.critical("%s", error)
+        self._close()
         self.opened.set()
         self.ready.set()
-
-    def _begin_anew(self, error: CorruptLogError) -> None:
-        """Leave a log that proved damaged when it was read; Ray restarts the process."""
-        try:
-            said = give_up(self.spec.log_path(self.node_id), error, self.spec.replicas)
-        except CorruptLogError:
-            self._fail(error)
-            return
-        _log.critical("%s", said)
-        logging.shutdown()
-        os._exit(1)
 
     async def _open(self) -> RocksLog:
         raise_open_files_limit()
@@ -179,11 +186,12 @@ class Coordinator:
             partitions=self.spec.partitions,
         )
         path = self.spec.log_path(self.node_id)
-        disk = await open_log(path, owner, self.spec.replicas, partial(_log.warning, "%s"))
-        self._backlog = Backlog(disk)
+        disk = await open_log(path, owner, partial(_log.warning, "%s"))
         for note in disk.notes:
             _log.warning("%s", note)
         self.directory_id = disk.directory_id
+        everything = range(CATALOG_PARTITION, self.spec.partitions)
+        self.is_new = not any(disk.stored(partition).voters for partition in everything)
         self.directories = formation.load(path) or self.spec.directories
         return disk
 
@@ -194,7 +202,7 @@ class Coordinator:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._is_formed.wait(), RETRY_S)
                 return
-            self.form(await self._peers.directories())
+            self.form(await self._others.directories())
 
     def form(self, directories: Sequence[str]) -> None:
         """Learn which directories the cluster was formed of; what was known before stands."""
@@ -203,14 +211,35 @@ class Coordinator:
             self.directories = tuple(directories)
             self._is_formed.set()
 
+    def start_anew(self) -> None:
+        """Set a damaged log aside and begin with an empty one, which the leaders will fill."""
+        if self.state != "Failed" or not self.is_damaged:
+            return
+        aside = set_aside(self.spec.log_path(self.node_id))
+        _log.warning("the damaged log was moved to %s; this node begins empty", aside.name)
+        self.failure, self.is_damaged = "", False
+        self.opened.clear()
+        self.ready.clear()
+        self.start()
+
     def _begin(self, disk: RocksLog) -> None:
         identity = self.spec.identity(self.node_id, self.directory_id, self.directories)
         rng = random.Random(os.urandom(16))
         self._host = Host(identity, self._configs, disk, rng, self.now())
+        self._backlog = Backlog(disk)
         self.state = "Loading"
 
     async def _listen(self) -> None:
         address = self.spec.listeners[self.node_id]
+        me = Myself(
+            cluster_id=self.spec.cluster_id,
+            node_id=self.node_id,
+            directory_id=self.directory_id,
+            secret=self.spec.secret,
+        )
+        others = range(self.spec.partitions)
+        self._links = Peers(me, others, self, self._others.peer_address)
+        await self._links.open(address.host)
         for tries_left in reversed(range(BIND_TRIES)):
             try:
                 await self._listener.open(address.host, address.port)
@@ -232,36 +261,63 @@ class Coordinator:
         _spare_the_collector()
         _log.info("loaded in %d ms", self.now() - began_ms)
 
-    async def _join_cluster(self) -> None:
-        """Make ourselves known: to the catalogue, so that clients find us, and the controller."""
-        self._spawn(self._announce())
-        node = self.spec.node(self.node_id, up=True)
-        while not await self._peers.register(node):
+    async def _announce(self) -> None:
+        while not await self._others.announce(self.node_id, os.getpid()):
             await asyncio.sleep(RETRY_S)
 
-    async def _announce(self) -> None:
-        while (leaders := await self._peers.announce(self.node_id, os.getpid())) is None:
+    async def _register(self) -> None:
+        """Tell the catalogue where clients find us, until it shows that."""
+        self._is_registering = True
+        node = self.spec.node(self.node_id, up=True)
+        while self._host is not None and not self._is_registered(self._host):
+            leader = self._host.view.controller_id
+            if leader == self.node_id:
+                self.node_changed(node)
+            elif leader >= 0:
+                await self._others.node_changed(leader, node)
             await asyncio.sleep(RETRY_S)
-        while not self.ready.is_set():
-            self.set_leaders(leaders)
-            await asyncio.sleep(RETRY_S)
-        self.set_leaders(leaders)
+        self._is_registering = False
+
+    def _is_registered(self, host: Host) -> bool:
+        node = self.spec.node(self.node_id, up=True)
+        return host.view.catalog.nodes.get(self.node_id) == node
+
+    def _stand(self) -> None:
+        """Stand for what we are preferred for, where nobody leads: there is no need to wait."""
+        host = self._host
+        if host is None or self.state != "Running" or self._is_draining:
+            return
+        first = [nodes[0] for nodes in self.spec.placement()]
+        preferred = [number for number, node_id in enumerate(first) if node_id == self.node_id]
+        if self.spec.catalog_voters()[0] == self.node_id:
+            preferred.append(CATALOG_PARTITION)
+        for partition in preferred:
+            if host.leader_of(partition) < 0:
+                host.campaign(partition, self.now())
+        self._schedule()
 
     async def stop(self) -> None:
-        """End cleanly: nothing more is answered, everything is on disk."""
+        """End cleanly: others lead, nothing more is answered, everything is on disk."""
+        await self.hand_over()
         self.state = "Stopped"
-        self._listener.close()
-        self._background.close()
         for task in self._tasks:
             task.cancel()
+        self._close()
+        await self._loop.run_in_executor(None, self._observer.close, OBSERVER_S)
+
+    def _close(self) -> None:
+        self._listener.close()
+        self._background.close()
+        if self._links is not None:
+            self._links.close()
         if self._timer is not None:
             self._timer.cancel()
-        if self._host is not None and self._disk is not None:
-            with suppress(FullDiskError):  # the log says again what the state lacks
-                self._disk.write(self._host.checkpoint().writes, sync=True)
+        if self._disk is not None:
+            if self._host is not None and self.state == "Stopped":
+                with suppress(FullDiskError):
+                    self._disk.write(self._host.checkpoint().writes, sync=True)
             self._disk.close()
-            self._host = self._disk = None
-        await self._loop.run_in_executor(None, self._observer.close, OBSERVER_S)
+        self._host = self._disk = None
 
     # --- what comes in
 
@@ -302,32 +358,86 @@ class Coordinator:
         finally:
             self._waiting.pop(ticket, None)
 
-    def catalog_event(self, event: NodeChanged | ClusterFormed) -> bool:
-        """Tell the catalogue, if we lead it."""
-        if self._host is None or not self._host.catalog_event(event, self.now()):
+    def node_changed(self, node: Node) -> bool:
+        """Tell the catalogue that a node is up or down; False when it is not led here."""
+        host = self._host
+        if host is None:
             return False
         self._schedule()
-        return True
+        return host.catalog_event(NodeChanged(node), self.now())
+
+    # --- what peers say
 
     def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Take what another coordinator's replicas said."""
+        """Take what a peer said; all frames of one look at the sockets share one turn."""
         if self._host is not None:
+            self._schedule()
             self._host.receive_peer(node_id, messages, self.now())
+
+    def peer_up(self, node_id: int) -> None:
+        """Take notice that a peer can be reached."""
+        if self._host is not None:
+            self._host.peer_up(node_id, self.now())
+            self._stand()
             self._schedule()
 
-    def _computed(self, partition: int, answer: Any) -> None:
-        """Take an assignor worker's answer."""
+    def peer_down(self, node_id: int) -> None:
+        """Take notice that a peer can not be reached any more."""
         if self._host is not None:
-            self._host.computed(partition, answer, self.now())
+            self._host.peer_down(node_id, self.now())
             self._schedule()
 
-    def set_leaders(self, leaders: Mapping[int, int]) -> None:
-        """Learn which nodes serve: tell them what we lead."""
+    def peer_address(self) -> tuple[str, int] | None:
+        """Tell where peers find us, if they do."""
+        if self._links is None or not self._links.port:
+            return None
+        return self.spec.listeners[self.node_id].host, self._links.port
+
+    # --- what the controller and operators say
+
+    def campaign(self, partition: int) -> None:
+        """Stand for election."""
         if self._host is not None:
-            for node_id in leaders:
-                if node_id != self.node_id:
-                    self._host.peer_up(node_id, self.now())
+            self._host.campaign(partition, self.now())
             self._schedule()
+
+    def transfer(self, partition: int, node_id: int) -> None:
+        """Hand a partition over to another node."""
+        if self._host is not None:
+            self._host.transfer(partition, node_id, self.now())
+            self._schedule()
+
+    def leads(self) -> list[int]:
+        """Return the partitions led here, the catalogue's -1 included."""
+        rows = [] if self._host is None else self._host.status()
+        return [row.partition for row in rows if row.state == "Leader"]
+
+    async def hand_over(self, wait_s: float = HAND_OVER_S) -> list[int]:
+        """Let others lead all that is led here; return what could not be moved in that time."""
+        if self._host is None or self._links is None or not self._links.linked:
+            return self.leads()
+        self._is_draining = self._host.draining = True
+        deadline_s = self._loop.time() + wait_s
+        while (left := self.leads()) and self._loop.time() < deadline_s:
+            self._tick()
+            await asyncio.sleep(HAND_OVER_LOOK_S)
+        return left
+
+    def take_back(self) -> None:
+        """Be ready to lead again."""
+        self._is_draining = False
+        if self._host is not None:
+            self._host.draining = False
+
+    def cut(self, node_ids: Sequence[int]) -> None:
+        """Lose the links to these nodes, as a drill has it."""
+        if self._links is not None:
+            self._links.cut(node_ids)
+
+    def mend(self) -> None:
+        """Have all links again."""
+        if self._links is not None:
+            self._links.mend()
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the diary of a group."""
@@ -335,12 +445,15 @@ class Coordinator:
 
     def status(self) -> dict[str, Any]:
         """Return what this coordinator knows of itself, as plain values."""
+        host = self._host
         return {
             "pid": os.getpid(),
-            "state": self.state,
-            "failure": self.failure,
+            "state": "Draining" if self._is_draining and host is not None else self.state,
+            "failure": self.failure or (NO_ROOM if host is not None and host.disk_is_full else ""),
+            "is_damaged": self.is_damaged,
             "connections": len(self._listener.connections),
-            "partitions": [] if self._host is None else [asdict(p) for p in self._host.status()],
+            "linked": [] if self._links is None else list(self._links.linked),
+            "partitions": [] if host is None else [asdict(row) for row in host.status()],
         }
 
     # --- what goes out
@@ -361,10 +474,10 @@ class Coordinator:
             os._exit(1)
 
     def pump(self) -> None:
-        """Carry out what the host decided: disk, peers, answers, tasks, facts, timer."""
+        """Carry out what the host decided: disk, peers, answers, tasks, facts, timer, in order."""
         self._is_scheduled = False
-        host, backlog = self._host, self._backlog
-        if host is None or backlog is None:
+        host, backlog, links = self._host, self._backlog, self._links
+        if host is None or backlog is None or links is None:
             return
         now = self.now()
         if backlog.retry(now):
@@ -376,7 +489,10 @@ class Coordinator:
                 host.persisted(now)
             else:
                 host.disk_is_full = True
-            self._send_to_peers(effects)
+            for node_id, messages in effects.messages.items():
+                links.send(node_id, messages)
+            for forward in effects.forwards:
+                self._spawn(self._forward(forward))
             self._send_replies(effects)
             for partition, task in effects.tasks:
                 self._background.submit(partition, task)
@@ -385,20 +501,19 @@ class Coordinator:
             for note in effects.notes:
                 _log.warning("%s", note)
         self._listener.flush()
-        self._arm(_earlier(host.next_deadline(), backlog.retry_ms), now)
-        if not self.ready.is_set() and self.state == "Running":
-            self._note_readiness(host)
-
-    def _send_to_peers(self, effects: Effects) -> None:
-        for node_id, messages in effects.messages.items():
-            self._spawn(self._peers.send(node_id, messages))
-        for forward in effects.forwards:
-            self._spawn(self._forward(forward))
+        self._arm(_first(host.next_deadline(), backlog.retry_ms), now)
+        self._look_around(host)
 
     async def _forward(self, forward: Forward) -> None:
-        response = await self._peers.forward(forward.node_id, forward.request)
+        response = await self._others.forward(forward.node_id, forward.request)
         if self._host is not None:
             self._host.forwarded(forward.request.ticket, response)
+            self._schedule()
+
+    def _computed(self, partition: int, event: Event) -> None:
+        """Take the result of a task."""
+        if self._host is not None:
+            self._host.computed(partition, event, self.now())
             self._schedule()
 
     def _send_replies(self, effects: Effects) -> None:
@@ -428,10 +543,20 @@ class Coordinator:
             wait_s = max(deadline_ms - now, 0) / 1000
             self._timer = self._loop.call_later(wait_s, self._tick)
 
-    def _note_readiness(self, host: Host) -> None:
-        nodes, count = host.view.catalog.nodes, self.spec.partitions
-        if sum(node.up for node in nodes.values()) == len(host.view.leaders) == count:
+    def _look_around(self, host: Host) -> None:
+        """Notice what follows from this turn for the process as a whole."""
+        if self.state != "Running":
+            return
+        if not self.ready.is_set() and self._sees_everything(host):
             self.ready.set()
+
+    def _sees_everything(self, host: Host) -> bool:
+        """Say whether a client that asks here finds every partition's leader."""
+        nodes, leaders = host.view.catalog.nodes, host.view.leaders
+        return len(leaders) == self.spec.partitions and all(
+            (node := nodes.get(leader)) is not None and node.up
+            for leader in (self.node_id, *leaders.values())
+        )
 
     # --- time
 
@@ -443,7 +568,14 @@ class Coordinator:
 
     def _beat(self) -> None:
         self._forgive(self._clock.beat())
-        self._loop.call_later(BEAT_MS / 1000, self._beat)
+        if (
+            self._host is not None
+            and self.state == "Running"
+            and not self._is_registering
+            and not self._is_registered(self._host)
+        ):
+            self._spawn(self._register())  # somebody has taken us for dead
+        self._beating = self._loop.call_later(BEAT_MS / 1000, self._beat)
 
     def _forgive_stall(self) -> None:
         self._forgive(self._clock.stalled_ms())
@@ -470,11 +602,11 @@ class Coordinator:
                 _log.error("a background task failed", exc_info=error)
 
 
+def _first(*deadlines_ms: int | None) -> int | None:
+    return min((deadline for deadline in deadlines_ms if deadline is not None), default=None)
+
+
 def _spare_the_collector() -> None:
     """Keep what the log brought out of the garbage collector's rounds, and make them rare."""
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
-
-
-def _earlier(one: int | None, other: int | None) -> int | None:
-    return min((time for time in (one, other) if time is not None), default=None)

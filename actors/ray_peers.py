@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
 from ray.exceptions import RayError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from kio.static.protocol import Entity
 
     from failover.cluster_view import Node
     from protocol.groups.effects import Request
-    from storage.messages import Message
 
 _log = logging.getLogger("rollcall.peers")
 
@@ -84,19 +80,11 @@ class RayWorkers:
 
 
 class RayPeers:
-    """The other processes, as a coordinator sees them (:class:`actors.coordinator.Peers`)."""
+    """The other processes, as a coordinator sees them (:class:`actors.coordinator.Others`)."""
 
-    def __init__(self, node_id: int, partitions: int) -> None:
-        self._others = [number for number in range(partitions) if number != node_id]
-        self._node_id = node_id
+    def __init__(self, node_id: int, nodes: int) -> None:
+        self._others = [number for number in range(nodes) if number != node_id]
         self._actors = Actors()
-
-    async def send(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Hand another coordinator what our replicas say; it may not arrive."""
-        with suppress(*UNREACHED):
-            await self._actors.ask(
-                coordinator_name(node_id), "receive_peer", self._node_id, messages
-            )
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
         """Carry a request to a node that may answer it; None when it was not reached."""
@@ -109,9 +97,13 @@ class RayPeers:
             return None
         return answer
 
-    async def register(self, node: Node) -> bool:
-        """Tell the catalogue's leader about a node; False when it was not reached."""
-        return await register(self._actors, node)
+    async def node_changed(self, leader: int, node: Node) -> bool:
+        """Tell ``leader`` that a node is up or down; False when it does not lead the catalogue."""
+        try:
+            taken: bool = await self._actors.ask(coordinator_name(leader), "node_changed", node)
+        except UNREACHED:
+            return False
+        return taken
 
     async def directories(self) -> tuple[str, ...]:
         """Ask the others which directories the cluster was formed of; nothing: none knows."""
@@ -119,24 +111,23 @@ class RayPeers:
         answers = await asyncio.gather(*calls, return_exceptions=True)
         return next((found for found in answers if isinstance(found, tuple) and found), ())
 
-    async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
-        """Tell the controller that we serve; it says who leads what, if it is there."""
+    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
+        """Ask a coordinator where it listens for its peers; None when it was not reached."""
         try:
-            leaders: Mapping[int, int] = await self._actors.ask(
-                CONTROLLER, "announce", node_id, pid
+            found: tuple[str, int] | None = await self._actors.ask(
+                coordinator_name(node_id), "peer_address"
             )
         except UNREACHED:
             return None
-        return leaders
+        return found
 
-
-async def register(actors: Actors, node: Node) -> bool:
-    """Tell the catalogue's leader about a node; False when it was not reached or not ready."""
-    try:
-        taken: bool = await actors.ask(coordinator_name(0), "node_changed", node)
-    except UNREACHED:
-        return False
-    return taken
+    async def announce(self, node_id: int, pid: int) -> bool:
+        """Tell the controller that we serve; False when it was not reached."""
+        try:
+            await self._actors.ask(CONTROLLER, "announce", node_id, pid)
+        except UNREACHED:
+            return False
+        return True
 
 
 def first_line(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from failover.cluster_view import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from failover.identity import Identity
 
@@ -90,7 +90,7 @@ class ClusterSpec:
         voters: dict[int, tuple[ReplicaKey, ...]] = {}
         if directories[node_id] == directory_id:
             voters[CATALOG_PARTITION] = tuple(
-                ReplicaKey(number, directories[number]) for number in range(self.replicas)
+                ReplicaKey(number, directories[number]) for number in self.catalog_voters()
             )
             for partition, nodes in enumerate(self.placement()):
                 voters[partition] = tuple(ReplicaKey(one, directories[one]) for one in nodes)
@@ -113,6 +113,17 @@ class ClusterSpec:
         count = self.partitions
         return tuple(
             tuple((first + more) % count for more in range(self.replicas)) for first in range(count)
+        )
+
+    def catalog_voters(self) -> tuple[int, ...]:
+        """Return the nodes whose replicas of the catalogue count; the others only follow."""
+        return tuple(range(self.replicas))
+
+    def can_lose(self, nodes: Collection[int]) -> bool:
+        """Say whether every partition has a majority of its replicas on other nodes than these."""
+        return all(
+            2 * sum(node_id not in nodes for node_id in replicas) > len(replicas)
+            for replicas in (self.catalog_voters(), *self.placement())
         )
 
     def log_path(self, node_id: int) -> Path:

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,11 +13,9 @@ from actors.coordinator import Coordinator
 from actors.spec import Address, ClusterSpec
 from actors.telemetry import Telemetry
 from bench.processes import free_port
-from failover.catalog import NodeChanged
 from failover.cluster_view import Node
 from protocol.groups.effects import Request
 from protocol.groups.facts import MemberEvent
-from storage.messages import Message
 
 COMMON = {"group.initial.rebalance.delay.ms": "0", "log.flush": "os"}
 START_S = 30.0
@@ -30,23 +28,22 @@ class Neighbours:
         self._cluster = cluster
         self._node_id = node_id
 
-    async def send(self, node_id: int, messages: Sequence[Message]) -> None:
-        if node_id < len(self._cluster.coordinators):
-            self._cluster.coordinators[node_id].receive_peer(self._node_id, messages)
-
     async def forward(self, node_id: int, request: Request) -> Entity | None:
         return await self._cluster.coordinators[node_id].forwarded_here(request)
 
-    async def register(self, node: Node) -> bool:
-        return self._cluster.coordinators[0].catalog_event(NodeChanged(node))
+    async def node_changed(self, leader: int, node: Node) -> bool:
+        return self._cluster.coordinators[leader].node_changed(node)
 
     async def directories(self) -> tuple[str, ...]:
         for coordinator in self._cluster.coordinators:
             await coordinator.opened.wait()
         return tuple(coordinator.directory_id for coordinator in self._cluster.coordinators)
 
-    async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
-        return {number: number for number in range(len(self._cluster.coordinators))}
+    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
+        return self._cluster.coordinators[node_id].peer_address()
+
+    async def announce(self, node_id: int, pid: int) -> bool:
+        return True
 
 
 class Cluster:

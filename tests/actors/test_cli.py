@@ -8,6 +8,7 @@ import pytest
 
 from actors import running
 from actors.cli import main
+from actors.data_dir import ClusterFile, save
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
@@ -93,15 +94,26 @@ def test_a_directory_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert "in use by a running cluster" in said
 
 
-def test_the_partition_count_is_fixed_at_the_first_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("offsets.topic.num.partitions=5", "can not become 5"),
+        ("offsets.topic.replication.factor=1", "can not become 1"),
+    ],
+)
+def test_partitions_and_replicas_are_fixed_at_the_first_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, said: str
 ) -> None:
-    (tmp_path / "cluster.json").write_text(
-        '{"cluster_id": "AAAAAAAAAAAAAAAAAAAAAA", "partitions": 3, "ports": [0,0,0,0], "format": 1}'
+    cluster = ClusterFile(
+        cluster_id="AAAAAAAAAAAAAAAAAAAAAA",
+        partitions=3,
+        ports=(0, 0, 0, 0),
+        replicas=3,
+        secret="secret",
     )
+    save(tmp_path, cluster)
     words = ("up", "--port", "0", "--data-dir", tmp_path, "--set")
-    said = refused(capsys, *words, "offsets.topic.num.partitions=5")
-    assert "can not become 5" in said
+    assert said in refused(capsys, *words, setting)
 
 
 @pytest.mark.parametrize("words", [("rise",), (), ("up", "--fast"), ("status", "--xml")])

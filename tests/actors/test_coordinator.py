@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response, encode_request
 from protocol.wire.messages import HeartbeatRequest, MetadataRequest
-from storage.messages import Message
 from storage.rocks import RocksLog
 from tests.actors.test_data_dir import HOST
 from tests.failover import asks
@@ -39,24 +38,21 @@ class Nobody:
     def __init__(self) -> None:
         self.coordinator: Coordinator | None = None
 
-    async def send(self, node_id: int, messages: Sequence[Message]) -> None:
-        pass
-
     async def forward(self, node_id: int, request: Request) -> Entity | None:
         return None
 
-    async def register(self, node: Node) -> bool:
-        from failover.catalog import NodeChanged
-
-        assert self.coordinator is not None
-        return self.coordinator.catalog_event(NodeChanged(node))
+    async def node_changed(self, leader: int, node: Node) -> bool:
+        return False
 
     async def directories(self) -> tuple[str, ...]:
         assert self.coordinator is not None
         return (self.coordinator.directory_id,)
 
-    async def announce(self, node_id: int, pid: int) -> Mapping[int, int] | None:
-        return {0: 0}
+    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
+        return None
+
+    async def announce(self, node_id: int, pid: int) -> bool:
+        return True
 
 
 class Diary:

@@ -16,7 +16,6 @@ from actors.spec import Address, ClusterSpec
 from actors.telemetry import Telemetry
 from bench.asking import Connection
 from bench.processes import free_port
-from failover.catalog import NodeChanged
 from tests.waiting import until
 
 CONFIGS = {
@@ -63,23 +62,23 @@ class NoPeers:
     def __init__(self) -> None:
         self.coordinator: Coordinator | None = None
 
-    async def send(self, node_id, messages):
-        """Nobody listens."""
-
     async def forward(self, node_id, request):
         """There is nobody to forward to."""
 
-    async def register(self, node):
-        """Tell our own catalogue."""
-        return self.coordinator.catalog_event(NodeChanged(node))
+    async def node_changed(self, leader, node):
+        """There is no other catalogue."""
+        return False
 
     async def directories(self):
         """Be formed of our own directory."""
         return (self.coordinator.directory_id,)
 
+    async def peer_address(self, node_id):
+        """There is no peer."""
+
     async def announce(self, node_id, pid):
-        """Lead the only partition."""
-        return {0: 0}
+        """There is no controller."""
+        return True
 
 
 async def serve(port: int, directory: str) -> None:

@@ -1,0 +1,179 @@
+"""A cluster's actors from nothing to READY, and back."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+
+from actors.assignor import Assignor
+from actors.cluster import ControllerActor, CoordinatorActor, find
+from actors.errors import BadInputError, FailureError
+from actors.ray_peers import (
+    CONTROLLER,
+    NAMESPACE,
+    assignor_name,
+    coordinator_name,
+    first_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from actors.cluster import Opened
+    from actors.spec import ClusterSpec
+
+ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
+    "namespace": NAMESPACE,
+    "lifetime": "detached",
+    "num_cpus": 0,
+    "max_restarts": -1,
+    "max_concurrency": 1_000,
+}
+"""For every actor of ours; calls are not repeated by Ray, whoever asks decides that."""
+
+SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
+"""For coordinators: a machine that is lost takes as few of them along as can be."""
+
+READY_S: Final = 60.0
+READY_MOST_S: Final = 20.0
+"""After this a cluster begins without a few of its coordinators, if the others can do it."""
+
+STOP_S: Final = 10.0
+
+
+class Operator(Protocol):
+    """Whoever starts the cluster."""
+
+    def formed(self, directories: tuple[str, ...]) -> None:
+        """Write down, at the very first start, which directories the cluster is formed of."""
+
+    def say(self, sentence: str) -> None:
+        """Tell something that is not as it should be, but no reason to stop."""
+
+
+def create(
+    spec: ClusterSpec, environment: Mapping[str, str], operator: Operator
+) -> Callable[[], None]:
+    """Create every actor of a cluster, wait until clients find everything; return its end.
+
+    ``environment`` is for the coordinators, beside what they have from their Ray.
+    """
+    if find(CONTROLLER) is not None:
+        raise BadInputError(
+            "A Rollcall cluster already runs on this Ray: stop it with `rollcall down` first."
+        )
+
+    def end() -> None:
+        destroy(spec.partitions, spec.workers)
+
+    try:
+        _create(spec, environment, operator)
+    except GetTimeoutError:
+        end()
+        raise FailureError(
+            f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
+        ) from None
+    except (RayActorError, RayTaskError) as error:
+        end()
+        raise FailureError(f"An actor could not start: {first_line(error)}") from error
+    except BaseException:
+        end()
+        raise
+    return end
+
+
+def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
+    runtime: Any = {"runtime_env": {"env_vars": dict(environment)}} if environment else {}
+    remote: Any = ray.remote(CoordinatorActor)
+    coordinators = [
+        remote.options(**ACTOR_OPTIONS, **SPREAD, **runtime, name=coordinator_name(node_id)).remote(
+            spec, node_id
+        )
+        for node_id in range(spec.partitions)
+    ]
+    controller = _actor(ControllerActor, CONTROLLER, spec)
+    opened = ray.get([actor.opened.remote() for actor in coordinators], timeout=READY_S)
+    if spec.directories:
+        _begin_again(spec, coordinators, opened, operator)
+    else:
+        _form(coordinators, opened, operator)
+    if failure := ray.get(controller.ready.remote(), timeout=READY_S):
+        raise FailureError(failure)
+    _await_ready(spec, coordinators, operator)
+    for number in range(spec.workers):
+        _actor(Assignor, assignor_name(number)).warm_up.remote()
+
+
+def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Operator) -> None:
+    """Agree on the directories that the cluster begins with: written down first, then told."""
+    for failure in filter(None, (row.failure for row in opened)):
+        raise FailureError(failure)
+    directories = tuple(row.directory_id for row in opened)
+    operator.formed(directories)
+    ray.get([actor.form.remote(directories) for actor in coordinators], timeout=READY_S)
+
+
+def _begin_again(
+    spec: ClusterSpec, coordinators: Sequence[Any], opened: Sequence[Opened], operator: Operator
+) -> None:
+    """Let nodes without their log have a copy of the others', if these have everything."""
+    for failure in (row.failure for row in opened if row.failure and not row.is_damaged):
+        raise FailureError(failure)
+    damaged = [node_id for node_id, row in enumerate(opened) if row.is_damaged]
+    empty = [
+        node_id
+        for node_id, row in enumerate(opened)
+        if row.is_new and row.directory_id != spec.directories[node_id]
+    ]
+    if not spec.can_lose({*damaged, *empty}):
+        for node_id in damaged:
+            raise FailureError(opened[node_id].failure)
+        nodes = ", ".join(f"node-{node_id}" for node_id in empty)
+        raise FailureError(
+            f"{spec.data_dir}: too many logs are gone ({nodes}) for the others to know everything: "
+            "restore them, or begin anew in another directory."
+        )
+    ray.get([coordinators[node_id].start_anew.remote() for node_id in damaged], timeout=READY_S)
+    for node_id in damaged:
+        operator.say(f"{opened[node_id].failure} It gets a copy of the others'.")
+
+
+def _await_ready(spec: ClusterSpec, coordinators: Sequence[Any], operator: Operator) -> None:
+    """Wait until clients find everything; go without a few, if the others have a majority."""
+    waiting = {actor.ready.remote(): node_id for node_id, actor in enumerate(coordinators)}
+    left = list(waiting)
+    for wait_s in (READY_MOST_S, READY_S - READY_MOST_S):
+        done, left = ray.wait(left, num_returns=len(left), timeout=wait_s)
+        for failure in filter(None, ray.get(done)):
+            raise FailureError(failure)
+        missing = [waiting[one] for one in left]
+        if not missing:
+            return
+        if spec.can_lose(missing):
+            names = ", ".join(map(str, missing))
+            operator.say(f"Not there yet: coordinator {names}.")
+            return
+    raise GetTimeoutError
+
+
+def _actor(plain: type, name: str, *arguments: object) -> Any:
+    return ray.remote(plain).options(**ACTOR_OPTIONS, name=name).remote(*arguments)
+
+
+def destroy(partitions: int, workers: int) -> None:
+    """Stop every actor of a cluster cleanly: the watcher, then one coordinator after the other.
+
+    Each hands over what it leads to those that are left, while these are a majority.
+    """
+    names = [CONTROLLER, *(coordinator_name(node_id) for node_id in reversed(range(partitions)))]
+    workers_names = [assignor_name(number) for number in range(workers)]
+    with contextlib.suppress(RayError):
+        handles = [handle for name in names if (handle := find(name)) is not None]
+        for handle in handles:
+            ray.wait([handle.stop.remote()], timeout=STOP_S)
+        handles += [handle for name in workers_names if (handle := find(name)) is not None]
+        for handle in handles:
+            ray.kill(handle, no_restart=True)
