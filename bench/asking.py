@@ -20,13 +20,16 @@ from protocol.wire.messages import (
     DescribedGroup,
     DescribeGroupsRequest,
     FindCoordinatorRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
     OffsetCommitRequest,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
 
     from kio.static.protocol import RequestPayload
 
@@ -84,6 +87,16 @@ class Connection:
         error = answer.topics[0].error_code
         if error not in (ErrorCode.none, ErrorCode.topic_already_exists):
             raise KafkaError(error, answer.topics[0].error_message)
+
+    def topic_ids(self, names: Iterable[str]) -> dict[str, UUID]:
+        """Return the ids of topics that are there."""
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(topic_id=None, name=name) for name in names),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        answer = self.ask(request)
+        return {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
 
     def coordinator(self, group_id: str) -> tuple[str, int]:
         """Return where the group's coordinator listens; waits while there is none."""

@@ -145,8 +145,13 @@ class Run:
             until_ms=0,
             commit_interval_ms=workload.commit_interval_ms,
         )
-        self._say(f"{drill.about}; {workload.members} members, {workload.groups} groups")
-        with LiveLoad(load) as crowd:
+        self._say(
+            f"{drill.about}; {workload.members} members, {workload.groups} groups, "
+            f"{len(workload.consumer_group_ids(self._prefix))} of them consumer groups"
+        )
+        consumers = workload.consumer_group_ids(self._prefix)
+        topic_names = live.topic_names(self._group_ids)
+        with LiveLoad(load, consumers, topic_names) as crowd:
             live.wait(crowd.is_stable, self._patience_ms(), "Stable")
             self._say("every group is Stable")
             time.sleep(WARM_UP_S)

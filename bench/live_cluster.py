@@ -30,6 +30,7 @@ from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from uuid import UUID
 
     from actors.running import Running
 
@@ -98,6 +99,17 @@ class LiveCluster:
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic, or let one be that is there."""
         self.ask(lambda connection: connection.create_topic(name, partitions))
+
+    def topic_names(self, names: Sequence[str]) -> dict[UUID, str]:
+        """Return what the ids of these topics mean, as soon as all of them are known."""
+        deadline = time.monotonic() + COME_BACK_S
+        while True:
+            ids = self.ask(lambda connection: connection.topic_ids(names))
+            if len(ids) == len(names):
+                return {topic_id: name for name, topic_id in ids.items()}
+            if time.monotonic() > deadline:
+                raise DrillError(f"Topic {(set(names) - set(ids)).pop()} is not there.")
+            time.sleep(POLL_S)
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
         """Return a group's committed offsets, as soon as its coordinator can tell them."""

@@ -10,8 +10,9 @@ import asyncio
 import random
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from concurrent.futures import Future
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import uvloop
@@ -19,11 +20,13 @@ import uvloop
 from bench.load import FAREWELL_SECONDS, Driver, Lookups, now_ms
 from failover.verdict import Story
 from protocol.members.classic import ClassicMember, State
+from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from uuid import UUID
 
-    from bench.load import Load
+    from bench.load import Load, Member
     from protocol.members.classic import MemberConfig
 
 T = TypeVar("T")
@@ -33,16 +36,28 @@ STARTS_PER_TURN = 50
 
 
 class LiveLoad:
-    """Runs the members of ``load`` until it is left; its ``until_ms`` is not looked at."""
+    """Runs the members of ``load`` until it is left; its ``until_ms`` is not looked at.
 
-    def __init__(self, load: Load) -> None:
+    ``consumers`` are the groups whose members speak the consumer group protocol (KIP-848), and
+    ``topic_names`` tells what a topic's id means, which is how they are assigned theirs.
+    """
+
+    def __init__(
+        self,
+        load: Load,
+        consumers: frozenset[str] = frozenset(),
+        topic_names: Mapping[UUID, str] = MappingProxyType({}),
+    ) -> None:
         self._load = load
+        self._consumers = consumers
+        self._topic_names = topic_names
         self._rng = random.Random(load.seed)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="load", daemon=True)
         self._lookups: Lookups | None = None
         self._drivers: list[Driver] = []
         self._ended: list[Driver] = []
+        self._configs: dict[str, MemberConfig] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -60,33 +75,47 @@ class LiveLoad:
         asyncio.run_coroutine_threadsafe(self._start(configs), self._loop).result()
 
     def restart_static(self, share: float) -> int:
-        """End this share of the static members as a kill does, start them anew; say how many."""
+        """End this share of the static members as a kill does, start them anew; say how many.
+
+        Those of consumer groups are left alone: the protocol lets nobody take the place of a
+        member that has not said good-bye.
+        """
 
         def end() -> list[MemberConfig]:
-            static = [each for each in self._drivers if each.member.config.instance_id]
+            static = [each for each in self._drivers if _can_restart(each.member)]
             chosen = static[: round(len(static) * share)]
             for driver in chosen:
                 driver.end()
                 self._ended.append(driver)
             gone = set(map(id, chosen))
             self._drivers = [each for each in self._drivers if id(each) not in gone]
-            return [each.member.config for each in chosen]
+            return [self._configs[each.member.config.client_id] for each in chosen]
 
         configs = self._ask(end)
         self.join(configs)
         return len(configs)
 
     def is_stable(self) -> bool:
-        """Whether every member is Stable and in the same generation as the rest of its group."""
+        """Whether all members are Stable, groups of one mind, and the partitions shared out.
+
+        A consumer group is of one mind before its assignment is computed; so it counts only when
+        nobody is left without a partition, of which there are enough for all.
+        """
 
         def look() -> bool:
             generations: dict[str, set[int]] = defaultdict(set)
+            owned: Counter[str] = Counter()
             for driver in self._drivers:
                 member = driver.member
-                if member.state is not State.STABLE or member.coordinator is None:
+                is_in = member.state is State.STABLE and member.coordinator is not None
+                if not is_in or not member.partitions:
                     return False
                 generations[member.config.group_id].add(member.generation)
-            return all(len(each) == 1 for each in generations.values())
+                owned[member.config.group_id] += len(member.partitions)
+            return all(
+                len(each) == 1 and owned[group_id] == self._load.partitions_of[group_id]
+                for group_id, each in generations.items()
+            )
 
         return self._ask(look)
 
@@ -127,13 +156,26 @@ class LiveLoad:
         if self._lookups is None:
             self._lookups = Lookups(self._load.bootstrap)
         for number, config in enumerate(configs, 1):
-            rng = random.Random(self._rng.random())
-            member = ClassicMember(config, rng, self._load.partitions_of)
-            driver = Driver(member, self._lookups, self._load.commit_interval_ms)
+            self._configs[config.client_id] = config
+            driver = Driver(self._member(config), self._lookups, self._load.commit_interval_ms)
             self._drivers.append(driver)
             driver.step()
             if number % STARTS_PER_TURN == 0:
                 await asyncio.sleep(0)
+
+    def _member(self, config: MemberConfig) -> Member:
+        rng = random.Random(self._rng.random())
+        if config.group_id not in self._consumers:
+            return ClassicMember(config, rng, self._load.partitions_of)
+        consumer = ConsumerMemberConfig(
+            group_id=config.group_id,
+            topics=config.topics,
+            client_id=config.client_id,
+            instance_id=config.instance_id,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            request_timeout_ms=config.request_timeout_ms,
+        )
+        return ConsumerMember(consumer, rng, self._topic_names)
 
     async def _stop(self) -> None:
         for number, driver in enumerate(self._drivers, 1):
@@ -151,7 +193,11 @@ class LiveLoad:
             self._lookups.close()
 
 
-def _story(member: ClassicMember, seen_ms: int | None) -> Story:
+def _can_restart(member: Member) -> bool:
+    return member.config.instance_id is not None and isinstance(member, ClassicMember)
+
+
+def _story(member: Member, seen_ms: int | None) -> Story:
     config = member.config
     return Story(
         group_id=config.group_id,

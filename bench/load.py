@@ -22,6 +22,7 @@ import uvloop
 from bench.asking import version_of
 from bench.stream import Stream
 from protocol.members.classic import ClassicMember, MemberConfig, Outgoing, State
+from protocol.members.consumer import ConsumerMember
 from protocol.members.history import Kind
 from protocol.wire.frames import decode_response, encode_request
 
@@ -34,6 +35,7 @@ FINAL: Final = "final"
 """The kind of a member's last row: what it held when the load ended."""
 FAREWELL_SECONDS: Final = 5.0
 
+Member: TypeAlias = ClassicMember | ConsumerMember
 HistoryRow: TypeAlias = tuple[
     str, str, bool, int, str, str, int, list[str], str | None, dict[str, int]
 ]
@@ -133,7 +135,7 @@ class Lookups:
 class Driver:
     """One member, its connection and its timer."""
 
-    def __init__(self, member: ClassicMember, lookups: Lookups, commit_interval_ms: int) -> None:
+    def __init__(self, member: Member, lookups: Lookups, commit_interval_ms: int) -> None:
         self.member = member
         self._lookups = lookups
         self._commit_interval_ms = commit_interval_ms
@@ -239,12 +241,12 @@ def _api(request: Outgoing) -> tuple[int, int]:
     return request.message.__api_key__, version_of(request.message)
 
 
-def _encode(request: Outgoing, number: int, member: ClassicMember) -> bytes:
+def _encode(request: Outgoing, number: int, member: Member) -> bytes:
     key, version = _api(request)
     return encode_request(key, version, number, member.config.client_id, request.message)
 
 
-def _row(member: ClassicMember, event: MemberHistoryEvent) -> HistoryRow:
+def _row(member: Member, event: MemberHistoryEvent) -> HistoryRow:
     config = member.config
     partitions = event.partitions if event.kind is Kind.ASSIGNED else ()
     return (
@@ -261,7 +263,7 @@ def _row(member: ClassicMember, event: MemberHistoryEvent) -> HistoryRow:
     )
 
 
-def _final_row(member: ClassicMember) -> HistoryRow:
+def _final_row(member: Member) -> HistoryRow:
     config = member.config
     return (
         config.group_id,

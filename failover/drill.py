@@ -107,6 +107,8 @@ class Workload:
     groups: int = _number(6, 1)
     members: int = _number(300, 1)
     static_share: float = _number(0.5, 0, 1)
+    consumer_share: float = _number(0.0, 0, 1)
+    """The share of the groups that are consumer groups (KIP-848); the others are classic."""
     commit_interval_ms: int = _number(1_000, 1)
     heartbeat_interval_ms: int = _number(1_000, 1)
     session_timeout_ms: int = _number(30_000, 1)
@@ -122,6 +124,16 @@ class Workload:
     def group_ids(self, prefix: str) -> tuple[str, ...]:
         """Return the groups, which are also the topics."""
         return tuple(f"{prefix}-{number}" for number in range(self.groups))
+
+    def consumer_group_ids(self, prefix: str) -> frozenset[str]:
+        """Return the groups that are consumer groups: spread among the others, the first is not."""
+        group_ids = self.group_ids(prefix)
+        share = self.consumer_share
+        return frozenset(
+            group_id
+            for number, group_id in enumerate(group_ids)
+            if int((number + 1) * share) > int(number * share)
+        )
 
     def configs(self, prefix: str) -> tuple[MemberConfig, ...]:
         """Return the members: group by group in turn, so that any first few are alike."""

@@ -14,6 +14,7 @@ from tests.waiting import until
 WORKLOAD = Workload(
     groups=2,
     members=12,
+    consumer_share=0.5,
     heartbeat_interval_ms=100,
     commit_interval_ms=100,
     session_timeout_ms=6_000,
@@ -25,6 +26,7 @@ def crowd(node):
     with Connection(node.address) as connection:
         for group_id in WORKLOAD.group_ids("g"):
             connection.create_topic(group_id, WORKLOAD.partitions_each)
+        ids = connection.topic_ids(WORKLOAD.group_ids("g"))
     load = Load(
         bootstrap=(node.address,),
         members=WORKLOAD.configs("g"),
@@ -32,7 +34,8 @@ def crowd(node):
         until_ms=0,
         commit_interval_ms=WORKLOAD.commit_interval_ms,
     )
-    with LiveLoad(load) as crowd:
+    topic_names = {topic_id: name for name, topic_id in ids.items()}
+    with LiveLoad(load, WORKLOAD.consumer_group_ids("g"), topic_names) as crowd:
         until(crowd.is_stable, 20, "every group is Stable")
         yield crowd
 
@@ -71,23 +74,26 @@ def test_a_data_directory_without_a_cluster_is_a_failure_said_in_one_sentence(tm
 
 def test_static_members_restart_into_the_share_and_generation_they_had(crowd):
     before = {story.name: story for story in crowd.stories()}
-    assert crowd.restart_static(1.0) == 6
+    assert crowd.restart_static(1.0) == 3  # those of the classic group
     until(crowd.is_stable, 20, "every group is Stable again")
     stories = crowd.stories()
-    assert len(stories) == 18
+    assert len(stories) == 15
     ended = [story for story in stories if story.seen_ms is None]
-    assert {story.name for story in ended} == {n for n, story in before.items() if story.is_static}
-    for story in stories[6:]:
+    assert {story.name for story in ended} == {
+        name for name, story in before.items() if story.is_static and story.group_id == "g-0"
+    }
+    for story in stories[3:]:
         assert story.holds == before[story.name].holds
         assert story.events[-1].generation == before[story.name].events[-1].generation
 
 
-def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd):
-    group_id = WORKLOAD.group_ids("g")[0]
+@pytest.mark.parametrize("number", [0, 1], ids=["classic", "consumer"])
+def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd, number):
+    group_id = WORKLOAD.group_ids("g")[number]
     crowd.join([WORKLOAD.config(group_id, "late", is_static=False)])
     until(crowd.is_stable, 20, "every group is Stable again")
     stories = crowd.stories()
-    (late,) = (story for story in stories if story.name == "g-0-late")
+    (late,) = (story for story in stories if story.name == f"{group_id}-late")
     assert late.holds
     assert late.events[-1].kind in {Kind.ASSIGNED, Kind.HEARTBEAT, Kind.COMMITTED}
     record = Record(stories=stories, committed={}, fault_ms=0, replicated_ms=None)
