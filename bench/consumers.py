@@ -32,6 +32,8 @@ REBALANCE: Final = timedelta(minutes=5)
 ERROR_AT: Final = 13
 """After length (4), correlation id (4), header tags (1) and throttle time (4)."""
 NOTHING_OWNED: Final = b"\x01"
+LOADING_SECONDS: Final = 0.1
+"""After which a member asks again a coordinator that is still loading."""
 _EPOCHS: Final = struct.Struct(">ii")
 
 
@@ -176,6 +178,9 @@ class ConsumerLoad:
             if error in REJOIN:
                 member.epoch, member.owned, member.count = 0, NOTHING_OWNED, 0
                 return
+            if error in STARTING and member.epoch == 0:
+                member.interval_s = LOADING_SECONDS
+                return
             raise MemberError(f"a heartbeat was answered {ErrorCode(error).name}")
         at = ERROR_AT + 2
         for _ in range(2):  # error message, member id
@@ -191,6 +196,9 @@ class ConsumerLoad:
             member.owned, member.must_acknowledge = owned, True
             member.count = sum(1 for _ in partitions_of(owned))
 
+
+STARTING: Final = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.not_coordinator})
+"""What a Kafka says that has just made its offsets topic."""
 
 REJOIN: Final = frozenset({ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id})
 
