@@ -115,7 +115,7 @@ class Core:
         if self.voters.commit(self.high_watermark):
             self.save_voters()
         self.links: dict[int, bool] = {}
-        """Whether a node can be reached, where that was said."""
+        """Whether a node can be reached, where that was said (it may be old news)."""
 
         # Promises are not on disk: whatever this replica promised before it started is over after
         # the longest time that it can have promised.

@@ -48,6 +48,9 @@ class Leadership:
         self._began_ms = core.now
         self._beat_at = core.now
         self._give_up_at = FOREVER_MS
+        self._has_strangers = False
+        """Whether some peers do not count, or some voters are no peers."""
+
         self._voters: list[Progress | None] = []
         self._counts_self = True
         self._returning: set[int] = set()
@@ -74,17 +77,21 @@ class Leadership:
     def advance(self) -> None:
         """Move the high watermark to what a majority has on disk, if that is of this epoch."""
         core = self.core
-        ends = [0 if voter is None else voter.match for voter in self._voters]
-        if self._counts_self:
-            ends.append(core.durable)
-        offset = committed_offset(ends)
+        if self._voters:
+            ends = [0 if voter is None else voter.match for voter in self._voters]
+            if self._counts_self:
+                ends.append(core.durable)
+            offset = committed_offset(ends)
+        else:
+            offset = core.durable
         if offset <= core.high_watermark or offset <= self.epoch_start:
             return
         settled = core.voters.is_settled
         core.commit(offset)
         if not settled and core.voters.is_settled:
             self.is_over = not core.is_voter
-        self._review_voters()
+        if self._has_strangers:
+            self._review_voters()
 
     def tell(self) -> None:
         """Let every peer have a sign of life in this turn."""
@@ -103,7 +110,8 @@ class Leadership:
                 if peer.transfer is not None and now - peer.transfer.heard_ms > TRANSFER_IDLE_MS:
                     peer.probe(peer.next_offset)
             self.to_send = True
-            self._review_voters()
+            if self._has_strangers:
+                self._review_voters()
         if now >= self._give_up_at:
             # After TransferLeadership the lease is never taken up again in this epoch: the
             # receiver may use it at any later time.
@@ -162,7 +170,7 @@ class Leadership:
             peer.acked_ms = sent_ms
             self._renew()
         if message.accepted:
-            if peer.accepted(message.end_offset):
+            if peer.accepted(message.end_offset) and peer.match > core.high_watermark:
                 self.advance()
         elif peer.pace is not Pace.SNAPSHOT and not (
             message.end_offset < peer.match and sent_ms <= earlier_ms  # an old answer
@@ -307,6 +315,7 @@ class Leadership:
             if voter != core.me:
                 peer = self.peers.get(voter.node_id)
                 self._voters.append(peer if peer is not None and peer.key == voter else None)
+        self._has_strangers = len(self.peers) != len(self._voters) or None in self._voters
         self._renew()
 
     def _renew(self) -> None:
@@ -331,8 +340,6 @@ class Leadership:
         """Let replicas that are caught up count: first the lost one of that node leaves."""
         core = self.core
         voters = core.voters.current
-        if len(self.peers) == len(self._voters) and None not in self._voters:
-            return  # every peer counts already
         for peer in self.peers.values():
             key = peer.key
             if key in voters or not self._is_near(peer) or peer.match < self.epoch_start:

@@ -273,11 +273,13 @@ class Replica:
         end_offset, epoch = core.handed_out
         core.handed_out = None
         core.durable = end_offset
-        if epoch == core.epoch:
-            self._election.own_vote_is_written()
         if self._leadership is not None:
-            self._leadership.advance()
-        self._settle()
+            if end_offset > core.high_watermark:
+                self._leadership.advance()
+                self._settle()
+        elif core.role is Role.CANDIDATE and epoch == core.epoch:
+            self._election.own_vote_is_written()
+            self._settle()
 
     @property
     def _is_lost(self) -> bool:
@@ -379,9 +381,7 @@ class Replica:
         """As a learner without a leader, ask every node that may be it for the log."""
         core = self._core
         if self._is_lost and core.now >= self._join_at:
-            nodes = {node_id for node_id, is_up in core.links.items() if is_up}
-            nodes |= {voter.node_id for voter in core.voters.current}
-            nodes -= {node_id for node_id, is_up in core.links.items() if not is_up}
+            nodes = {*core.links, *(voter.node_id for voter in core.voters.current)}
             self._following.join(nodes - {core.me.node_id})
             self._join_at = core.now + core.timing.lease_ms
         core.wake_at(max(self._join_at, core.contact_ms + core.timing.lease_ms))

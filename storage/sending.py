@@ -24,6 +24,7 @@ class Sender:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._last: tuple[tuple[int, int, int, int], Append, int] | None = None
 
     def feed(self, peer: Progress) -> None:
         """Send what the peer lacks and can take; a sign of life if one is due.
@@ -50,11 +51,18 @@ class Sender:
 
     def _send_batches(self, peer: Progress) -> bool:
         """Send one message of batches; return False when the peer needs a snapshot instead."""
-        offset = peer.next_offset
-        found = self._core.tail.since(offset)
-        if found is not None and self._core.tail.epoch_before(offset) is not None:
+        core, offset = self._core, peer.next_offset
+        state = (offset, core.tail.end_offset, core.high_watermark, core.now)
+        if self._last is not None and self._last[0] == state:  # peers mostly need the same
+            _, message, size = self._last
+            core.send(peer.key.node_id, message)
+            peer.beat_due = False
+            peer.sent(message.batches[-1].end_offset if message.batches else offset, size)
+            return True
+        found = core.tail.since(offset)
+        if found is not None and (epoch := core.tail.epoch_before(offset)) is not None:
             batches, size = within(found, MESSAGE_BYTES_MAX)
-            self._send_append(peer, offset, batches)
+            self._last = state, self._send(peer, offset, epoch, batches), size
         else:
             read = self._read(offset)
             if read is None:
@@ -93,26 +101,28 @@ class Sender:
         return epoch
 
     def _send_append(self, peer: Progress, offset: int, batches: tuple[Batch, ...]) -> bool:
-        core = self._core
         epoch = self._epoch_before(offset)
         if epoch is None:
             self._install(peer)
             return False
-        peer.beat_due = False
-        core.send(
-            peer.key.node_id,
-            Append(
-                core.partition,
-                core.epoch,
-                core.me,
-                offset,
-                epoch,
-                batches,
-                core.high_watermark,
-                core.now,
-            ),
-        )
+        self._send(peer, offset, epoch, batches)
         return True
+
+    def _send(self, peer: Progress, offset: int, epoch: int, batches: tuple[Batch, ...]) -> Append:
+        core = self._core
+        peer.beat_due = False
+        message = Append(
+            core.partition,
+            core.epoch,
+            core.me,
+            offset,
+            epoch,
+            batches,
+            core.high_watermark,
+            core.now,
+        )
+        core.send(peer.key.node_id, message)
+        return message
 
     def _install(self, peer: Progress) -> None:
         core = self._core

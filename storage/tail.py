@@ -30,6 +30,8 @@ def size_of(batch: Batch) -> int:
 
 def within(batches: Sequence[Batch], bytes_max: int) -> tuple[tuple[Batch, ...], int]:
     """Return the first batches, of so many bytes together (or one), and their size."""
+    if len(batches) == 1:
+        return (batches[0],), size_of(batches[0])
     size = 0
     for count, batch in enumerate(batches):
         more = size_of(batch)
