@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"rollcall: {error}", file=sys.stderr)
         return BAD_INPUT
     try:
-        verdict = run(drill, asked.data_dir)
+        verdict = run(drill, asked.data_dir, own=asked.own)
     except CommandError as error:
         print(f"rollcall: {error}", file=sys.stderr)
         return error.exit_code
@@ -70,10 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK if verdict.is_clean else FAILURE
 
 
-def run(drill: Drill, data_dir: Path | None = None) -> Verdict:
+def run(drill: Drill, data_dir: Path | None = None, *, own: bool = False) -> Verdict:
     """Run a drill on the cluster of ``data_dir``, on the one of this machine, or on its own."""
     with ExitStack() as stack:
-        found = _running(data_dir)
+        found = None if own else _running(data_dir)
         if found is None:
             _say("starting a cluster of its own for the drill ...")
             found = stack.enter_context(_own_cluster(drill))
@@ -323,7 +323,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="name the drills")
     parser.add_argument("--members", type=_positive, metavar="N", help="how many members")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the cluster on DIR")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--data-dir", type=Path, metavar="DIR", help="on the cluster of DIR")
+    which.add_argument("--own", action="store_true", help="on a cluster of its own in any case")
     return parser
 
 

@@ -24,12 +24,11 @@ from actors.errors import CommandError
 from actors.ray_peers import coordinator_name
 from bench import processes
 from bench.asking import Connection
-from bench.rollcall import call
 from failover.drill import Condition, DrillError, Target
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from actors.running import Running
@@ -211,7 +210,7 @@ class LiveCluster:
 
     def roll(self, node_id: int, within_ms: int) -> None:
         """Drain one node, end its process and wait until everything is in sync again."""
-        call(["drain", str(node_id), "--data-dir", str(self.data_dir)])
+        cluster.drain(node_id)
         self.status()
         pid = self._pids[node_id]
         _signal(pid, signal.SIGTERM)
@@ -259,20 +258,14 @@ class LiveCluster:
             raise DrillError(f"Coordinator {node_id} could not {method}: {error}") from None
 
 
-def _holds(status: dict[str, Any], condition: Condition, dead: set[int]) -> bool:
+def _holds(status: Mapping[str, Any], condition: Condition, dead: set[int]) -> bool:
     """Whether a condition holds by a status that knows of the kills."""
     rows = status["coordinators"]
     if any(row["state"] != "Running" or row["pid"] in dead for row in rows):
         return False
-    for row in status["partitions"]:
-        if row["leader"] is None:
-            return False
-        is_short = row.get("under_replicated", False) or len(row["in_sync"]) < row.get(
-            "replicas", 1
-        )
-        if condition is Condition.REPLICATED and is_short:
-            return False
-    return True
+    if any(row["leader"] is None for row in (status["catalog"], *status["partitions"])):
+        return False
+    return condition is Condition.LED or not status["under_replicated"]
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
