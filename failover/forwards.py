@@ -20,6 +20,9 @@ class Forwards:
         self._under_way: dict[Ticket, Request] = {}
         self._waiting: dict[Ticket, tuple[int, Request]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
     def carry(self, request: Request, leader: int) -> Forward:
         """Send a request on its way."""
         self._under_way[request.ticket] = request

@@ -180,13 +180,16 @@ class Host:
 
     def next_deadline(self) -> int | None:
         """When :meth:`tick` is wanted next, if at all; 0 is at once."""
-        deadlines = [self._parked.next_deadline(), self._forwards.next_deadline()]
-        deadlines.append(self._hand_over_ms)
+        first = self._hand_over_ms
+        if self._parked:
+            first = _earlier(first, self._parked.next_deadline())
+        if self._forwards:
+            first = _earlier(first, self._forwards.next_deadline())
         for partition in self._all.values():
-            deadlines.append(partition.next_deadline())
-            if partition.state is PartitionState.LEADER and not partition.is_paused:
-                deadlines.append(partition.machine.next_deadline())
-        return min([deadline for deadline in deadlines if deadline is not None], default=None)
+            due = partition.next_deadline()
+            if due is not None and (first is None or due < first):
+                first = due
+        return first
 
     # --- replication
 
@@ -294,15 +297,15 @@ class Host:
     def drain(self, now: int) -> Effects:
         """End the turn: everything to be done now, falsy when there is nothing."""
         effects, catalog = self._effects, self._catalog_partition
-        for request, waits in catalog.resumed():
-            self._handle(catalog, request, now, waits)
+        if catalog.deferred:
+            self._resume(catalog, now)
         if catalog.drain(now, effects):
             self._refresh(now)
         if catalog.has_news:
             self._note_leader(catalog, effects, now)
         for partition in self._partitions.values():
-            for request, waits in partition.resumed():
-                self._handle(partition, request, now, waits)
+            if partition.deferred:
+                self._resume(partition, now)
             partition.drain(now, effects)
             if partition.has_news:
                 self._note_leader(partition, effects, now)
@@ -310,8 +313,13 @@ class Host:
             effects.replies = [*self._merged(effects.replies)]
         if effects.writes:
             effects.sync = self._must_sync(effects)
-        self._effects = Effects()
+        if effects:
+            self._effects = Effects()
         return effects
+
+    def _resume(self, partition: Partition, now: int) -> None:
+        for request, waits in partition.resumed():
+            self._handle(partition, request, now, waits)
 
     def persisted(self, now: int) -> None:
         """Take notice that the last drained writes are in the log (synced if it said so)."""
@@ -368,6 +376,11 @@ class Host:
             self._to_catalog(request, now)
 
     # --- for people
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """Every partition of which this node has a replica, the catalogue's first."""
+        return tuple(self._all.values())
 
     def status(self) -> list[PartitionStatus]:
         """Return one row per partition held here."""
@@ -548,6 +561,12 @@ def _shard(partition: Partition) -> GroupShard:
     machine = partition.machine
     assert isinstance(machine, GroupShard)
     return machine
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def _timing(configs: Configs) -> Timing:

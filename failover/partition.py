@@ -135,7 +135,7 @@ class Partition:
         self._led_epoch = -1
         self._turn: dict[Any, Record] = {}
         self._open: dict[Ticket, Request] = {}
-        self._deferred: list[tuple[Request, Sequence[str] | None]] = []
+        self.deferred: list[tuple[Request, Sequence[str] | None]] = []
         self._replies: list[tuple[Reply, Sequence[str] | None]] = []
         self._held: list[Reply] = []
         self._facts: list[Fact] = []
@@ -254,16 +254,16 @@ class Partition:
     def defer(self, request: Request, waits: Sequence[str] | None) -> None:
         """Keep a request of a paused leader for :meth:`resumed`."""
         self._open[request.ticket] = request
-        self._deferred.append((request, waits))
+        self.deferred.append((request, waits))
 
     def resumed(self) -> list[tuple[Request, Sequence[str] | None]]:
         """Take out the requests that waited, if this leader goes on."""
-        if not self._deferred or self.state is not PartitionState.LEADER:
+        if self.state is not PartitionState.LEADER:
             return []
         self.leadership.lease_until_ms = self.replica.lease_until_ms
         if self.is_paused:
             return []
-        deferred, self._deferred = self._deferred, []
+        deferred, self.deferred = self.deferred, []
         return deferred
 
     def tick(self, now: int) -> None:
@@ -272,13 +272,19 @@ class Partition:
             self.replica.tick(now)
 
     def next_deadline(self) -> int | None:
-        """When :meth:`tick` or :meth:`load_slice` is wanted; 0 is at once."""
-        if self.state is PartitionState.LOADING:
+        """When :meth:`tick`, :meth:`load_slice` or the machine's timers are wanted; 0: at once."""
+        due = self.replica.next_deadline()
+        if self.state is PartitionState.LEADER:
+            if self.leadership.lease_until_ms:
+                own = self.machine.next_deadline()
+                if own is not None and (due is None or own < due):
+                    return own
+        elif self.state is PartitionState.LOADING:
             if self.is_reloading and not self._loading.is_blocked:
                 return 0
             if self._is_alone:
                 return None
-        return self.replica.next_deadline()
+        return due
 
     # --- the end of a turn
 
@@ -433,7 +439,7 @@ class Partition:
         for request in self._open.values():
             effects.replies.append(_refusal(request, self._kind.not_leader))
         self._open.clear()
-        self._deferred.clear()
+        self.deferred.clear()
         self._replies.clear()
         self._held.clear()
         self._tasks.clear()
