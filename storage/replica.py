@@ -110,7 +110,7 @@ class Replica:
     @property
     def lease_until_ms(self) -> int:
         """Until when no other replica can lead; 0 when this one does not."""
-        return self._core.lease_until_ms
+        return self._core.lease_until_ms if self._core.role is Role.LEADER else 0
 
     @property
     def voters(self) -> tuple[ReplicaKey, ...]:
@@ -293,6 +293,7 @@ class Replica:
         if epoch > core.epoch:
             core.join_epoch(epoch)
             self._election.forget_vote()
+            self._settle()  # a leader of the older epoch must not take this message
         return epoch == core.epoch
 
     def _from_leader(self, message: Append | InstallSnapshot) -> bool:
