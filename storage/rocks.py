@@ -20,6 +20,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import msgpack
 from rocksdict import (
@@ -58,6 +59,7 @@ from storage.log import (
     SaveVote,
     SaveVoters,
     Snapshot,
+    SnapshotGoneError,
     Stored,
     TruncateFrom,
     Write,
@@ -86,6 +88,19 @@ INSTALLING = b"installing"
 IDENTITY = b"identity"
 
 
+class _Cursor:
+    """One of RocksDB's iterators, or None once the log is closed.
+
+    As long as an iterator lives, if only in the frames of an error, the database stays open, and
+    nothing else can open the directory.
+    """
+
+    __slots__ = ("__weakref__", "rows")
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+
 class RocksLog:
     """A :class:`storage.log.Log` in RocksDB.
 
@@ -103,6 +118,7 @@ class RocksLog:
         self.notes = tuple(notes)
         self.directory_id = ""
         self._is_stuck = False
+        self._cursors: WeakSet[_Cursor] = WeakSet()
 
     @classmethod
     def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
@@ -136,6 +152,8 @@ class RocksLog:
                 part.close()
         self._families.clear()
         self._handles.clear()
+        for cursor in self._cursors:
+            cursor.rows = None
 
     def write(self, writes: Sequence[Write], sync: bool) -> None:
         """Write all as one RocksDB write batch; on return it is on disk if ``sync``.
@@ -230,9 +248,9 @@ class RocksLog:
         only believed after a second look.
         """
         prefix = last = _prefix(partition)
-        rows: Iterator[tuple[Any, Any]] = self._families[family].items(from_key=prefix)
+        cursor = self._cursor(self._families[family].items(from_key=prefix))
         with refusing_damage(self._path):
-            while block := list(islice(rows, size)):
+            while block := list(islice(self._rows(cursor), size)):
                 last = block[-1][0]
                 if not last.startswith(prefix):
                     if own := [row for row in block if row[0].startswith(prefix)]:
@@ -241,27 +259,38 @@ class RocksLog:
                 yield block
             self._check_end(family, last)
 
+    def _cursor(self, rows: Any) -> _Cursor:
+        cursor = _Cursor(rows)
+        self._cursors.add(cursor)
+        return cursor
+
+    def _rows(self, cursor: _Cursor) -> Iterator[tuple[bytes, bytes]]:
+        if cursor.rows is None:
+            raise SnapshotGoneError(f"{self._path}: the log was closed while it was read.")
+        rows: Iterator[tuple[bytes, bytes]] = cursor.rows
+        return rows
+
     def _check_end(self, family: str, last: bytes) -> None:
         """Raise if something can not be read after the row ``last``."""
-        cursor = self._families[family].iter()
-        cursor.seek(last)
-        if cursor.valid() and cursor.key() == last:
-            cursor.next()
-        if cursor.valid():
+        cursor = self._cursor(self._families[family].iter())
+        cursor.rows.seek(last)
+        if cursor.rows.valid() and cursor.rows.key() == last:
+            cursor.rows.next()
+        if cursor.rows.valid():
             raise damaged(self._path, "its rows end early")
-        cursor.status()
+        cursor.rows.status()
 
     def _first(self, partition: int) -> Batch | None:
         return next(self._envelopes(partition), None)
 
     def _last(self, partition: int) -> Batch | None:
         prefix = _prefix(partition)
-        cursor = self._families["log"].iter()
+        cursor = self._cursor(self._families["log"].iter())
         with refusing_damage(self._path):
-            cursor.seek_for_prev(prefix + OFFSET.pack(OFFSET_MAX))
-            cursor.status()
-            if cursor.valid() and cursor.key().startswith(prefix):
-                return unpack(cursor.value())
+            cursor.rows.seek_for_prev(prefix + OFFSET.pack(OFFSET_MAX))
+            cursor.rows.status()
+            if cursor.rows.valid() and cursor.rows.key().startswith(prefix):
+                return unpack(cursor.rows.value())
         return None
 
     def _put(self, unit: WriteBatch, write: Write) -> None:

@@ -21,6 +21,7 @@ from storage.log import (
     LockedLogError,
     LogError,
     MemoryLog,
+    SnapshotGoneError,
     Stored,
 )
 from storage.rocks import RocksLog
@@ -349,3 +350,31 @@ def test_a_damaged_directory_set_aside_leaves_room_for_an_empty_one(
         log.close()
         rmtree(place)
     assert len(ids) == 3, "each new directory is another replica"
+
+
+def test_a_closed_log_can_be_opened_anew_whoever_still_reads_it(tmp_path: Path) -> None:
+    log = RocksLog.open(tmp_path, IDENTITY)
+    log.write([ApplyState(0, 1, 1, [(b"%d" % n, b"x") for n in range(500)])], sync=True)
+    log.write([AppendBatch(0, batch(1)), AppendBatch(0, batch(2))], sync=True)
+    rows, batches, slices = log.state(0), log.batches(0, 0), log.snapshot(0).slices
+    next(rows), next(batches)
+    log.close()
+    again = RocksLog.open(tmp_path, IDENTITY)
+    for reading in (rows, batches, slices):
+        with pytest.raises(SnapshotGoneError, match="closed while it was read"):
+            list(reading)
+    again.close()
+
+
+def test_a_damaged_log_is_closed_for_good(flushed: Path, tmp_path: Path) -> None:
+    """What keeps the error keeps its frames, and nothing of them may keep the database open."""
+    path = copied(flushed, tmp_path / "log")
+    for table in path.glob("*.sst"):
+        content = bytearray(table.read_bytes())
+        content[len(content) // 20] ^= 1
+        table.write_bytes(content)
+    with pytest.raises(LogError) as refusal:
+        RocksLog.open(path, IDENTITY)
+    set_aside(path)
+    RocksLog.open(path, IDENTITY).close()
+    assert "damaged" in str(refusal.value)
