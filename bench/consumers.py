@@ -217,12 +217,15 @@ def partitions_of(owned: bytes) -> Iterator[tuple[bytes, int]]:
 def is_settled(members: Sequence[ConsumerMember], partitions: int) -> bool:
     """Tell whether one group's members are at one epoch, with every partition owned and told.
 
-    That no partition is owned twice has to be looked at once more by :func:`is_exclusive`.
+    They all subscribe to the same, so each has its fair share. That no partition is owned twice has
+    to be looked at once more by :func:`is_exclusive`.
     """
     epoch = members[0].epoch
+    counts = [member.count for member in members]
     return (
         epoch > 1
-        and sum(member.count for member in members) == partitions
+        and sum(counts) == partitions
+        and max(counts) - min(counts) <= 1
         and all(
             member.epoch == epoch and not (member.is_busy or member.must_acknowledge)
             for member in members
