@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from failover.identity import CATALOG_PARTITION
+from failover.readable import lost_majority
+from failover.status import PartitionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +47,12 @@ def cluster_status(
         ],
         "shortage": spec.shortage,
     }
+
+
+def problems(spec: ClusterSpec, statuses: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """Return the sentences about partitions that can not elect a leader any more."""
+    rows = (_partition(spec, n, statuses) for n in range(CATALOG_PARTITION, spec.partitions))
+    return [row["problem"] for row in rows if "problem" in row]
 
 
 def _coordinator(
@@ -89,6 +97,14 @@ def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[st
         "under_replicated": True,
     }
     if not led:
+        reported = {
+            node_id: PartitionStatus(**one)
+            for node_id, status in statuses.items()
+            for one in status["partitions"]
+            if one["partition"] == number
+        }
+        if problem := lost_majority(placement, reported):
+            row["problem"] = problem
         return row
     epoch, leader, said = max(led, key=lambda found: found[0])
     in_sync = sorted({leader, *said["in_sync"]} & {leader, *said["voters"]})
@@ -125,6 +141,8 @@ def as_text(status: Mapping[str, Any]) -> str:
             f"partition {row['partition']}: leader {leader}, epoch {row['epoch']}, "
             f"in sync {_listed(row['in_sync'])} of {_listed(row['replicas'])}"
         )
+    rows = (status["catalog"], *status["partitions"])
+    lines += [row["problem"] for row in rows if "problem" in row]
     if status["under_replicated"]:
         names = [
             "the catalogue" if number == CATALOG_PARTITION else f"partition {number}"

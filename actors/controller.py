@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.clock import boot_ms
-from actors.cluster_status import LEADER, cluster_status
+from actors.cluster_status import LEADER, cluster_status, problems
 from actors.console.page import Console
 from actors.ray_peers import UNREACHED, assignor_name, coordinator_name
 from failover.controller import LOOK_MS, Campaign, Transfer
@@ -79,6 +79,7 @@ class Controller:
         self._tasks: list[asyncio.Task[None]] = []
         self._advice = Advice(range(spec.partitions), spec.placement(), spec.catalog_voters())
         self._wake = asyncio.Event()
+        self._told: set[str] = set()
 
     async def start(self) -> None:
         """Begin to watch; the console answers from now on."""
@@ -192,6 +193,9 @@ class Controller:
                 self._advice.report(node_id, rows, now)
                 if status["is_damaged"]:
                     await self._heal(node_id, statuses)
+            for problem in {*problems(self.spec, statuses)} - self._told:
+                _log.critical("%s", problem)
+                self._told.add(problem)
             if len(statuses) == len(self._nodes) or now - began_ms > PATIENCE_MS:
                 for order in self._advice.orders(now):
                     await self._give(order)
