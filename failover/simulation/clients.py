@@ -77,7 +77,12 @@ class Driver:
 
     def _poll(self) -> None:
         member, now = self.member, self._world.client_now
-        if now >= self._commit_at and member.state is State.STABLE and member.partitions:
+        if (
+            self._cluster.commits
+            and now >= self._commit_at
+            and member.state is State.STABLE
+            and member.partitions
+        ):
             interval_ms = self._world.settings.commit_interval_ms
             if self._commit_at:
                 at = self._cluster.rng.choice(member.partitions)
@@ -112,7 +117,7 @@ class Driver:
     def _wake_at(self, deadline_ms: int | None, now: int) -> None:
         if deadline_ms is None:
             return
-        if self.member.state is State.STABLE and self._commit_at:
+        if self._cluster.commits and self.member.state is State.STABLE and self._commit_at:
             deadline_ms = min(deadline_ms, max(self._commit_at, now + 1))
         if self._woken_at <= now or deadline_ms < self._woken_at:
             self._woken_at = max(deadline_ms, now + 1)
@@ -157,6 +162,7 @@ class Clients:
         partitions = world.settings.topic_partitions
         self.partitions_of = dict.fromkeys(self.group_ids, partitions)
         self.seats = [Seat(config) for config in configs]
+        self.commits = True
         self.drivers: list[tuple[Seat, Driver]] | None = None
 
     def start_all(self) -> None:

@@ -92,6 +92,10 @@ class Injector:
         process = self._cluster.processes[self._victim()]
         if process.is_alive:
             process.doom = self._rng.randint(1, 12)
+            process.died_mid_turn = self._start_later
+
+    def _start_later(self, node_id: int) -> None:
+        self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
 
     def _kill_all(self) -> None:
         for process in self._cluster.processes:

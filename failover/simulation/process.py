@@ -118,6 +118,7 @@ class Process:
         self.is_full = False
         self.life = 0
         self.doom = 0
+        self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._open: dict[int, tuple[Answering, Any, Entity, int]] = {}
         self._connections: dict[Connection, None] = {}
@@ -166,6 +167,11 @@ class Process:
         self.log = self.disks[directory_id] = MemoryLog()
 
     # --- what checkers look at
+
+    @property
+    def is_mid_turn(self) -> bool:
+        """Whether events were taken in whose turn is not over yet."""
+        return self._is_scheduled
 
     def partitions(self) -> Sequence[Partition]:
         """Return every partition that this process has a replica of, the catalogue's included."""
@@ -232,8 +238,9 @@ class Process:
             self.host.tick(self.local_now(), late_ms)
         inbox, self._inbox = self._inbox, []
         for action, arguments in inbox:
-            action(*arguments)
-        self._turn()
+            if life == self.life:
+                action(*arguments)
+        self._soon()
 
     # --- what comes in
 
@@ -304,11 +311,8 @@ class Process:
         try:
             self._pump()
         except Killed:
-            self.kill(self.doom_kept(), 1)
-
-    def doom_kept(self) -> int:
-        """Return how many unsynced units survive a death in the middle of a turn."""
-        return self.log.unsynced // 2
+            self.kill(self.log.unsynced // 2, 1)
+            self.died_mid_turn(self.node_id)
 
     def _pump(self) -> None:
         host, watcher = self.host, self.watcher
@@ -393,7 +397,8 @@ class Process:
         if deadline_ms is not None and deadline_ms <= now:
             self.host.tick(now)
             self._soon()
-        self._arm()
+        if life == self.life:
+            self._arm()
 
 
 def _forwarded(host: Host, ticket: int, response: Entity | None, _now: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from failover.simulation.story import Violation
-from storage.log import TruncateFrom
+from storage.log import DropBefore, TruncateFrom
 from storage.messages import Appended, Vote, Voted
 from storage.quorum import majority
 from storage.replica import Role
@@ -34,6 +34,7 @@ class Seen:
     epoch: int = -1
     role: str = ""
     high_watermark: int = 0
+    checked: int = 0
 
 
 class Committed:
@@ -72,6 +73,8 @@ class Replicated:
         for write in writes:
             if isinstance(write, TruncateFrom):
                 self._may_truncate(process, write)
+            elif isinstance(write, DropBefore):
+                self.turned(process)  # what was committed just now may be dropped at once
 
     def _may_truncate(self, process: Process, write: TruncateFrom) -> None:
         committed = self._log(write.partition)
@@ -121,20 +124,18 @@ class Replicated:
             replica = partition.replica
             seen = self._seen.get((process.node_id, partition.number))
             if seen is None or seen.life != process.life:
-                seen = Seen(process.life, high_watermark=replica.high_watermark)
-                self._seen[process.node_id, partition.number] = seen
-                if replica.high_watermark:
-                    self._commits(process, partition, 0)
+                seen = self._seen[process.node_id, partition.number] = Seen(process.life)
             if replica.epoch != seen.epoch or replica.role != seen.role:
                 self._in_new_role(process, partition, seen)
-            if replica.high_watermark != seen.high_watermark:
-                if replica.high_watermark < seen.high_watermark:
+            if replica.high_watermark != seen.high_watermark or seen.checked < seen.high_watermark:
+                if replica.high_watermark < seen.high_watermark and replica.end_offset:
                     raise Violation(
                         f"the high watermark of node {process.node_id} falls from"
                         f" {seen.high_watermark} to {replica.high_watermark}",
                         f"partition {partition.number}",
                     )
-                self._commits(process, partition, seen.high_watermark)
+                if replica.end_offset:  # else a snapshot is coming, and the log was wiped for it
+                    self._commits(process, partition, seen)
                 seen.high_watermark = replica.high_watermark
 
     def _in_new_role(self, process: Process, partition: Partition, seen: Seen) -> None:
@@ -159,8 +160,11 @@ class Replicated:
                 )
             self._visible.leader_since[number] = self._world.now
 
-    def _commits(self, process: Process, partition: Partition, start: int) -> None:
-        """Check newly committed batches: everywhere the same, and on a majority's disks."""
+    def _commits(self, process: Process, partition: Partition, seen: Seen) -> None:
+        """Check newly committed batches: everywhere the same, and on a majority's disks.
+
+        A follower hears of commits before it has written the batches: those are checked later.
+        """
         number, replica = partition.number, partition.replica
         committed, end = self._log(number), replica.high_watermark
         subject = f"partition {number}"
@@ -172,9 +176,10 @@ class Replicated:
                 f" {committed.end_offset}",
                 subject,
             )
-        for batch in process.log.batches(number, start):
+        for batch in process.log.batches(number, seen.checked):
             if batch.end_offset > end:
                 break
+            seen.checked = batch.end_offset
             if not committed.add(batch):
                 raise Violation(
                     f"node {process.node_id} has another committed batch at {batch.base_offset}",

@@ -94,6 +94,7 @@ def _run(world: World) -> None:
 def settle(cluster: Cluster) -> None:
     """Let everything come to rest, in bounded time, and check what is left in the end."""
     world = cluster.world
+    cluster.clients.commits = False
     deadline = world.now + world.settings.settle_ms
     while why := cluster.unrest():
         if world.now >= deadline:

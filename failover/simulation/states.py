@@ -64,7 +64,7 @@ class States:
     def check(self, processes: Iterable[Process]) -> None:
         """Check every machine of these processes that stands at the end of the committed log."""
         for process in processes:
-            if process.host is None or process.is_loading:
+            if process.host is None or process.is_loading or process.is_mid_turn:
                 continue
             for partition in process.partitions():
                 self._check(process, partition)
@@ -95,8 +95,8 @@ class States:
 def _difference(machine: Any, reference: Reference) -> str:
     """Name the first thing that two machines do not agree about; empty when there is none."""
     if reference.is_catalog:
-        same = machine.snapshot() == reference.machine.snapshot()
-        return "" if same else "the catalogue differs"
+        mine, theirs = (sorted(map(repr, one.snapshot())) for one in (machine, reference.machine))
+        return "" if mine == theirs else "the catalogue differs"
     mine, theirs = machine._context, reference.machine._context
     for group_id in {**mine.groups, **theirs.groups}:
         if mine.groups.get(group_id) != theirs.groups.get(group_id):
