@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups import modern, target
 from protocol.groups.assignment_records import read_target
 from protocol.groups.consumer_group import ConsumerGroup, ConsumerGroupState
+from protocol.groups.consumer_requests import check_served
 from protocol.groups.facts import GroupDeleted
 from protocol.groups.topic_numbers import by_topic
 from protocol.records import (
@@ -46,6 +47,7 @@ def consumer_group_describe(ctx: Context, request: Request, now: int) -> None:  
     """Describe consumer groups; groups of another type are not found."""
     message = request.message
     assert isinstance(message, ConsumerGroupDescribeRequest)
+    check_served(ctx)
     operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
     groups = tuple(_described(ctx, group_id, operations) for group_id in message.group_ids)
     response = ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
@@ -62,6 +64,7 @@ def _described(ctx: Context, group_id: str, operations: int) -> DescribedConsume
     if not isinstance(group, ConsumerGroup):
         sentence = f"Group {group_id} is not a consumer group."
         return _absent(group_id, ErrorCode.group_id_not_found, sentence)
+    newest_first = reversed(group.members.values())  # as Kafka's tests expect
     return DescribedConsumerGroup(
         error_code=ErrorCode.none,
         group_id=group_id,
@@ -69,7 +72,7 @@ def _described(ctx: Context, group_id: str, operations: int) -> DescribedConsume
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=target.preferred_assignor(ctx, group),
-        members=tuple(_described_member(ctx, group, each) for each in group.members.values()),
+        members=tuple(_described_member(ctx, group, each) for each in newest_first),
         authorized_operations=operations,
     )
 

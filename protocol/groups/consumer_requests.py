@@ -24,6 +24,7 @@ TEXT_LENGTH_MAX: Final = 32_767
 
 def check(ctx: Context, message: ConsumerGroupHeartbeatRequest, api_version: int) -> None:
     """Refuse a request that says too little or contradicts itself."""
+    check_served(ctx)
     epoch = message.member_epoch
     if api_version >= MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
         _not_blank(message.member_id, "MemberId")
@@ -45,6 +46,12 @@ def check(ctx: Context, message: ConsumerGroupHeartbeatRequest, api_version: int
             ErrorCode.unsupported_assignor,
             f"ServerAssignor {assignor} is not supported. Supported assignors: {', '.join(known)}.",
         )
+
+
+def check_served(ctx: Context) -> None:
+    """Refuse if consumer groups are switched off."""
+    if "consumer" not in ctx.configs.strings("group.coordinator.rebalance.protocols"):
+        raise KafkaError(ErrorCode.unsupported_version)
 
 
 def _check_join(message: ConsumerGroupHeartbeatRequest) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from protocol.groups import consumer_invariants
 from protocol.groups.states import ClassicGroupState
 from protocol.groups.timers import TimerKind
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def broken(ctx: Context) -> list[str]:
     """Name everything that does not hold, one sentence each; an empty list is good news."""
-    sentences = []
+    sentences = [*consumer_invariants.broken(ctx)]
     for group in ctx.live.values():
         for checks in (_counts, _standing, _phases, _timers):
             sentences += [f"{group.group_id}: {sentence}" for sentence in checks(ctx, group)]
