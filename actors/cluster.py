@@ -108,6 +108,10 @@ class CoordinatorActor:
         """Tell the catalogue about a node; False when it is not led here."""
         return self._coordinator.node_changed(node)
 
+    async def greeted(self, node_id: int, host: str, port: int) -> None:
+        """Learn where a peer is now."""
+        self._coordinator.greeted(node_id, host, port)
+
     async def peer_address(self) -> tuple[str, int] | None:
         """Tell where peers find us."""
         return self._coordinator.peer_address()

@@ -32,6 +32,9 @@ _log = logging.getLogger("rollcall.controller")
 RETRY_S: Final = 0.05
 RETRY_S_MAX: Final = 0.5
 STATUS_S: Final = 2.0
+REPORT_S: Final = 0.3
+"""A coordinator that takes longer than that to tell its status is left out of this round."""
+
 HAND_OVER_S: Final = 8.0
 
 LOOK_S: Final = 2.0
@@ -186,7 +189,7 @@ class Controller:
         began_ms = boot_ms()
         while True:
             self._wake.clear()
-            statuses = await self._statuses()
+            statuses = await self._statuses(REPORT_S)
             now = boot_ms()
             for node_id, status in statuses.items():
                 rows = [PartitionStatus(**row) for row in status["partitions"]]
@@ -230,17 +233,22 @@ class Controller:
     async def status(self) -> dict[str, Any]:
         """Return the cluster as ``rollcall status --json`` shows it."""
         statuses, workers = await asyncio.gather(
-            self._statuses(),
+            self._statuses(STATUS_S),
             asyncio.gather(*(self._worker(number) for number in range(self.spec.workers))),
         )
         return cluster_status(self.spec, [node.pid for node in self._nodes], statuses, workers)
 
-    async def _statuses(self) -> dict[int, dict[str, Any]]:
-        """Ask every coordinator; those who do not answer are left out."""
+    async def _statuses(self, wait_s: float) -> dict[int, dict[str, Any]]:
+        """Ask every coordinator that is up; those who do not answer in time are left out."""
+        up = [node.node_id for node in self._nodes if node.is_up]
         answers = await asyncio.gather(
-            *(self._ask_status(node.node_id) for node in self._nodes), return_exceptions=True
+            *(self._ask_status(node_id, wait_s) for node_id in up), return_exceptions=True
         )
-        return {n: answer for n, answer in enumerate(answers) if isinstance(answer, dict)}
+        return {
+            node_id: answer
+            for node_id, answer in zip(up, answers, strict=True)
+            if isinstance(answer, dict)
+        }
 
     async def _worker(self, number: int) -> dict[str, Any]:
         try:
@@ -249,9 +257,9 @@ class Controller:
             return {"pid": None, "state": "Restarting"}
         return {"pid": pid, "state": "Idle"}
 
-    async def _ask_status(self, node_id: int) -> dict[str, Any]:
+    async def _ask_status(self, node_id: int, wait_s: float = STATUS_S) -> dict[str, Any]:
         status: dict[str, Any] = await self._cluster.ask(
-            coordinator_name(node_id), "status", wait_s=STATUS_S
+            coordinator_name(node_id), "status", wait_s=wait_s
         )
         return status
 

@@ -79,6 +79,9 @@ class Others(Protocol):
     async def peer_address(self, node_id: int) -> tuple[str, int] | None:
         """Ask a coordinator where it listens for its peers; None when it was not reached."""
 
+    async def greet(self, node_id: int, host: str, port: int) -> None:
+        """Tell the others that they find this node's replicas there."""
+
     async def announce(self, node_id: int, pid: int) -> bool:
         """Tell the controller that we serve; False when it was not reached."""
 
@@ -173,7 +176,7 @@ class Coordinator:
         self.failure = str(error)
         self.is_damaged = can_be_healed(error, self.spec.replicas)
         self.state = "Failed"
-        _log.critical("%s", error)
+        _log.critical("%s", self.failure)
         self._close()
         self.opened.set()
         self.ready.set()
@@ -215,6 +218,7 @@ class Coordinator:
         """Set a damaged log aside and begin with an empty one, which the leaders will fill."""
         if self.state != "Failed" or not self.is_damaged:
             return
+        gc.collect()  # what still iterates over the old log keeps it open
         aside = set_aside(self.spec.log_path(self.node_id))
         _log.warning("the damaged log was moved to %s; this node begins empty", aside.name)
         self.failure, self.is_damaged = "", False
@@ -240,6 +244,7 @@ class Coordinator:
         others = range(self.spec.partitions)
         self._links = Peers(me, others, self, self._others.peer_address)
         await self._links.open(address.host)
+        self._spawn(self._others.greet(self.node_id, address.host, self._links.port))
         for tries_left in reversed(range(BIND_TRIES)):
             try:
                 await self._listener.open(address.host, address.port)
@@ -386,6 +391,11 @@ class Coordinator:
         if self._host is not None:
             self._host.peer_down(node_id, self.now())
             self._schedule()
+
+    def greeted(self, node_id: int, host: str, port: int) -> None:
+        """Learn where a peer is now."""
+        if self._links is not None:
+            self._links.moved(node_id, host, port)
 
     def peer_address(self) -> tuple[str, int] | None:
         """Tell where peers find us, if they do."""

@@ -66,6 +66,8 @@ class Peers:
         self.port = 0
         self._server: asyncio.Server | None = None
         self._callers: list[asyncio.Task[None]] = []
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._wake: dict[int, asyncio.Event] = {}
 
     # --- life
 
@@ -124,19 +126,26 @@ class Peers:
 
     # --- calling
 
+    def moved(self, node_id: int, host: str, port: int) -> None:
+        """Learn where a node's peers port is, from itself: call it at once."""
+        self._addresses[node_id] = (host, port)
+        if node_id in self._wake:
+            self._wake[node_id].set()
+
     async def _keep_calling(self, node_id: int) -> None:
         """Have a link to a node with a higher id, for as long as we live."""
-        wait_s, address = BACK_OFF_S, None
+        wake = self._wake[node_id] = asyncio.Event()
+        wait_s = BACK_OFF_S
         while True:
-            address = address or await self._address_of(node_id)
-            was_open = False
-            if address is not None and node_id not in self._cut:
-                was_open = await self._call(node_id, *address)
-            if was_open:
+            wake.clear()
+            address = self._addresses.pop(node_id, None) or await self._address_of(node_id)
+            is_allowed = address is not None and node_id not in self._cut
+            if address is not None and is_allowed and await self._call(node_id, *address):
                 wait_s = BACK_OFF_S
-            else:
-                address = None  # it may have moved: ask again
-            await asyncio.sleep(wait_s * random.uniform(0.75, 1.0))
+                self._addresses.setdefault(node_id, address)  # perhaps only the link broke
+            with suppress(TimeoutError):
+                pause_s = wait_s * random.uniform(0.75, 1.0)
+                await asyncio.wait_for(wake.wait(), pause_s)
             wait_s = min(2 * wait_s, BACK_OFF_S_MAX)
 
     async def _call(self, node_id: int, host: str, port: int) -> bool:

@@ -121,6 +121,14 @@ class RayPeers:
             return None
         return found
 
+    async def greet(self, node_id: int, host: str, port: int) -> None:
+        """Tell the others that they find this node's replicas there."""
+        calls = (
+            self._actors.ask(coordinator_name(other), "greeted", node_id, host, port)
+            for other in self._others
+        )
+        await asyncio.gather(*calls, return_exceptions=True)
+
     async def announce(self, node_id: int, pid: int) -> bool:
         """Tell the controller that we serve; False when it was not reached."""
         try:
