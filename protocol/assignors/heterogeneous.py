@@ -26,6 +26,8 @@ from protocol.assignors.subscribers import (
 
 ROUNDS_MAX: Final = 16
 """As in Kafka: a chain of overlapping subscriptions gets only slowly better after that."""
+_INSERTION_MAX: Final = 32
+"""Up to this many subscribers, sorting by insertion is faster than by counting."""
 _COUNTING_SPAN_MAX: Final = 4096
 """Up to this difference between loads, members are sorted by counting."""
 
@@ -232,6 +234,13 @@ def _sort_by_load(members: Int32s, state: Balance, low: int, high: int) -> None:
     span, count = high - low, len(members)
     if span == 0:
         ladder[:count] = members
+    elif count <= _INSERTION_MAX:
+        for at in range(count):
+            place = at
+            while place > 0 and load[ladder[place - 1]] > load[members[at]]:
+                ladder[place] = ladder[place - 1]
+                place -= 1
+            ladder[place] = members[at]
     elif span <= min(_COUNTING_SPAN_MAX, 8 * count + 64):
         counts[: span + 2] = 0
         for member in members:
