@@ -15,11 +15,14 @@ from failover import catalog_configs, catalog_topics
 from failover.catalog_records import (
     ConfigKey,
     ConfigValue,
+    DeletedTopicKey,
+    DeletedTopicValue,
     NodeKey,
     NodeValue,
     TopicKey,
     TopicValue,
     config_record,
+    deletion_record,
     node_record,
     topic_record,
 )
@@ -79,6 +82,7 @@ class Catalog:
         self._topics: dict[str, Topic] = {}
         self._nodes: dict[int, Node] = {}
         self._overrides: dict[ResourceKey, dict[str, str]] = {}
+        self._deleted: dict[UUID, str] = {}
         self._placements: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._topics_image: Topics | None = None
         self._image: CatalogImage | None = None
@@ -144,12 +148,22 @@ class Catalog:
     def topics(self) -> Topics:
         """Return the topics alone, as the group shards want them."""
         if self._topics_image is None:
-            self._topics_image = Topics(self._topics.values())
+            deleted: dict[str, set[UUID]] = {}
+            for topic_id, name in self._deleted.items():
+                deleted.setdefault(name, set()).add(topic_id)
+            self._topics_image = Topics(
+                self._topics.values(),
+                deleted={name: frozenset(topic_ids) for name, topic_ids in deleted.items()},
+            )
         return self._topics_image
 
     def topic(self, name: str) -> Topic | None:
         """Return the topic called so."""
         return self._topics.get(name)
+
+    def deletions_beyond(self, kept: int) -> list[UUID]:
+        """Return the ids of deleted topics that are too many when so many may be kept."""
+        return list(self._deleted)[: max(len(self._deleted) - kept, 0)]
 
     def topic_names(self) -> tuple[str, ...]:
         """Return every topic's name, in order of creation."""
@@ -175,7 +189,8 @@ class Catalog:
             for resource, values in sorted(self._overrides.items())
             for name, value in sorted(values.items())
         ]
-        return nodes + topics + configs
+        deletions = [deletion_record(topic_id, name) for topic_id, name in self._deleted.items()]
+        return nodes + topics + configs + deletions
 
     def _answer(self, request: Request) -> None:
         try:
@@ -195,6 +210,14 @@ class Catalog:
             for partition in value.partitions
         )
         self._topics[key.name] = Topic(value.topic_id, key.name, len(replicas), replicas)
+
+    def _replay_deletion(self, key: DeletedTopicKey, value: DeletedTopicValue | None) -> None:
+        assert key.topic_id is not None
+        self._topics_image = None
+        if value is None:
+            self._deleted.pop(key.topic_id, None)
+        else:
+            self._deleted[key.topic_id] = value.name
 
     def _replay_config(self, key: ConfigKey, value: ConfigValue | None) -> None:
         resource = (key.resource_type, key.resource_name)
@@ -218,5 +241,6 @@ HANDLERS: Mapping[int, Handler] = {**catalog_topics.HANDLERS, **catalog_configs.
 REPLAYS: Mapping[type[Entity], Callable[[Catalog, Any, Any], None]] = {
     TopicKey: Catalog._replay_topic,
     ConfigKey: Catalog._replay_config,
+    DeletedTopicKey: Catalog._replay_deletion,
     NodeKey: Catalog._replay_node,
 }

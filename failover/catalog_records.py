@@ -73,10 +73,25 @@ class NodeValue(Flexible):
     up: bool = wire("bool")
 
 
+@key
+class DeletedTopicKey(Flexible):
+    """Names a topic that is no more by the id that it had; its tombstone forgets it at last."""
+
+    topic_id: uuid.UUID | None = wire("uuid")
+
+
+@entity
+class DeletedTopicValue(Flexible):
+    """The name that a deleted topic had."""
+
+    name: str = wire("string")
+
+
 RECORD_TYPES: Final[dict[int, tuple[type[Entity], type[Entity]]]] = {
     100: (TopicKey, TopicValue),
     101: (ConfigKey, ConfigValue),
     102: (NodeKey, NodeValue),
+    103: (DeletedTopicKey, DeletedTopicValue),
 }
 """The number before a key's bytes, and the classes of its key and value."""
 
@@ -92,6 +107,12 @@ def topic_record(name: str, topic_id: uuid.UUID, placement: Sequence[tuple[int, 
 def topic_tombstone(name: str) -> Record:
     """Return the record that deletes a topic."""
     return Record(TopicKey(name=name), None)
+
+
+def deletion_record(topic_id: uuid.UUID, name: str | None) -> Record:
+    """Return the record that remembers a topic's deletion, or forgets it (None)."""
+    key = DeletedTopicKey(topic_id=topic_id)
+    return Record(key, None if name is None else DeletedTopicValue(name=name))
 
 
 def config_record(resource: ResourceKey, name: str, value: str | None) -> Record:

@@ -10,7 +10,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from failover.catalog_configs import check_topic_configs
-from failover.catalog_records import config_record, topic_record, topic_tombstone
+from failover.catalog_records import (
+    config_record,
+    deletion_record,
+    topic_record,
+    topic_tombstone,
+)
 from failover.cluster_view import TOPIC
 from failover.config_entries import BrokerLayers, topic_entries
 from failover.topic_names import (
@@ -46,6 +51,10 @@ if TYPE_CHECKING:
 
 PARTITIONS_MAX = 100_000
 """Most partitions one topic may have: a mistyped number must not fill the memory."""
+
+
+DELETIONS_KEPT = 10_000
+"""Deleted topics that are remembered; each costs some 50 bytes."""
 
 
 def create_topics(catalog: Catalog, request: Request) -> None:
@@ -305,7 +314,12 @@ def _deletion(
 def _delete(catalog: Catalog, name: str) -> None:
     for config in catalog.overrides_of((TOPIC, name)):
         catalog.emit(config_record((TOPIC, name), config, None))
+    topic = catalog.topic(name)
+    assert topic is not None
     catalog.emit(topic_tombstone(name))
+    for forgotten in catalog.deletions_beyond(DELETIONS_KEPT - 1):
+        catalog.emit(deletion_record(forgotten, None))
+    catalog.emit(deletion_record(topic.topic_id, name))
 
 
 def create_partitions(catalog: Catalog, request: Request) -> None:

@@ -580,13 +580,8 @@ def _timing(configs: Configs) -> Timing:
 
 
 def _deleted(before: Topics, after: Topics) -> list[str]:
-    """Return the names of topics that are gone, or that are other topics of the same name now."""
-    gone = []
-    for topic in before:
-        successor = after.by_name(topic.name)
-        if successor is None or successor.topic_id != topic.topic_id:
-            gone.append(topic.name)
-    return gone
+    """Return the names under which a topic was deleted since ``before``."""
+    return [name for name, ids in after.deleted.items() if ids != before.deleted.get(name)]
 
 
 NAMED_GROUP_ONLY = frozenset({11, 12, 13, 14, 47})

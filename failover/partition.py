@@ -347,7 +347,7 @@ class Partition:
             for batch in ready.committed:
                 self._replay_batch(batch)
                 loading.committed(batch)
-        if loading.compactor.due():
+        if loading.compactor.due() or (ready.committed and self._kind.tells_commits):
             effects.writes += loading.writes()
         if ready.elected and self.replica.role is Role.LEADER:
             self._is_elected = True

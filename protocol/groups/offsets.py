@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from protocol.groups import any_group as groups
+from protocol.groups import deleted_topics
 from protocol.groups.group import NO_GENERATION, ClassicGroup
 from protocol.groups.offset_expiry import expire
 from protocol.groups.offset_fetch import TOPIC_IDS_SINCE, fetch
@@ -237,18 +238,9 @@ def topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:  # noq
     An offset of a topic that has been created again under the same name in the meantime carries
     the new topic's id, and stays.
     """
-    doomed = []
-    for name in event.names:
-        known = ctx.topics.by_name(name)
-        topic_id = None if known is None else known.topic_id
-        doomed += [
-            OffsetCommitKey(group_id, name, partition)
-            for group_id, by_topic in ctx.offsets.items()
-            for partition, value in by_topic.get(name, {}).items()
-            if value.topic_id is None or value.topic_id != topic_id
-        ]
-    for key in doomed:
-        ctx.emit(Record(key, None))
+    names = frozenset(event.names)
+    for group_id in list(ctx.offsets):
+        deleted_topics.remove(ctx, group_id, names)
 
 
 def replay_commit(ctx: Context, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
@@ -285,5 +277,6 @@ HANDLERS: Mapping[int, Callable[[Context, Request, int], None]] = {8: commit, 9:
 REPLAYS: Mapping[type, Callable[[Context, Any, Any], None]] = {OffsetCommitKey: replay_commit}
 
 TIMEOUTS: Mapping[TimerKind, Callable[[Context, TimerKey, int], None]] = {
-    TimerKind.OFFSET_EXPIRY: expire
+    TimerKind.OFFSET_EXPIRY: expire,
+    **deleted_topics.TIMEOUTS,
 }

@@ -13,6 +13,7 @@ from protocol.groups import (
     any_group,
     classic,
     consumer,
+    deleted_topics,
     describe,
     loading,
     modern,
@@ -22,7 +23,7 @@ from protocol.groups import (
 )
 from protocol.groups.context import Context
 from protocol.groups.effects import Elected, Request, Resigned, Result, TimersDue, TopicsDeleted
-from protocol.wire.apis import error_response, group_id
+from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _answer(ctx: Context, request: Request, now: int) -> None:
         response = error_response(
             request.api_key, message, error.code, error.message, request.api_version
         )
-        ctx.reply(request.ticket, response, group_id(message))
+        ctx.reply(request.ticket, response, getattr(message, "group_id", None))
 
 
 def _elected(ctx: Context, _event: Elected, now: int) -> None:
@@ -155,6 +156,7 @@ def _elected(ctx: Context, _event: Elected, now: int) -> None:
     classic.resigned(ctx)  # whatever an earlier term left behind
     rebuild.elected(ctx, now)
     offset_expiry.arm(ctx, now)
+    deleted_topics.elected(ctx, now)
 
 
 def _resigned(ctx: Context, _event: Resigned, _now: int) -> None:

@@ -27,6 +27,9 @@ class TimerKind(StrEnum):
     OFFSET_EXPIRY = "offset-expiry"
     """Committed offsets are looked through (KIP-211); one for the whole shard."""
 
+    DELETED_TOPICS = "deleted-topics"
+    """Offsets of topics deleted meanwhile are looked for after an election; one for the shard."""
+
     REBUILD = "rebuild"
     """More groups wait for their soft state after an election; one for the whole shard."""
 

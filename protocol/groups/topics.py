@@ -28,18 +28,23 @@ class Topic:
 class Topics:
     """All topics by name and by id; iteration is by name.
 
-    ``racks`` are the racks of the nodes that have one, by node id.
+    ``racks`` are the racks of the nodes that have one, by node id. ``deleted`` holds the ids of
+    topics that were deleted, by the names they had: what was committed for them is to go.
     """
 
-    __slots__ = ("_by_id", "_by_name", "racks")
+    __slots__ = ("_by_id", "_by_name", "deleted", "racks")
 
     def __init__(
-        self, topics: Iterable[Topic] = (), racks: Mapping[int, str] = MappingProxyType({})
+        self,
+        topics: Iterable[Topic] = (),
+        racks: Mapping[int, str] = MappingProxyType({}),
+        deleted: Mapping[str, frozenset[UUID]] = MappingProxyType({}),
     ) -> None:
         ordered = sorted(topics, key=lambda topic: topic.name)
         self._by_name = {topic.name: topic for topic in ordered}
         self._by_id = {topic.topic_id: topic for topic in ordered}
         self.racks = racks
+        self.deleted = deleted
 
     def by_name(self, name: str) -> Topic | None:
         """Return the topic called so, if there is one."""

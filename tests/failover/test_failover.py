@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from failover.identity import CATALOG_PARTITION
+from protocol.groups.topics import Topics
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import FindCoordinatorRequest
 from tests.failover import asks
@@ -343,3 +344,31 @@ def test_a_tasks_result_is_dropped_where_it_is_no_longer_led(cluster: Cluster) -
     standby.host.computed(7, object(), cluster.now)  # type: ignore[arg-type]
     cluster.pump(standby)
     assert cluster.leaders(0) == [leader]
+
+
+def test_offsets_of_a_topic_deleted_while_nobody_led_the_partition_go_with_the_election() -> None:
+    cluster = a_cluster(partitions=2, replicas=1)
+    group = cluster.group_in(1)
+    assert commit(cluster, cluster.leader(1), 5, group) == ErrorCode.none
+    cluster.kill(1)
+    deleted = cluster.ask(cluster.members[0], DELETE_TOPICS, 6, asks.delete_topics("t"))
+    assert deleted.responses[0].error_code == ErrorCode.none
+    cluster.run(200)
+    cluster.start(1)
+    cluster.run(1_000)
+    assert committed(cluster, cluster.leader(1), group) == -1
+
+
+def test_an_offset_of_a_topic_that_this_node_has_not_heard_of_yet_is_kept(
+    cluster: Cluster,
+) -> None:
+    old = cluster.leader()
+    assert commit(cluster, old, 5) == ErrorCode.none
+    cluster.kill(old.node_id)
+    leader = new_leader(cluster, old)
+    shard: Any = leader.host._partitions[0].machine
+    shard.topics = Topics()
+    cluster.run(1_000)
+    assert ("t", 0) in {
+        (topic, index) for topic, rows in shard._context.offsets["g"].items() for index in rows
+    }

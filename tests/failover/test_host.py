@@ -82,7 +82,7 @@ def test_nothing_is_answered_before_its_record_is_written() -> None:
 
 def test_log_flush_os_writes_without_sync_but_for_votes() -> None:
     driver = memory_driver(configs={"log.flush": "os"})
-    assert [turn.sync for turn in driver.turns if turn.writes] == [True, False]
+    assert [turn.sync for turn in driver.turns if turn.writes] == [True, False, False]
     with_topic(driver)
     driver.turns.clear()
     driver.ask(8, 9, asks.commit("g", 1))
