@@ -26,6 +26,7 @@ class Checkers:
         self.asked = self.visible.asked
         self.sent = self.replicated.sent
         self.turned = self.replicated.turned
+        self.dies = self.replicated.note_commits
         self.writes = self.replicated.writes
         self.answered = self.visible.answered
         world.after(STATES_EVERY_MS, self._check_states)

@@ -77,6 +77,9 @@ class Watcher(Protocol):
     def turned(self, process: Process) -> None:
         """Take notice that the process ended a turn."""
 
+    def dies(self, process: Process) -> None:
+        """Take notice that the process ends here, perhaps within a turn."""
+
 
 class Answering(Protocol):
     """Where an answer goes: a client's connection, or another node that forwarded a request."""
@@ -210,6 +213,7 @@ class Process:
         """
         if not self.is_alive:
             return
+        self.watcher.dies(self)
         self.is_alive, self.host = False, None
         self.life += 1
         self.log = self.disks[self.directory_id] = self.log.crash(kept)

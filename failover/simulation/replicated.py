@@ -74,7 +74,7 @@ class Replicated:
             if isinstance(write, TruncateFrom):
                 self._may_truncate(process, write)
             elif isinstance(write, DropBefore):
-                self.turned(process)  # what was committed just now may be dropped at once
+                self.note_commits(process)  # what was committed just now may be dropped at once
 
     def _may_truncate(self, process: Process, write: TruncateFrom) -> None:
         committed = self._log(write.partition)
@@ -118,6 +118,13 @@ class Replicated:
                 f"partition {partition}",
             )
 
+    def note_commits(self, process: Process) -> None:
+        """Take notice of what a process has committed as leader, in the middle of a turn."""
+        for partition in process.partitions():
+            seen = self._seen.get((process.node_id, partition.number))
+            if seen is not None and partition.replica.role is Role.LEADER:
+                self._commits(process, partition, seen)
+
     def turned(self, process: Process) -> None:
         """Check every replica of a process after a turn."""
         for partition in process.partitions():
@@ -158,7 +165,7 @@ class Replicated:
                     f"nodes {leader[0]} and {process.node_id} both lead epoch {replica.epoch}",
                     subject,
                 )
-            self._visible.leader_since[number] = self._world.now
+            self._visible.leader_since.setdefault(number, []).append(self._world.now)
 
     def _commits(self, process: Process, partition: Partition, seen: Seen) -> None:
         """Check newly committed batches: everywhere the same, and on a majority's disks.

@@ -69,8 +69,8 @@ class GroupSeen:
 class Visible:
     """Checks answers to group requests.
 
-    ``leader_since`` is kept up to date by the replicas' checker: the true time at which each
-    partition's newest leader was elected.
+    ``leader_since`` is kept up to date by the replicas' checker: the true times at which each
+    partition's leaders were elected.
     """
 
     def __init__(self, world: World, values: Values) -> None:
@@ -78,7 +78,7 @@ class Visible:
         self._values = values
         self._groups: dict[str, GroupSeen] = {}
         self._answered_epoch: dict[int, tuple[int, int]] = {}
-        self.leader_since: dict[int, int] = {}
+        self.leader_since: dict[int, list[int]] = {}
 
     def asked(self, process: Process, message: Entity) -> None:  # noqa: ARG002
         """Take notice of a request that reached a node (see :class:`Watcher`)."""
@@ -178,13 +178,19 @@ class Visible:
             return
         settings = self._world.settings
         number = partition_for(message.group_id, settings.partitions)
-        contact = max(standing.contact, self.leader_since.get(number, 0))
-        unheard_ms = self._world.now - contact
+        unheard_ms = self._longest_unheard(number, standing.contact)
         if unheard_ms < EARLY * min(settings.session_timeout_ms, settings.rebalance_timeout_ms):
             raise Violation(
-                f"{message.member_id} is expelled {unheard_ms} ms after it got through",
+                f"{message.member_id} is expelled, but no leader can have missed it for more than"
+                f" {unheard_ms} ms",
                 message.group_id,
             )
+
+    def _longest_unheard(self, number: int, contact: int) -> int:
+        """Return the longest time for which one leader has not heard of somebody since then."""
+        starts = self.leader_since.get(number, [0])
+        ends = [*starts[1:], self._world.now]
+        return max(end - max(contact, start) for start, end in zip(starts, ends, strict=True))
 
     def _may_fence(self, group: GroupSeen, message: Any) -> None:
         instance_id = message.group_instance_id
