@@ -135,6 +135,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
     key = number.to_bytes(2, "big") + _entity_bytes(record.key)
     if record.value is None:
         return key, None
+    assert not isinstance(record.value, bytes), "the catalogue's values are read at once"
     version = int(record.value.__version__)
     return key, version.to_bytes(2, "big") + _entity_bytes(record.value)
 

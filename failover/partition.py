@@ -62,7 +62,9 @@ class Kind:
 
     ``group_of`` names the group whose answers wait for a record, given its key; ``not_leader`` is
     the answer to whoever waits when the leadership is lost. ``replay_rows`` replays many encoded
-    records sooner than one by one; it returns how many, and how many were of unknown types.
+    records sooner than one by one; it returns how many, and how many were of unknown types. With
+    ``tells_commits`` the standbys learn of a commit at once and write it to the state at once: they
+    show it to clients, also right after a restart.
     """
 
     encode: Callable[[Record], RawRecord]
