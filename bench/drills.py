@@ -25,7 +25,18 @@ from actors.here import usual_data_dir
 from bench.load import Load, now_ms
 from bench.rollcall import running_rollcall
 from bench.server import StartError
-from failover.drill import FAULTS, Action, Condition, Drill, DrillError, Step, Target, named, names
+from failover.drill import (
+    FAULTS,
+    UNTIL_WHOLE,
+    Action,
+    Condition,
+    Drill,
+    DrillError,
+    Step,
+    Target,
+    named,
+    names,
+)
 from failover.verdict import Record, Verdict, judge
 
 if TYPE_CHECKING:
@@ -174,10 +185,10 @@ class Run:
         if step.do in FAULTS and not self._fault_ms:
             self._fault_ms = now_ms()
         done = ACTIONS[step.do](self, step, crowd)
-        if step.do is not Action.WAIT:
+        if step.do in UNTIL_WHOLE:
             self._last_fault_ms = now_ms()
             self._replicated_ms = None
-        elif step.until is Condition.REPLICATED:
+        elif step.do is Action.WAIT and step.until is Condition.REPLICATED:
             self._replicated_ms = now_ms() - self._last_fault_ms
         self._say(f"{step}{done}")
 

@@ -51,6 +51,7 @@ class LiveCluster:
     def __init__(self, found: Running) -> None:
         self.data_dir = Path(found.data_dir)
         self._bootstrap = tuple(_address(text) for text in found.bootstrap.split(","))
+        self._console = ""
         self._pids: dict[int, int] = {}
         self._dead: set[int] = set()
         self._frozen: set[int] = set()
@@ -74,6 +75,7 @@ class LiveCluster:
             status = cluster.status()
         except (CommandError, RayError):
             return None
+        self._console = status["console"]
         for row in status["coordinators"]:
             if row["pid"] is not None:
                 self._pids[row["node_id"]] = row["pid"]
@@ -141,8 +143,10 @@ class LiveCluster:
         return status is not None and _holds(status, Condition.REPLICATED, self._dead)
 
     def find(self, target: Target, group_id: str) -> tuple[int, ...]:
-        """Return the nodes that ``target`` means now; ``group_id`` settles the leader."""
-        self.status()
+        """Return the nodes that ``target`` means now; ``group_id`` settles the leader.
+
+        Clients are asked and not the controller, which may just have been killed.
+        """
         if target is Target.ALL:
             return self.nodes
         leader = self._bootstrap.index(self.coordinator(group_id))
@@ -162,12 +166,9 @@ class LiveCluster:
 
     def kill_controller(self) -> int:
         """``kill -9`` of the controller, which is the process that serves the console."""
-        status = self.status()
-        if status is None:
-            raise DrillError("The controller does not answer, so it cannot be found.")
-        pid = processes.listener(int(status["console"].rpartition(":")[2]))
+        pid = processes.listener(int(self._console.rpartition(":")[2] or 0))
         if pid is None:
-            raise DrillError(f"No process of ours serves {status['console']}.")
+            raise DrillError("The controller is not there: no process of ours is its console.")
         _signal(pid, signal.SIGKILL)
         return pid
 

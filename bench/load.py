@@ -13,6 +13,7 @@ import asyncio
 import itertools
 import random
 import time
+from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -92,13 +93,14 @@ async def _run(load: Load) -> list[HistoryRow]:
 
 
 class Lookups:
-    """Finds coordinators for all members over one connection to each node, in turn.
+    """Finds coordinators for all members over one connection to each node.
 
-    Real clients ask any node they know; a node that is cut off or gone costs them a retry.
+    As real clients do, it asks the node that owes the fewest answers, and equal ones in turn: one
+    that stands still is not asked again and again.
     """
 
     def __init__(self, bootstrap: tuple[tuple[str, int], ...]) -> None:
-        self._addresses = itertools.cycle(bootstrap)
+        self._addresses = deque(bootstrap)
         self._streams: dict[tuple[str, int], Stream] = {}
         self._waiting: dict[tuple[str, int], dict[int, tuple[Driver, Outgoing]]] = {
             address: {} for address in bootstrap
@@ -107,7 +109,8 @@ class Lookups:
 
     def ask(self, driver: Driver, request: Outgoing) -> None:
         """Send ``request`` for ``driver``, which hears the answer."""
-        address = next(self._addresses)
+        self._addresses.rotate(-1)
+        address = min(self._addresses, key=lambda each: len(self._waiting[each]))
         stream = self._streams.get(address)
         if stream is None:
             stream = Stream(address, partial(self._answered, address), self._broken)

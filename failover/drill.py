@@ -91,6 +91,14 @@ FAULTS: Final = frozenset(
 """The actions that clients may feel: a drill's costs count from the first of them."""
 
 
+UNTIL_WHOLE: Final = (FAULTS - {Action.RESTART_MEMBERS, Action.JOIN_MEMBERS}) | {
+    Action.THAW,
+    Action.MEND,
+    Action.FREE_DISK,
+}
+"""The actions from the last of which the time to full replication counts."""
+
+
 def _number(default: float, lowest: float, highest: float = 10**9) -> Any:
     return field(default=default, metadata={"bounds": (lowest, highest)})
 
