@@ -36,7 +36,7 @@ def _random(members: int, topics: int) -> list[Int32s]:
 def _chain(members: int, topics: int) -> list[Int32s]:
     width = max(2, topics // 50)
     firsts = np.arange(members) * topics // members
-    return [np.arange(at, min(at + width, topics), dtype=np.int32) for at in firsts]
+    return [np.arange(at, min(at + width, topics), dtype=np.int32) for at in firsts.tolist()]
 
 
 def _pick(rng: np.random.Generator, topics: int, share: float) -> Int32s:
