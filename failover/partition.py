@@ -349,6 +349,7 @@ class Partition:
             for batch in ready.committed:
                 self._replay_batch(batch)
                 loading.committed(batch)
+        loading.compactor.keep_from = self.replica.needed_from
         if loading.compactor.due() or (ready.committed and self._kind.tells_commits):
             effects.writes += loading.writes()
         if ready.elected and self.replica.role is Role.LEADER:
