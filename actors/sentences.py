@@ -103,6 +103,8 @@ def _assignment_unmade(fact: AssignmentUnmade) -> str:
 
 def _member_event(fact: MemberEvent) -> str:
     became = MEMBER_EVENTS[fact.kind]
+    if fact.kind is MemberEventKind.NOT_ASSIGNED:
+        return f"group {plain(fact.group_id)}: {became}{_quoted(fact.reason)}"
     if fact.previous_member_id:
         became = f"{became}, {plain(fact.previous_member_id)} is fenced from now on"
     return f"group {plain(fact.group_id)}: {_who(fact)} {became}{_quoted(fact.reason)}"
@@ -142,6 +144,7 @@ MEMBER_EVENTS: Final[Mapping[MemberEventKind, str]] = MappingProxyType(
         MemberEventKind.NOT_REVOKED: (
             "was removed: it did not give up partitions within its rebalance timeout"
         ),
+        MemberEventKind.NOT_ASSIGNED: "its assignor failed, the old target assignment stays",
     }
 )
 TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(

@@ -27,6 +27,7 @@ class MemberEventKind(StrEnum):
     NOT_SYNCED = "not-synced"  # joined, and did not fetch its assignment within the same time
     WENT = "went"  # a static member that will be back within its session (KIP-848)
     NOT_REVOKED = "not-revoked"  # did not give up partitions within the rebalance timeout
+    NOT_ASSIGNED = "not-assigned"  # told of no member: the group's assignor failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 A group whose epoch is ahead of its assignment epoch gets a new target as soon as the assignment
 interval since the last one is over (KIP-1263); the first one at once. The run is handed to a worker
-(``ComputeAssignment``), or done here when the group wants it so; one run per group at a time. While
-it lasts members come and go: its result is mended when it comes back.
+(``ComputeAssignment``), or done here when the group wants it so or no worker is alive; custom
+assignors run in workers only. One run per group at a time. While it lasts members come and go: its
+result is mended when it comes back.
 
 A large result is written in slices, so that other groups' heartbeats come in between. The metadata
 record opens and closes it; only the last one puts the new target in force.
@@ -15,10 +16,11 @@ from collections import deque
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from protocol.assignors.registry import BUILT_IN
 from protocol.groups import group_settings, modern
 from protocol.groups.assignment_records import read_target
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed
-from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+from protocol.groups.facts import AssignmentUnmade, MemberEvent, MemberEventKind, TargetAssigned
 from protocol.groups.modern import Delivery, Run
 from protocol.groups.timers import TimerKind
 from protocol.records import (
@@ -99,13 +101,19 @@ def _start(ctx: Context, live: ModernGroup, now: int) -> None:
     group = live.group
     modern.metadata_hash(ctx, live)  # whatever topics are new are in the feed after this
     assignor = preferred_assignor(ctx, group)
-    in_place = not group_settings.boolean(ctx, live.group_id, OFFLOAD)
+    offloads = group_settings.boolean(ctx, live.group_id, OFFLOAD)
+    in_place = not offloads and may_run_here(assignor)
     live.run = Run(group.epoch, assignor, now, in_place)
     if in_place:
         _run_here(ctx, live, now)
         return
     ctx.submit(live.feed.task(group, ctx.topics, assignor))
     ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", now + RUN_MAX_MS)
+
+
+def may_run_here(assignor: str) -> bool:
+    """Tell whether an assignor may run on the coordinator: a custom one may hang, or worse."""
+    return assignor in BUILT_IN
 
 
 def _run_here(ctx: Context, live: ModernGroup, now: int) -> None:
@@ -166,6 +174,24 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
         _start(ctx, live, now)
         return
     live.failures += 1
+    _tell_failure(ctx, live, run, event, now)
+    if not (event.retriable or event.no_worker):
+        live.failures = 0
+        live.failed_epoch = run.epoch
+        update(ctx, live, now)
+    elif event.no_worker and may_run_here(run.assignor):
+        live.run = Run(live.group.epoch, run.assignor, now, in_place=True)
+        _run_here(ctx, live, now)
+    elif event.retriable and live.failures < FAILURES_MAX:
+        _start(ctx, live, now)
+    else:
+        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", now + RETRY_MS)
+
+
+def _tell_failure(
+    ctx: Context, live: ModernGroup, run: Run, event: AssignmentFailed, now: int
+) -> None:
+    """Say what became of a run; if it stays at that, the group's diary says so too."""
     is_final = not (event.retriable or event.no_worker)
     ctx.fact(
         AssignmentUnmade(
@@ -177,15 +203,15 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
         )
     )
     if is_final:
-        live.failed_epoch = run.epoch
-        update(ctx, live, now)
-    elif event.no_worker:
-        live.run = Run(live.group.epoch, run.assignor, now, in_place=True)
-        _run_here(ctx, live, now)
-    elif live.failures < FAILURES_MAX:
-        _start(ctx, live, now)
-    else:
-        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", now + RETRY_MS)
+        live.remember(
+            MemberEvent(
+                group_id=live.group_id,
+                time_ms=now,
+                kind=MemberEventKind.NOT_ASSIGNED,
+                member_id="",
+                reason=event.reason,
+            )
+        )
 
 
 def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
