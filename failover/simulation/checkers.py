@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from failover.simulation.values import Values
     from failover.simulation.world import World
 
-STATES_EVERY_MS = 2_000
+STATES_EVERY_MS = 5_000
 
 
 class Checkers:

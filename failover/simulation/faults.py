@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from failover.simulation.clients import Seat
     from failover.simulation.cluster import Cluster
 
-GONE_MS = (200, 20_000)
-PAUSED_MS = (50, 14_000)
-CUT_MS = (500, 25_000)
-LATE_NOTICE_MS = 10_000
+GONE_MS = (300, 60_000)
+PAUSED_MS = (50, 40_000)
+CUT_MS = (500, 75_000)
+LATE_NOTICE_MS = 30_000
 """How long peers take to notice that a whole machine is gone: nobody closes its sockets."""
 
 
@@ -179,7 +179,7 @@ class Injector:
         assert seat.driver is not None
         self._world.fault("member restarts", seat.driver.name)
         seat.driver.vanish()
-        wait_ms = int(self._rng.random() * 2_000)
+        wait_ms = int(self._rng.random() * 6_000)
         self._world.after(wait_ms, self._cluster.clients.start_if_free, seat)
 
     def _crash_member(self, seat: Seat) -> None:

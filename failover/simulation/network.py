@@ -31,7 +31,7 @@ class Network:
     """Who reaches whom. ``cut`` holds (sender, receiver) pairs that nothing passes between."""
 
     RECONNECT_MS = 50
-    NOTICE_LATE_MS = 8_000
+    NOTICE_LATE_MS = 24_000
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -64,11 +64,11 @@ class Network:
             if settings.duplication and rng.random() < settings.duplication:
                 self._world.injected["message repeated"] += 1
                 self._arrive_after(
-                    delay_ms + 1 + int(rng.random() * 500), sender, node_id, messages
+                    delay_ms + 1 + int(rng.random() * 1_500), sender, node_id, messages
                 )
             if settings.reordering and rng.random() < settings.reordering:
                 self._world.injected["message overtaken"] += 1
-                delay_ms += int(rng.random() * 4_000)
+                delay_ms += int(rng.random() * 12_000)
                 self._arrive_after(delay_ms, sender, node_id, messages)
                 return
         side = sender.node_id > node_id

@@ -323,7 +323,9 @@ class Process:
         if host is None:
             return
         now = self.local_now()
+        is_idle = True
         while effects := host.drain(now):
+            is_idle = False
             if effects.writes:
                 self._step()
                 watcher.writes(self, effects.writes)
@@ -331,7 +333,8 @@ class Process:
                 self._step()
             host.persisted(now)
             self._send(effects)
-        watcher.turned(self)
+        if not is_idle:
+            watcher.turned(self)
         self._arm()
 
     def _step(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from failover.simulation.settings import Settings
     from failover.simulation.story import Story
 
-WARM_UP_MS: Final = 8_000
+WARM_UP_MS: Final = 25_000
 LOOK_EVERY_MS: Final = 1_000
 AFTERWARDS_MS: Final = 3_000
 

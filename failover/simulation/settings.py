@@ -1,7 +1,8 @@
 """What a simulated cluster is like: its size, its clocks' and its faults' rates, all in one value.
 
-Replicas are slower here than in production (their heartbeats dominate the cost of an idle minute):
-every timeout keeps its proportion, so what can happen in which order stays the same.
+Replicas are slower here than in production (their heartbeats dominate the cost of an idle minute),
+and so are faults: all timeouts are long in the same proportion, and networks are quick beside them
+as they are in production, so what can happen in which order stays the same.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ EPOCH_MS: Final = 1_700_000_000_000
 class Faults:
     """Mean milliseconds between two faults of one kind while faults are on; 0: never."""
 
-    kill: int = 25_000
-    kill_mid_turn: int = 25_000
-    lose_disk: int = 90_000
-    pause: int = 40_000
-    cut_node: int = 40_000
-    cut_one_way: int = 40_000
-    cut_clients: int = 60_000
-    link_reset: int = 30_000
-    kill_controller: int = 60_000
+    kill: int = 75_000
+    kill_mid_turn: int = 75_000
+    lose_disk: int = 200_000
+    pause: int = 120_000
+    cut_node: int = 120_000
+    cut_one_way: int = 120_000
+    cut_clients: int = 180_000
+    link_reset: int = 90_000
+    kill_controller: int = 180_000
     kill_all: int = 0
-    member: int = 8_000
-    admin: int = 20_000
+    member: int = 24_000
+    admin: int = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +52,16 @@ class Settings:
     groups: int = 4
     members: int = 20
     topic_partitions: int = 6
-    faulty_ms: int = 60_000
-    settle_ms: int = 240_000
-    heartbeat_interval_ms: int = 3_000
-    session_timeout_ms: int = 15_000
-    rebalance_timeout_ms: int = 20_000
-    request_timeout_ms: int = 4_000
-    commit_interval_ms: int = 20_000
-    replica_heartbeat_ms: int = 1_000
-    replica_lease_ms: int = 3_000
-    replica_election_ms: int = 5_000
+    faulty_ms: int = 180_000
+    settle_ms: int = 600_000
+    heartbeat_interval_ms: int = 10_000
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 60_000
+    request_timeout_ms: int = 12_000
+    commit_interval_ms: int = 60_000
+    replica_heartbeat_ms: int = 3_000
+    replica_lease_ms: int = 9_000
+    replica_election_ms: int = 15_000
     delay_ms: tuple[int, int] = (1, 6)
     client_delay_ms: tuple[int, int] = (1, 6)
     loss: float = 0.01
@@ -92,7 +93,7 @@ def settings_for(seed: int) -> Settings:
         mean_ms = getattr(faults, name)
         rates[name] = 0 if rng.random() < 0.25 else int(mean_ms * rough)
     if rng.random() < 0.2:
-        rates["kill_all"] = 40_000
+        rates["kill_all"] = 120_000
     is_datagram = rng.random() < 0.5
     return Settings(
         faults=Faults(**rates),
@@ -101,8 +102,8 @@ def settings_for(seed: int) -> Settings:
         duplication=rng.choice((0.01, 0.05)) if is_datagram else 0.0,
         reordering=rng.choice((0.02, 0.1)) if is_datagram else 0.0,
         turn_ms=rng.choice((0, 0, 3)),
-        delay_ms=rng.choice(((0, 2), (1, 6), (1, 60))),
-        commit_interval_ms=rng.choice((2_000, 10_000)),
+        delay_ms=rng.choice(((0, 2), (1, 6), (1, 200))),
+        commit_interval_ms=rng.choice((5_000, 30_000)),
         controller=rng.random() < 0.75,
     )
 

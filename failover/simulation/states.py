@@ -60,6 +60,7 @@ class States:
     def __init__(self, replicated: Replicated) -> None:
         self._replicated = replicated
         self._references: dict[int, Reference] = {}
+        self._compared: dict[tuple[int, int], tuple[Any, int]] = {}
 
     def check(self, processes: Iterable[Process]) -> None:
         """Check every machine of these processes that stands at the end of the committed log."""
@@ -84,6 +85,10 @@ class States:
         known = reference.advance(self._replicated, number)
         if not known or replica.high_watermark != reference.offset:
             return
+        machine, offset = self._compared.get((process.node_id, number), (None, -1))
+        if machine is partition.machine and offset == reference.offset:
+            return
+        self._compared[process.node_id, number] = (partition.machine, reference.offset)
         if difference := _difference(partition.machine, reference):
             raise Violation(
                 f"node {process.node_id} ({partition.state}) at {reference.offset} is not what the"

@@ -42,23 +42,30 @@ EARLY: Final = 0.9
 
 @dataclass(slots=True)
 class Standing:
-    """A member that was told its assignment; ``contact`` is when it last got through."""
+    """A member that was told its assignment.
 
-    generation: int
+    ``contact`` is when a heartbeat or commit last got through, ``synced`` the generation and the
+    time of its last SyncGroup: that started its session if the leader's had not come before it (as
+    in Kafka: a SyncGroup is no sign of life in a group that is Stable).
+    """
+
     instance_id: str | None
     contact: int
+    synced: tuple[int, int]
 
 
 @dataclass(slots=True)
 class GroupSeen:
     """What clients know of one group.
 
-    ``settled`` is the highest generation of which an assignment was given out; ``owners`` who owns
-    what in each; ``holders`` the member id that each instance id was last settled under;
-    ``challenged`` when another JoinGroup with that instance id came.
+    ``settled`` is the highest generation of which an assignment was given out; ``completed`` when
+    the leader of each brought it; ``owners`` who owns what in each; ``holders`` the
+    member id that each instance id was last settled under; ``challenged`` when another JoinGroup
+    with that instance id came.
     """
 
     settled: int = -1
+    completed: dict[int, int] = field(default_factory=dict)
     owners: dict[int, dict[tuple[str, int], str]] = field(default_factory=dict)
     standing: dict[str, Standing] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
@@ -178,7 +185,11 @@ class Visible:
             return
         settings = self._world.settings
         number = partition_for(message.group_id, settings.partitions)
-        unheard_ms = self._longest_unheard(number, standing.contact)
+        generation, synced_at = standing.synced
+        contact = standing.contact
+        if synced_at <= group.completed.get(generation, -1):
+            contact = max(contact, synced_at)
+        unheard_ms = self._longest_unheard(number, contact)
         if unheard_ms < EARLY * min(settings.session_timeout_ms, settings.rebalance_timeout_ms):
             raise Violation(
                 f"{message.member_id} is expelled, but no leader can have missed it for more than"
@@ -241,7 +252,12 @@ class Visible:
                     f" and to {owner}",
                     message.group_id,
                 )
-        group.standing[message.member_id] = Standing(generation, instance_id, answer.asked_at)
+        if message.assignments:
+            group.completed.setdefault(generation, answer.asked_at)
+        standing = group.standing.get(message.member_id)
+        contact = -1 if standing is None else standing.contact
+        synced = (generation, answer.asked_at)
+        group.standing[message.member_id] = Standing(instance_id, contact, synced)
         if instance_id is not None:
             before = group.holders.get(instance_id)
             if before is not None and before != message.member_id:
