@@ -4,6 +4,7 @@
 ``consumer_group``     hard state; ``consumer_replay`` how records change it
 ``modern``             soft state: sessions, leases, the group epoch, the hash of the topics
 ``consumer_heartbeat`` ConsumerGroupHeartbeat: the five steps
+``consumer_steps``     the steps that ConsumerGroupHeartbeat and JoinGroup have in common
 ``consumer_members``   whose place a heartbeat speaks for; static members
 ``consumer_leave``     leaving, the session timeout, the rebalance timeout, LeaveGroup
 ``target``             the target assignment: when, by whom, how it comes into force (KIP-1263)

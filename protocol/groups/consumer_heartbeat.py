@@ -6,8 +6,7 @@ and their answer may be repeated by the listener. All others take the five steps
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups import (
     consumer_leave,
     consumer_members,
+    consumer_steps,
     group_settings,
     modern,
     regexes,
@@ -23,8 +23,7 @@ from protocol.groups import (
 from protocol.groups.consumer_group import JOIN_EPOCH
 from protocol.groups.consumer_requests import check, owned_partitions
 from protocol.groups.facts import MemberEventKind
-from protocol.groups.reconcile import MemberState, Wish, reconcile
-from protocol.groups.timers import TimerKind
+from protocol.groups.reconcile import MemberState
 from protocol.groups.topic_numbers import by_topic
 from protocol.records import (
     ConsumerGroupMemberMetadataKey,
@@ -43,12 +42,11 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.consumer_group import ConsumerGroup, ConsumerMember
+    from protocol.groups.consumer_group import ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Client, Request
     from protocol.groups.modern import ModernGroup, Session
     from protocol.groups.reconcile import Standing
-    from protocol.groups.topic_numbers import Partition
 
 UNCHANGED: Final = timedelta(milliseconds=-1)
 """``rebalance_timeout`` of a heartbeat that does not set it."""
@@ -102,36 +100,19 @@ def _steady_answer(
     return answer
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """What a member had before this heartbeat."""
-
-    names: frozenset[str]
-    regex: str
-    assigned: Mapping[Partition, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Says:
-    """Which partitions the member says it has, and whether its subscription is a new one."""
-
-    owned: set[Partition] | None
-    has_changed: bool
-
-
 def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest, now: int) -> None:
     """Take the five steps."""
     group_id = message.group_id
     place = consumer_members.find_place(ctx, message, now)
     metadata = _said(place.member, message, request.client)
     regexes.check_new(place.group, place.member, metadata)
-    member_id = message.member_id or _new_member_id(ctx)
+    member_id = message.member_id or consumer_steps.new_member_id(ctx)
 
     # From here on the group changes.
     consumer_members.take_place(ctx, place, member_id, now)
     live = modern.find(ctx, group_id, now)
     known = None if live is None else live.group.members.get(member_id)
-    before = _before(known)
+    before = consumer_steps.before(known)
     says_new = known is None or known.metadata != metadata
     if says_new:
         ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), metadata))
@@ -140,9 +121,10 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     member = live.group.members[member_id]
     if says_new:
         live.feed.member_changed(member_id)
-    has_changed = _bump(ctx, live, member, before, now)
+    has_changed = consumer_steps.bump(ctx, live, member, before, now)
     target.update(ctx, live, now)
-    _step(ctx, live, member, _Says(owned_partitions(ctx, message), has_changed), now)
+    says = consumer_steps.Says(owned_partitions(ctx, message), has_changed)
+    consumer_steps.step(ctx, live, member, says, now)
 
     session = modern.session_of(ctx, live, member_id, now)
     session.stamp += 1
@@ -201,85 +183,6 @@ _NEW_MEMBER: Final = ConsumerGroupMemberMetadataValue(
     rebalance_timeout_ms=-1,
     server_assignor=None,
 )
-
-
-def _before(member: ConsumerMember | None) -> _Before:
-    if member is None:
-        return _Before(frozenset(), "", MappingProxyType({}))
-    subscription = member.subscription
-    return _Before(subscription.names, subscription.regex, member.standing.assigned)
-
-
-def _new_member_id(ctx: Context) -> str:
-    """Draw an id as Kafka's Uuid writes them: 22 characters, the first of which is no dash."""
-    while True:
-        drawn = ctx.rng.getrandbits(128).to_bytes(16, "big")
-        text = urlsafe_b64encode(drawn).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text
-
-
-def _bump(
-    ctx: Context, live: ModernGroup, member: ConsumerMember, before: _Before, now: int
-) -> bool:
-    """Begin a new group epoch if the group is not what it was; tell if the subscription is new."""
-    group, subscription = live.group, member.subscription
-    names_changed = subscription.names != before.names
-    regex_changed = subscription.regex != before.regex
-    is_resolved = False
-    if regex_changed:
-        is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
-    if names_changed or is_resolved:
-        modern.bump(ctx, live, now)
-    elif live.is_stale:
-        modern.bump_if_topics_changed(ctx, live, now)
-    if group.regex_members:
-        regexes.resolve_if_due(ctx, live, now)
-    return names_changed or regex_changed
-
-
-def _step(
-    ctx: Context,
-    live: ModernGroup,
-    member: ConsumerMember,
-    says: _Says,
-    now: int,
-) -> None:
-    """Bring the member one step nearer to its target."""
-    group, standing = live.group, member.standing
-    epoch = group.assignment_epoch
-    if not says.has_changed and standing.state is MemberState.STABLE and standing.epoch == epoch:
-        return
-    holders, member_id = group.holders, member.member_id
-    after = reconcile(
-        standing,
-        Wish(
-            epoch=epoch,
-            target=target.of_member(ctx, group, member),
-            owned=says.owned,
-            is_subscribed=_wants(ctx, group, member),
-            is_free=lambda partition: holders.get(partition, member_id) == member_id,
-            has_changed=says.has_changed,
-        ),
-    )
-    if after is standing:
-        return
-    consumer_members.emit_standing(ctx, group.group_id, member_id, after)
-    if after.state is MemberState.UNREVOKED_PARTITIONS:
-        modern.arm_revocation(ctx, live, member, now)
-    else:
-        ctx.timers.cancel(TimerKind.REVOCATION, group.group_id, member_id)
-
-
-def _wants(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Callable[[int], bool]:
-    """Tell by a topic's number whether the member is subscribed to it, and it exists."""
-    names, uuids = group.topics_of(member.subscription), ctx.numbers.uuids
-
-    def is_subscribed(number: int) -> bool:
-        topic = ctx.topics.by_id(uuids[number])
-        return topic is not None and topic.name in names
-
-    return is_subscribed
 
 
 def _answer(
