@@ -52,6 +52,7 @@ class Cluster:
         self._clocks: list[NodeClock] = []
         for node_id in range(settings.nodes):
             process = Process(world, self.network, self.checkers, node_id)
+            process.died = self.supervisor.died
             process.new_disk(self._directory_id(node_id))
             self.processes.append(process)
             self.network.add(process)
@@ -119,6 +120,7 @@ class Cluster:
 
     def drain(self, node_id: int) -> None:
         """Have a node hand over what it leads, before it stops."""
+        self.supervisor.drain(node_id, True)
         self.processes[node_id].event(_drain)
 
     def stop(self, node_id: int) -> None:
@@ -127,6 +129,7 @@ class Cluster:
         if process.host is not None:
             process.log.write(process.host.checkpoint().writes, True)
         process.kill(process.log.unsynced, 1)
+        self.supervisor.drain(node_id, False)
 
     def lose_disk(self, node_id: int) -> None:
         """Kill a node and give it an empty disk."""
@@ -188,16 +191,6 @@ class Cluster:
         for process in self.processes:
             if process.host is not None and not process.is_paused:
                 process.event(_catalog_event, event)
-
-    # --- the controller
-
-    def kill_controller(self, gone_ms: int) -> None:
-        """End the controller; it comes back after a while."""
-        self.supervisor.kill(gone_ms)
-
-    def restore_controller(self) -> None:
-        """Have exactly one controller, that is well."""
-        self.supervisor.restore()
 
     # --- rest
 

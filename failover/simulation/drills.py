@@ -134,7 +134,7 @@ class _Play:
 
     def kill(self, step: Step) -> None:
         if step.target is Target.CONTROLLER:
-            self._cluster.kill_controller(RESTART_MS)
+            self._cluster.supervisor.kill(RESTART_MS)
             return
         for node_id in self._nodes(step):
             process = self._cluster.processes[node_id]

@@ -46,7 +46,7 @@ class Injector:
             process.doom = 0
             process.thaw(process.life)
             self._cluster.start(process.node_id)
-        self._cluster.restore_controller()
+        self._cluster.supervisor.restore()
 
     def _next(self, name: str) -> None:
         mean_ms = getattr(self._world.settings.faults, name)
@@ -155,8 +155,8 @@ class Injector:
         self._world.fault("link reset", f"between nodes {one} and {other}")
         self._cluster.network.reset(one, other)
 
-    def _kill_controller(self) -> None:
-        self._cluster.kill_controller(self._draw(GONE_MS))
+    def _controller(self) -> None:
+        self._cluster.supervisor.trouble(self._draw(GONE_MS))
 
     def _admin(self) -> None:
         administrator = self._cluster.administrator
@@ -220,7 +220,7 @@ KINDS: Mapping[str, Callable[[Injector], Any]] = {
     "cut_one_way": Injector._cut_one_way,
     "cut_clients": Injector._cut_clients,
     "link_reset": Injector._link_reset,
-    "kill_controller": Injector._kill_controller,
+    "controller": Injector._controller,
     "member": Injector._member,
     "admin": Injector._admin,
 }

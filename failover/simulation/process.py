@@ -121,6 +121,7 @@ class Process:
         self.is_full = False
         self.life = 0
         self.doom = 0
+        self.died: Callable[[int], None] = lambda _: None
         self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._open: dict[int, tuple[Answering, Any, Entity, int]] = {}
@@ -217,6 +218,7 @@ class Process:
         self.is_alive, self.host = False, None
         self.life += 1
         self.log = self.disks[self.directory_id] = self.log.crash(kept)
+        self.died(self.node_id)
         self.network.disconnect(self.node_id, notice_ms)
         for connection in self._connections:
             self.world.after(notice_ms + self.network.client_delay(), connection.close)

@@ -30,7 +30,7 @@ class Faults:
     cut_one_way: int = 120_000
     cut_clients: int = 180_000
     link_reset: int = 90_000
-    kill_controller: int = 180_000
+    controller: int = 120_000
     kill_all: int = 0
     member: int = 24_000
     admin: int = 60_000
@@ -41,9 +41,10 @@ class Settings:
     """One simulation. Times are simulated milliseconds.
 
     ``loss``, ``duplication`` and ``reordering`` are the share of peer messages that meet that fate
-    while faults are on. ``turn_ms`` gathers what arrives for so long into one turn of a host.
-    ``clock_skew`` is how much faster or slower than true time a node's clock may run; the margin
-    that replicas grant each other (a tenth of a lease) must be larger than that on both sides.
+    while faults are on. ``turn_ms`` gathers what arrives for so long into one turn of a host,
+    ``look_ms`` is how often the controller hears of every node. ``clock_skew`` is how much faster
+    or slower than true time a node's clock may run; the margin that replicas grant each other must
+    be larger than that on both sides.
     """
 
     nodes: int = 3
@@ -68,6 +69,7 @@ class Settings:
     duplication: float = 0.01
     reordering: float = 0.02
     turn_ms: int = 0
+    look_ms: int = 5_000
     clock_skew: float = 0.03
     controller: bool = True
     faults: Faults = field(default_factory=Faults)
