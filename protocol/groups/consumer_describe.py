@@ -33,6 +33,8 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from kio.static.protocol import Entity
+
     from protocol.groups.consumer_group import ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
@@ -124,7 +126,7 @@ def delete(ctx: Context, group: ConsumerGroup, now: int) -> None:
     live = ctx.modern.get(group_id)
     if live is not None:
         modern.forget(ctx, live)
-    doomed = [
+    doomed: list[Entity] = [
         *(ConsumerGroupTargetAssignmentMemberKey(group_id, each) for each in group.targets),
         ConsumerGroupTargetAssignmentMetadataKey(group_id),
         *(ConsumerGroupRegularExpressionKey(group_id, regex) for regex in group.regexes),

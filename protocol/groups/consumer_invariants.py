@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.context import Context
     from protocol.groups.modern import ModernGroup
+    from protocol.groups.topic_numbers import Partition
 
 
 def broken(ctx: Context) -> Iterator[str]:
@@ -32,7 +33,7 @@ def broken(ctx: Context) -> Iterator[str]:
 
 def _owners(group: ConsumerGroup) -> Iterator[str]:
     """Each partition has one holder at most: the member that the sums say."""
-    holders = {}
+    holders: dict[Partition, str] = {}
     for member_id, member in group.members.items():
         standing = member.standing
         if standing.assigned.keys() & standing.revoking.keys():

@@ -103,7 +103,8 @@ def _without_unsubscribed(now: Standing, wish: Wish) -> Standing:
     foreign = _foreign(now.assigned, wish)
     if not foreign:
         return now
-    kept, leaving = {}, {}
+    kept: dict[Partition, int] = {}
+    leaving: dict[Partition, int] = {}
     for partition, epoch in now.assigned.items():
         (leaving if partition >> TOPIC_SHIFT in foreign else kept)[partition] = epoch
     revoking = {**now.revoking, **leaving}

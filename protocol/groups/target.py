@@ -76,14 +76,17 @@ def of_member(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Set
     return frozenset() if group.arriving is None else member.standing.assigned.keys()
 
 
-def update(ctx: Context, live: ModernGroup, now: int) -> None:
-    """Compute the target assignment if it lags behind, now or when the interval is over."""
+def update(ctx: Context, live: ModernGroup, now: int, *, is_due: bool = False) -> None:
+    """Compute the target assignment if it lags behind, now or when the interval is over.
+
+    ``is_due``: the interval is over already, whatever the clock says by now.
+    """
     group = live.group
     if group.assignment_epoch >= group.epoch or live.run is not None or live.delivery is not None:
         return
     if not group.members or live.failed_epoch >= group.epoch:
         return
-    due_ms = _due_ms(ctx, group, now)
+    due_ms = now if is_due else _due_ms(ctx, group, now)
     if due_ms > now:
         ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", due_ms)
     else:
@@ -220,7 +223,7 @@ def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     if live is None:
         return
     if live.run is None:
-        update(ctx, live, now)
+        update(ctx, live, now, is_due=True)
         return
     epoch = live.run.epoch
     failed(

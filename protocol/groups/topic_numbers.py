@@ -51,7 +51,8 @@ def topic_of(partition: Partition) -> int:
 
 def by_topic(partitions: Iterable[Partition]) -> Iterator[tuple[int, list[int]]]:
     """Group partitions: (topic's number, indexes ascending), topics in the order of numbers."""
-    current, indexes = -1, []
+    current = -1
+    indexes: list[int] = []
     for partition in sorted(partitions):
         topic = partition >> TOPIC_SHIFT
         if topic != current:

@@ -126,7 +126,7 @@ class ConsumerTalk:
     ) -> Any:
         """Join, or join again from nothing."""
         client = self.client(name)
-        client.member_id = more.pop("member_id", client.member_id or f"m-{name}")
+        client.member_id = more.pop("member_id", client.member_id or f"m-{client.name}")
         client.owned, client.has_news = NOTHING, False
         return self.heartbeat(
             name,
