@@ -30,6 +30,17 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.bootstrap
 
 
+@pytest.fixture(scope="package")
+def doomed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """Start a server with replicas, for tests that kill its leaders."""
+    with ExitStack() as stack:
+        replicated = {"offsets.topic.replication.factor": "3"} if not servers.is_kafka() else {}
+        server = servers.server(tmp_path_factory.mktemp("doomed"), replicated)
+        stack.callback(server.close)
+        server.start()
+        yield server
+
+
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     """Give a name for this test's group and topics that no other test has used."""

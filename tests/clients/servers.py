@@ -5,12 +5,14 @@ broker, which is how a test proves that it asks for what Kafka does: a test that
 wrong.
 """
 
+import json
 import os
 import random
 import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -112,7 +114,9 @@ class RollcallServer:
         self._port = free_ports(coordinators)[0]
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
+        self._killed: set[int] = set()
         self.bootstrap = ""
+        self.console = ""
 
     def start(self) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -132,6 +136,7 @@ class RollcallServer:
         for line in out.read_text().splitlines():
             if line.startswith("READY "):
                 fields = dict(f.split("=", 1) for f in line.split()[1:])
+                self.console = fields["console"]
                 return fields["bootstrap"]
         code = self._process.poll()
         assert code is None, f"rollcall up ended with {code}: {self._said()}"
@@ -154,7 +159,26 @@ class RollcallServer:
             f"a coordinator of {group_id}",
         )
         pid = self._listening(wire.address(found[1])[1])
+        self._killed.add(pid)
         _kill({pid: processes.started(pid)})
+
+    def is_replicated(self) -> bool:
+        """Whether nobody is missing and every partition has all its replicas in sync.
+
+        Read from the console, which says what ``rollcall status --json`` prints, only sooner.
+        """
+        try:
+            with urllib.request.urlopen(f"{self.console}/status.json", timeout=10) as answer:
+                status = json.load(answer)
+        except OSError:
+            return False
+        rows = status["coordinators"]
+        return (
+            all(row["state"] == "Running" and row["pid"] not in self._killed for row in rows)
+            and all(row["leader"] is not None for row in (status["catalog"], *status["partitions"]))
+            and all(len(row["in_sync"]) == len(rows) for row in status["partitions"])
+            and not status["under_replicated"]
+        )
 
     def _listening(self, port: int) -> int:
         """Find which of our processes serves a port, as fast as the kernel can say it."""

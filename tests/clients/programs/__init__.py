@@ -1,0 +1,1 @@
+"""Programs that tests start: members of one client library each, which tell what they live."""
