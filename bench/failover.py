@@ -113,12 +113,14 @@ def _join(cluster: Killable, riders: Riders, reactor: Reactor, plan: Plan) -> No
 
 def _kill_under(cluster: Killable, riders: Riders) -> Figures:
     """Kill the leader of the first group; return how its members fared."""
-    riders.run(lambda: all(each.channel for each in riders.riders), PATIENCE_S)
-    riders.run(lambda: False, INTERVAL_S)  # everybody has had a heartbeat of this round
+    begun = time.perf_counter()
+    if not riders.run(
+        lambda: all(each.address and each.heard_at > begun for each in riders.riders), PATIENCE_S
+    ):
+        raise JoinError("Not every member was answered a heartbeat before the kill.")
     riders.errors.clear()
     victim = riders.riders[0].address
-    if victim is None:
-        raise JoinError("The first group has no coordinator before the kill.")
+    assert victim is not None
     hit = [each for each in riders.riders if each.address == victim]
     killed_at = time.perf_counter()
     cluster.kill(victim)
