@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.facts import (
     AssignmentUnmade,
+    GroupConverted,
     GroupDeleted,
     MemberEvent,
     MemberEventKind,
@@ -32,6 +33,8 @@ def sentence(fact: Fact, moved: Moved | None = None) -> str:
             return _member_event(fact)
         case GroupDeleted():
             return f"group {plain(fact.group_id)}: is gone"
+        case GroupConverted():
+            return _group_converted(fact)
         case TargetAssigned():
             return _target_assigned(fact)
         case AssignmentUnmade():
@@ -81,6 +84,13 @@ def _result(fact: Rebalance, moved: Moved | None) -> str:
     if moved.dropped:
         parts.append(f"{moved.dropped} without an owner for now")
     return ", ".join([members, *parts])
+
+
+def _group_converted(fact: GroupConverted) -> str:
+    return (
+        f"group {plain(fact.group_id)}: is a {fact.group_type} group from now on,"
+        f" with {_count(fact.members, 'member')}, at epoch {fact.epoch}"
+    )
 
 
 def _target_assigned(fact: TargetAssigned) -> str:
@@ -153,6 +163,7 @@ TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(
         RebalanceTrigger.MEMBER_REJOINED: "joined again",
         RebalanceTrigger.MEMBER_LEFT: "left",
         RebalanceTrigger.MEMBER_EXPIRED: "sent no heartbeat within its session timeout",
+        RebalanceTrigger.DOWNGRADED: "has no member of the consumer protocol any more",
         RebalanceTrigger.STATIC_PROTOCOL_CHANGED: "came back with other protocols",
         RebalanceTrigger.STATIC_MEMBER_REPLACED: "came back before the assignment was made",
         RebalanceTrigger.SYNC_TIMEOUT: "did not fetch its assignment in time",

@@ -158,7 +158,7 @@ def delete_if_empty(ctx: Context, group_id: str, now: int) -> None:
 def delete(ctx: Context, group_id: str, now: int) -> None:
     """Delete an Empty group whose offsets are gone; ids given out for it are void."""
     ctx.emit(Record(GroupMetadataKey(group=group_id), None))
-    _forget(ctx, group_id)
+    forget(ctx, group_id)
     ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
 
 
@@ -168,10 +168,11 @@ def make_way(ctx: Context, group_id: str, now: int) -> None:
     if isinstance(group, ClassicGroup) and group.metadata is not NO_GENERATION:
         delete(ctx, group_id, now)
     else:
-        _forget(ctx, group_id)
+        forget(ctx, group_id)
 
 
-def _forget(ctx: Context, group_id: str) -> None:
+def forget(ctx: Context, group_id: str) -> None:
+    """Drop the soft state of a group that is gone, or becomes another type of group."""
     group = ctx.live.pop(group_id, None)
     if group is not None:
         group.stamp += 1

@@ -56,7 +56,7 @@ def join_group(ctx: Context, request: Request, now: int) -> None:
 
 def _join(ctx: Context, join: Join) -> None:
     message, now = join.message, join.now
-    _check_session_timeout(ctx, join)
+    check_session_timeout(ctx, join)
     group = rebuild.find(ctx, message.group_id, now)
     if group is None:
         if message.member_id:
@@ -75,7 +75,8 @@ def _join(ctx: Context, join: Join) -> None:
         _join_new(ctx, group, join)
 
 
-def _check_session_timeout(ctx: Context, join: Join) -> None:
+def check_session_timeout(ctx: Context, join: Join) -> None:
+    """Refuse a session timeout that the broker does not allow."""
     shortest = ctx.configs.integer("group.min.session.timeout.ms")
     longest = ctx.configs.integer("group.max.session.timeout.ms")
     if not shortest <= join.session_timeout_ms <= longest:

@@ -13,6 +13,7 @@
 ``regexes``            subscriptions by regular expression
 ``consumer_describe``  ConsumerGroupDescribe, deletion
 ``consumer_offsets``   what a member may commit and fetch
+``migration``          classic members among them, and how a group becomes one of another type
 ====================== =========================================================================
 """
 
@@ -22,20 +23,26 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups import (
-    answers,
     classic_join,
     classic_leave,
+    classic_sync,
     consumer_describe,
     consumer_heartbeat,
     consumer_leave,
     consumer_replay,
+    mixed_join,
+    mixed_sync,
     regexes,
     target,
 )
 from protocol.groups.consumer_group import ConsumerGroup
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed, RegexesResolved
-from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import JoinGroupRequest, LeaveGroupRequest
+from protocol.wire.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,20 +53,37 @@ if TYPE_CHECKING:
 
 
 def join_group(ctx: Context, request: Request, now: int) -> None:
-    """Let nobody into a consumer group by JoinGroup; an Empty one gives way to a classic group."""
+    """Let classic members into groups of either type; an Empty one becomes a classic group."""
     message = request.message
     assert isinstance(message, JoinGroupRequest)
     group = ctx.groups.get(message.group_id)
     if isinstance(group, ConsumerGroup):
         if group.members:
-            code = ErrorCode.inconsistent_group_protocol
-            ctx.reply(
-                request.ticket, answers.join_refused(code, message.member_id), message.group_id
-            )
+            mixed_join.join_group(ctx, request, now)
             return
         if not message.member_id and message.protocol_type and message.protocols:
             consumer_describe.delete(ctx, group, now)
     classic_join.join_group(ctx, request, now)
+
+
+def sync_group(ctx: Context, request: Request, now: int) -> None:
+    """Answer a classic member of a group of either type."""
+    message = request.message
+    assert isinstance(message, SyncGroupRequest)
+    if isinstance(ctx.groups.get(message.group_id), ConsumerGroup):
+        mixed_sync.sync_group(ctx, request, now)
+    else:
+        classic_sync.sync_group(ctx, request, now)
+
+
+def heartbeat(ctx: Context, request: Request, now: int) -> None:
+    """Answer a classic member of a group of either type."""
+    message = request.message
+    assert isinstance(message, HeartbeatRequest)
+    if isinstance(ctx.groups.get(message.group_id), ConsumerGroup):
+        mixed_sync.heartbeat(ctx, request, now)
+    else:
+        classic_sync.heartbeat(ctx, request, now)
 
 
 def leave_group(ctx: Context, request: Request, now: int) -> None:
@@ -77,12 +101,14 @@ HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = Mapping
         **consumer_heartbeat.HANDLERS,
         **consumer_describe.HANDLERS,
         JoinGroupRequest.__api_key__: join_group,
+        SyncGroupRequest.__api_key__: sync_group,
+        HeartbeatRequest.__api_key__: heartbeat,
         LeaveGroupRequest.__api_key__: leave_group,
     }
 )
 REPLAYS: Final = consumer_replay.REPLAYS
 TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
-    {**consumer_leave.TIMEOUTS, **target.TIMEOUTS, **regexes.TIMEOUTS}
+    {**consumer_leave.TIMEOUTS, **mixed_sync.TIMEOUTS, **target.TIMEOUTS, **regexes.TIMEOUTS}
 )
 EVENTS: Final[Mapping[type, Callable[[Context, Any, int], None]]] = MappingProxyType(
     {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from protocol.groups.topic_numbers import Partition
-    from protocol.records import ConsumerGroupMemberMetadataValue
+    from protocol.records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -78,6 +78,11 @@ class ConsumerMember:
     subscription: Subscription
     standing: Standing = NO_STANDING
 
+    @property
+    def is_classic(self) -> bool:
+        """Whether it speaks the classic protocol (online migration)."""
+        return self.metadata.classic_member_metadata is not None
+
 
 @dataclass(slots=True, eq=False)
 class ArrivingTarget:
@@ -94,7 +99,8 @@ class ConsumerGroup:
     ``holders`` maps a partition to the member that holds it, be it only until it is revoked.
     ``topics`` counts, per topic name, the subscriptions in use and the resolved regular expressions
     that name it; ``news`` collects the names that came to it or went, for whoever sets it to a list
-    and empties it.
+    and empties it. ``classic_members`` counts the members that speak the classic protocol,
+    ``protocols`` how many of them support each embedded protocol.
     """
 
     group_id: str
@@ -114,6 +120,8 @@ class ConsumerGroup:
     holders: dict[Partition, str] = field(default_factory=dict)
     assignors: Counter[str] = field(default_factory=Counter)
     settled: Counter[int] = field(default_factory=Counter)
+    classic_members: int = 0
+    protocols: Counter[str] = field(default_factory=Counter)
     last_subscription: int = 0
 
     def __repr__(self) -> str:
@@ -168,6 +176,9 @@ class ConsumerGroup:
             self.static_members[metadata.instance_id] = member_id
         if metadata.server_assignor is not None:
             self.assignors[metadata.server_assignor] += 1
+        if metadata.classic_member_metadata is not None:
+            self.classic_members += 1
+            self.protocols.update(_protocol_names(metadata.classic_member_metadata))
 
     def remove_member(self, member_id: str) -> None:
         """Forget a member."""
@@ -237,6 +248,10 @@ class ConsumerGroup:
             del self.static_members[instance_id]
         if metadata.server_assignor is not None:
             _lessen(self.assignors, metadata.server_assignor)
+        if metadata.classic_member_metadata is not None:
+            self.classic_members -= 1
+            for name in _protocol_names(metadata.classic_member_metadata):
+                _lessen(self.protocols, name)
 
     def _count(self, names: Iterable[str], step: int) -> None:
         topics, news = self.topics, self.news
@@ -248,6 +263,10 @@ class ConsumerGroup:
                 del topics[name]
             if news is not None and count == max(step, 0):
                 news.append((name, step > 0))
+
+
+def _protocol_names(metadata: ClassicMemberMetadata) -> set[str]:
+    return {protocol.name for protocol in metadata.supported_protocols}
 
 
 def _lessen(counts: Counter[str], name: str) -> None:

@@ -90,6 +90,7 @@ def _is_steady(
         and (message.rack_id is None or message.rack_id == metadata.rack_id)
         and client.client_id == metadata.client_id
         and client.host == metadata.client_host
+        and metadata.classic_member_metadata is None
     )
 
 
@@ -113,6 +114,7 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     live = modern.find(ctx, group_id, now)
     known = None if live is None else live.group.members.get(member_id)
     before = consumer_steps.before(known)
+    was_classic = known is not None and known.is_classic
     says_new = known is None or known.metadata != metadata
     if says_new:
         ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), metadata))
@@ -126,6 +128,8 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     says = consumer_steps.Says(owned_partitions(ctx, message), has_changed)
     consumer_steps.step(ctx, live, member, says, now)
 
+    if was_classic:
+        modern.changed_protocol(ctx, live, member, now)
     session = modern.session_of(ctx, live, member_id, now)
     session.stamp += 1
     session.answer = None

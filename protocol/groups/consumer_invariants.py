@@ -78,6 +78,12 @@ def _counts(group: ConsumerGroup) -> Iterator[str]:
     }
     if static != group.static_members:
         yield "the static members are not those of the map"
+    classic = [m.metadata.classic_member_metadata for m in members]
+    offers = [{each.name for each in m.supported_protocols} for m in classic if m is not None]
+    if len(offers) != group.classic_members or Counter(
+        name for names in offers for name in names
+    ) != Counter(group.protocols):
+        yield "the classic members are miscounted"
     if group.targets.keys() - group.members.keys():
         yield "somebody who is not a member has a target"
     if any(member.member_id != member_id for member_id, member in group.members.items()):
@@ -97,6 +103,7 @@ def _sessions(ctx: Context, live: ModernGroup) -> Iterator[str]:
             yield f"the session of {member_id} is not watched"
         standing = session.member.standing
         is_awaited = standing.state is MemberState.UNREVOKED_PARTITIONS and standing.epoch >= 0
+        is_awaited &= not session.member.is_classic
         if is_awaited != (timers.deadline(TimerKind.REVOCATION, name, member_id) is not None):
             yield f"the rebalance timeout of {member_id} is not what its state asks for"
     lags = group.epoch > group.assignment_epoch and bool(group.members)

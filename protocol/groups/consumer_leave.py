@@ -6,7 +6,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import answers, consumer_members, membership, modern, regexes, target
+from protocol.groups import (
+    answers,
+    consumer_members,
+    membership,
+    migration_downgrade,
+    modern,
+    regexes,
+    target,
+)
 from protocol.groups.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, ConsumerMember
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.reconcile import MemberState
@@ -80,8 +88,17 @@ def remove(
     kind: MemberEventKind,
     now: int,
 ) -> None:
-    """Remove members, each for a reason of its client's, and begin one new group epoch."""
+    """Remove members, each for a reason of its client's, and begin one new group epoch.
+
+    If only classic members are left the group may become a classic one (online migration).
+    """
     group = live.group
+    if migration_downgrade.is_due(ctx, group, members):
+        for member_id, reason in members.items():
+            event = modern.event(live, group.members[member_id], kind, now)
+            modern.note(ctx, live, replace(event, reason=reason))
+        migration_downgrade.convert(ctx, live, members, now)
+        return
     for member_id, reason in members.items():
         event = modern.event(live, group.members[member_id], kind, now)
         consumer_members.emit_tombstones(ctx, group.group_id, member_id)

@@ -6,8 +6,8 @@ epoch    instance id       answer
 0        none              joins, or joins again under its member id
 0        free              joins as a static member
 0        of this member    joins again: the answer to its first join was lost
-0        of another        takes its place if that one has left for a while (epoch -2), or if the
-                           group allows it; else UNRELEASED_INSTANCE_ID
+0        of another        takes its place if that one has left for a while (epoch -2), is a
+                           classic member, or if the group allows it; else UNRELEASED_INSTANCE_ID
 above 0  none              UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, or on with it
 above 0  not known         UNKNOWN_MEMBER_ID
 above 0  of another        FENCED_INSTANCE_ID
@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import classic, group_settings, modern, target
+from protocol.groups import classic, group_settings, migration_upgrade, modern, target
 from protocol.groups.assignment_records import CurrentAssignment, write_current
 from protocol.groups.consumer_group import (
     JOIN_EPOCH,
@@ -52,7 +52,8 @@ TAKEOVER: Final = "consumer.static.takeover.enable"
 class Place:
     """Where a heartbeat's member stands.
 
-    ``group`` is None for a group that is to be; ``member`` None for a member that is to be.
+    ``group`` is None for a group that is to be, and a picture of what it would become for a classic
+    group; ``member`` is None for a member that is to be.
     ``replaced`` is the static member whose place it takes, which is then also ``member``: what it
     said of itself still holds.
     """
@@ -66,11 +67,11 @@ class Place:
 def find_place(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -> Place:
     """Find out who speaks; refuse who may not. Nothing is changed."""
     group_id, member_id = message.group_id, message.member_id
-    group = _find_group(ctx, message)
+    group = _find_group(ctx, message, now)
     instance_id = message.instance_id
     holder = None if group is None or instance_id is None else group.static_member(instance_id)
     if group is not None and holder is None and member_id not in group.members:
-        _check_room(ctx, group)
+        check_room(ctx, group)
     if instance_id is not None and message.member_epoch == JOIN_EPOCH and holder is not None:
         return _join_static(ctx, group_id, group, holder, member_id)
     if message.member_epoch == JOIN_EPOCH:
@@ -84,8 +85,13 @@ def find_place(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -
     return Place(group_id, group, member)
 
 
-def _find_group(ctx: Context, message: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | None:
-    """Find the group; one that joins may make it, in the place of an empty classic group."""
+def _find_group(
+    ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int
+) -> ConsumerGroup | None:
+    """Find the group; one that joins may make it, in the place of a classic group.
+
+    An empty one is replaced whatever the policy, of one with members what it would become is given.
+    """
     group_id = message.group_id
     group = ctx.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -97,15 +103,12 @@ def _find_group(ctx: Context, message: ConsumerGroupHeartbeatRequest) -> Consume
         raise KafkaError(ErrorCode.group_id_not_found, sentence)
     looks = classic.shown(ctx, group_id)
     if looks is not None and looks.state is not ClassicGroupState.EMPTY:
-        raise KafkaError(
-            ErrorCode.group_id_not_found,
-            f"Cannot upgrade classic group {group_id} to consumer group:"
-            " it has members, and its online migration is not possible.",
-        )
+        return migration_upgrade.plan(ctx, group_id, now)
     return None
 
 
-def _check_room(ctx: Context, group: ConsumerGroup) -> None:
+def check_room(ctx: Context, group: ConsumerGroup) -> None:
+    """Refuse one more member than may be in a consumer group."""
     most = ctx.configs.integer(MAX_SIZE)
     if len(group.members) >= most:
         raise KafkaError(
@@ -124,7 +127,8 @@ def _join_static(
     has_left = holder.standing.epoch == STATIC_LEAVE_EPOCH
     if holder.member_id == member_id and not has_left:
         return Place(group_id, group, holder)
-    if not has_left and not group_settings.is_set(ctx, group_id, TAKEOVER):
+    is_released = has_left or holder.is_classic
+    if not is_released and not group_settings.is_set(ctx, group_id, TAKEOVER):
         raise KafkaError(
             ErrorCode.unreleased_instance_id,
             f"Static member {member_id} with instance id {holder.metadata.instance_id} cannot join"
@@ -194,7 +198,9 @@ def take_place(ctx: Context, place: Place, member_id: str, now: int) -> None:
     """Make way: for a new group, and for a static member's successor."""
     if place.group is None:
         classic.make_way(ctx, place.group_id, now)
-    elif place.replaced is not None:
+    elif ctx.groups.get(place.group_id) is not place.group:
+        migration_upgrade.convert(ctx, place.group, now)
+    if place.replaced is not None:
         live = modern.find(ctx, place.group_id, now)
         assert live is not None
         replace_member(ctx, live, place.replaced, member_id, now)

@@ -102,6 +102,8 @@ def step(
     if after is standing:
         return
     consumer_members.emit_standing(ctx, group.group_id, member_id, after)
+    if member.is_classic:
+        return  # its JoinGroup and SyncGroup are awaited, by timers of their own
     if after.state is MemberState.UNREVOKED_PARTITIONS:
         modern.arm_revocation(ctx, live, member, now)
     else:

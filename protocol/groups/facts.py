@@ -59,6 +59,7 @@ class RebalanceTrigger(StrEnum):
     STATIC_PROTOCOL_CHANGED = "static-member-changed-protocol"
     STATIC_MEMBER_REPLACED = "static-member-replaced"  # while an assignment was awaited
     SYNC_TIMEOUT = "sync-timeout"
+    DOWNGRADED = "downgraded"  # the last member of the consumer protocol is gone
     OVER_CAPACITY = "over-capacity"  # a loaded group is larger than group.max.size allows
 
 
@@ -149,4 +150,20 @@ class AssignmentUnmade:
     is_final: bool
 
 
-Fact: TypeAlias = MemberEvent | Rebalance | GroupDeleted | TargetAssigned | AssignmentUnmade
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConverted:
+    """A group has become one of another type, with these members (online migration).
+
+    ``group_type`` is what it is now, ``epoch`` its group epoch or generation.
+    """
+
+    group_id: str
+    time_ms: int
+    group_type: str
+    epoch: int
+    members: int
+
+
+Fact: TypeAlias = (
+    MemberEvent | Rebalance | GroupDeleted | GroupConverted | TargetAssigned | AssignmentUnmade
+)

@@ -82,6 +82,8 @@ def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> Group:
     if len(group.members) > ctx.configs.integer("group.max.size"):
         # The limit was lowered: let everybody commit and join again, and refuse the last ones.
         rebalance.prepare(ctx, group, RebalanceTrigger.OVER_CAPACITY, None, now)
+    elif metadata.members and metadata.leader is None:
+        rebalance.prepare(ctx, group, RebalanceTrigger.DOWNGRADED, None, now)
     return group
 
 

@@ -39,6 +39,12 @@ class TimerKind(StrEnum):
     REVOCATION = "revocation"
     """A consumer group's member had its rebalance timeout to give up partitions."""
 
+    MEMBER_JOIN = "member-join"
+    """A classic member of a consumer group was told to join again and has not."""
+
+    MEMBER_SYNC = "member-sync"
+    """A classic member of a consumer group has joined and not fetched its assignment."""
+
     ASSIGNMENT = "assignment"
     """The assignment interval is over, or a run of the assignor has taken too long (KIP-1263)."""
 

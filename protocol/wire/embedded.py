@@ -103,14 +103,37 @@ def encode_assignment(
     return version.to_bytes(2, "big") + _WRITE_ASSIGNMENT(entity)
 
 
-def decode_assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
-    """Read the partitions of one member's assignment; None if it is not one."""
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a classic consumer was assigned, and what its assignor told it besides."""
+
+    partitions: tuple[TopicPartition, ...]
+    user_data: bytes | None
+
+
+def decode_assigned(data: bytes) -> Assignment | None:
+    """Read one member's assignment; None if it is not one."""
     if len(data) < 2 or int.from_bytes(data[:2], "big", signed=True) < 0:
         return None
     try:
-        return _flat(_READ_ASSIGNMENT(data, 2)[0].assigned_partitions)
+        entity = _READ_ASSIGNMENT(data, 2)[0]
+        return Assignment(_flat(entity.assigned_partitions), entity.user_data)
     except Exception:
         return None
+
+
+def decode_assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
+    """Read the partitions of one member's assignment; None if it is not one."""
+    assignment = decode_assigned(data)
+    return None if assignment is None else assignment.partitions
+
+
+def version_of(data: bytes) -> int:
+    """Tell the version that a subscription is written in, as far as it is one that is known here.
+
+    An assignment is written in the same, so that its reader knows it.
+    """
+    return min(max(int.from_bytes(data[:2], "big", signed=True), 0), NEWEST)
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> Iterable[tuple[str, tuple[int, ...]]]:

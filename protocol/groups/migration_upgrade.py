@@ -1,0 +1,216 @@
+"""A classic group becomes a consumer group: its first member of the consumer protocol joins.
+
+The generation becomes the group epoch, and the last assignment becomes everybody's target and what
+everybody has. So nothing moves until the newcomer's subscription has begun a new epoch. Members
+that wait for the classic rebalance under way are sent back to join again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.groups import classic, membership, migration, modern, rebuild
+from protocol.groups.assignment_records import CurrentAssignment, write_current, write_target
+from protocol.groups.consumer_group import EMPTY_EPOCH, ConsumerGroup
+from protocol.groups.facts import GroupConverted, RebalanceOutcome
+from protocol.groups.reconcile import MemberState, Standing
+from protocol.groups.story import tell
+from protocol.groups.timers import TimerKind
+from protocol.groups.topic_numbers import TOPIC_SHIFT
+from protocol.records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    Record,
+)
+from protocol.wire.embedded import decode_assigned, decode_subscription
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from protocol.groups.context import Context
+    from protocol.groups.group import Group, Member
+    from protocol.groups.topic_numbers import Partition
+    from protocol.wire.embedded import TopicPartition
+    from protocol.wire.messages import JoinGroupRequestProtocol
+
+MAX_SIZE = "group.consumer.max.size"
+
+
+def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup:
+    """Picture what a classic group with members would become; refuse if it may not.
+
+    Nothing is changed; ``convert`` makes it so.
+    """
+    group = rebuild.find(ctx, group_id, now)
+    assert group is not None
+    _check(ctx, group)
+    epoch = max(group.generation, EMPTY_EPOCH)
+    planned = ConsumerGroup(group_id, epoch=epoch, assignment_epoch=epoch)
+    protocol = _common_protocol(group)
+    before = _last_assignments(group)
+    for member_id, member in group.members.items():
+        planned.put_member(member_id, _metadata(group, member, protocol))
+        had = before.get(_lasting_name(member.group_instance_id, member_id), b"")
+        held = planned.holders  # whoever comes first keeps what an assignor gave to two
+        assigned = [each for each in _assigned(ctx, group, had) if each not in held]
+        owned = dict.fromkeys(assigned, epoch)
+        standing = Standing(epoch, epoch, MemberState.STABLE, owned, {})
+        planned.put_standing(planned.members[member_id], standing)
+        planned.targets[member_id] = write_target(assigned, ctx.numbers)
+    return planned
+
+
+def _check(ctx: Context, group: Group) -> None:
+    if not migration.allows_upgrade(ctx):
+        raise _refusal(group, "online upgrade is disabled")
+    if group.protocol_type != classic.CONSUMER:
+        raise _refusal(group, "the group does not use the consumer embedded protocol")
+    if len(group.members) > ctx.configs.integer(MAX_SIZE):
+        raise _refusal(group, "the group size exceeds the consumer group maximum size")
+
+
+def _refusal(group: Group, why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.group_id_not_found,
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
+    )
+
+
+def _common_protocol(group: Group) -> str:
+    """Name the generation's protocol, or one that those support who have joined since."""
+    name = group.protocol_name
+    everybody = all(name in member.ballot for member in group.members.values())
+    return name if name is not None and everybody else group.ballots.winner()
+
+
+def _last_assignments(group: Group) -> dict[tuple[str | None, str], bytes]:
+    """Give what each member was last assigned.
+
+    It may still own all of that: an assignment counts until a later one has been persisted.
+    """
+    return {
+        _lasting_name(member.group_instance_id, member.member_id): member.assignment
+        for member in group.hard.metadata.members
+    }
+
+
+def _lasting_name(instance_id: str | None, member_id: str) -> tuple[str | None, str]:
+    """Name a member; a static one by what outlasts its member id."""
+    return (None, member_id) if instance_id is None else (instance_id, "")
+
+
+def _metadata(group: Group, member: Member, protocol: str) -> ConsumerGroupMemberMetadataValue:
+    subscription = decode_subscription(member.subscription(protocol))
+    if subscription is None:
+        raise _refusal(group, "the embedded consumer protocol is malformed")
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=None,
+        classic_member_metadata=classic_metadata(member.session_timeout_ms, member.protocols),
+    )
+
+
+def classic_metadata(
+    session_timeout_ms: int, protocols: Iterable[JoinGroupRequestProtocol]
+) -> ClassicMemberMetadata:
+    """Keep what only a classic member says of itself."""
+    return ClassicMemberMetadata(
+        session_timeout_ms=session_timeout_ms,
+        supported_protocols=tuple(
+            ClassicProtocol(name=each.name, metadata=each.metadata) for each in protocols
+        ),
+    )
+
+
+def _assigned(ctx: Context, group: Group, data: bytes) -> list[Partition]:
+    """Read an assignment; one that another program made use of besides cannot be taken over."""
+    if not data:
+        return []
+    assignment = decode_assigned(data)
+    if assignment is None:
+        raise _refusal(group, "the embedded consumer protocol is malformed")
+    if assignment.user_data:
+        raise KafkaError(
+            ErrorCode.group_id_not_found,
+            f"Cannot upgrade classic group {group.group_id} to consumer group because an"
+            " unsupported custom assignor is in use. Please refer to the documentation or switch"
+            " to a default assignor before re-attempting the upgrade.",
+        )
+    return list(dict.fromkeys(partitions(ctx, assignment.partitions)))
+
+
+def partitions(ctx: Context, named: Iterable[TopicPartition]) -> Iterable[Partition]:
+    """Give the numbers of partitions that are named by topic; those of no topic are left out."""
+    for name, index in named:
+        topic = ctx.topics.by_name(name)
+        if topic is not None and index >= 0:
+            yield ctx.numbers.number(topic.topic_id.bytes) << TOPIC_SHIFT | index
+
+
+def convert(ctx: Context, planned: ConsumerGroup, now: int) -> None:
+    """Make a classic group what was planned."""
+    group_id = planned.group_id
+    group = ctx.live[group_id]
+    _disband(ctx, group, now)
+    ctx.emit(Record(GroupMetadataKey(group=group_id), None))
+    for member_id, member in planned.members.items():
+        ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), member.metadata))
+    live = modern.find(ctx, group_id, now)
+    assert live is not None
+    value = ConsumerGroupMetadataValue(
+        epoch=planned.epoch, metadata_hash=modern.metadata_hash(ctx, live)
+    )
+    ctx.emit(Record(ConsumerGroupMetadataKey(group_id), value))
+    for member_id, goal in planned.targets.items():
+        ctx.emit(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), goal))
+    target = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=planned.epoch)
+    ctx.emit(Record(ConsumerGroupTargetAssignmentMetadataKey(group_id), target))
+    for member_id, member in planned.members.items():
+        owned = member.standing.assigned
+        current = CurrentAssignment(planned.epoch, planned.epoch, MemberState.STABLE, owned, {})
+        key = ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id)
+        ctx.emit(Record(key, write_current(current, ctx.numbers)))
+    live.unarmed.clear()
+    for member_id in planned.members:
+        session = modern.session_of(ctx, live, member_id, now)
+        modern.arm(ctx, live, session, now + session.session_timeout_ms)
+    live.diary = group.recent_events()
+    live.is_stale = False
+    ctx.fact(
+        GroupConverted(
+            group_id=group_id,
+            time_ms=now,
+            group_type=classic.CONSUMER,
+            epoch=planned.epoch,
+            members=len(planned.members),
+        )
+    )
+
+
+def _disband(ctx: Context, group: Group, now: int) -> None:
+    """Send everybody who waits back to join again, and forget the soft state."""
+    for member in group.members.values():
+        membership.answer_join(ctx, group, member, ErrorCode.rebalance_in_progress)
+        membership.answer_sync(ctx, group, member, ErrorCode.rebalance_in_progress)
+        ctx.timers.cancel(TimerKind.SESSION, group.group_id, member.member_id)
+    for kind in (TimerKind.JOIN, TimerKind.SYNC):
+        ctx.timers.cancel(kind, group.group_id, "")
+    if group.rebalance is not None:
+        tell(ctx, group, RebalanceOutcome.RESTARTED, now)
+    classic.forget(ctx, group.group_id)
