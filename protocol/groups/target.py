@@ -12,7 +12,6 @@ record opens and closes it; only the last one puts the new target in force.
 
 from __future__ import annotations
 
-from collections import deque
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +30,7 @@ from protocol.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Set
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from protocol.assignors.executor import Executor
     from protocol.groups.consumer_group import ConsumerGroup, ConsumerMember
@@ -151,18 +150,23 @@ def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
     live.feed.must_answer_whole = False
     live.delivery = Delivery(
         run,
-        deque(event.members),
-        len(event.members),
+        event.members,
+        0,
         event.partitions_moved,
         event.assignor_ms,
     )
-    size = sum(len(value) for _, value in event.members)
     group = live.group
-    if group.arriving is not None or len(event.members) > SLICE_MEMBERS or size > SLICE_BYTES:
+    if group.arriving is not None or not _fits_one_slice(event.members):
         _emit_metadata(ctx, group, group.assignment_epoch, group.assignment_timestamp_ms, run.epoch)
         ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
     else:
         deliver_all(ctx, live, now)
+
+
+def _fits_one_slice(members: Sequence[tuple[str, bytes]]) -> bool:
+    if len(members) > SLICE_MEMBERS:
+        return False
+    return sum(len(value) for _, value in members) <= SLICE_BYTES
 
 
 def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
@@ -241,7 +245,7 @@ def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     if live is None or live.delivery is None:
         return
     _deliver(ctx, live, live.delivery)
-    if live.delivery.waiting:
+    if live.delivery.written < len(live.delivery.members):
         ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
     else:
         _finish(ctx, live, live.delivery, now)
@@ -252,24 +256,24 @@ def deliver_all(ctx: Context, live: ModernGroup, now: int) -> None:
     delivery = live.delivery
     if delivery is None:
         return
-    while delivery.waiting:
+    while delivery.written < len(delivery.members):
         _deliver(ctx, live, delivery)
     ctx.timers.cancel(TimerKind.TARGET, live.group_id, "")
     _finish(ctx, live, delivery, now)
 
 
 def _deliver(ctx: Context, live: ModernGroup, delivery: Delivery) -> None:
-    group, waiting, successors = live.group, delivery.waiting, delivery.run.successors
-    size = count = 0
-    while waiting and count < SLICE_MEMBERS and size < SLICE_BYTES:
-        member_id, value = waiting.popleft()
+    group, members, successors = live.group, delivery.members, delivery.run.successors
+    size, end = 0, min(delivery.written + SLICE_MEMBERS, len(members))
+    while delivery.written < end and size < SLICE_BYTES:
+        member_id, value = members[delivery.written]
+        delivery.written += 1
         while member_id in successors:
             member_id = successors[member_id]
         if member_id in group.members:
             key = ConsumerGroupTargetAssignmentMemberKey(group.group_id, member_id)
             ctx.emit(Record(key, value))
             size += len(value)
-            count += 1
 
 
 def _finish(ctx: Context, live: ModernGroup, delivery: Delivery, now: int) -> None:
@@ -288,7 +292,7 @@ def _finish(ctx: Context, live: ModernGroup, delivery: Delivery, now: int) -> No
             started_ms=run.started_ms,
             ended_ms=now,
             members=len(group.members),
-            members_changed=delivery.members_changed,
+            members_changed=len(delivery.members),
             partitions_moved=delivery.partitions_moved,
             assignor_ms=delivery.assignor_ms,
             in_place=run.in_place,
