@@ -220,6 +220,8 @@ class ClassicMember:
         return self._group_message(now)
 
     def _group_message(self, now: int) -> RequestPayload | None:
+        if self._leave_reason is None and self._heartbeat_is_due(now):
+            return requests.heartbeat(self)  # before commits: refused ones must not starve it
         if self._uncommitted and self._take_owned():
             return requests.commit(self, self._committing)
         if self._leave_reason is not None:
@@ -229,7 +231,10 @@ class ClassicMember:
             return requests.join(self, JOIN_REASONS[self._joins_because])
         if self.state is State.COMPLETING_REBALANCE:
             return requests.sync(self, self._protocol_name, self._assignments)
-        return requests.heartbeat(self) if now >= self._heartbeat_at else None
+        return None
+
+    def _heartbeat_is_due(self, now: int) -> bool:
+        return self.state is State.STABLE and now >= self._heartbeat_at
 
     def _take_owned(self) -> bool:
         """Take the offsets of owned partitions out of the queue; the others are forgotten."""

@@ -186,9 +186,11 @@ class ConsumerMember:
             return requests.find_coordinator(self)
         if self._leaves:
             return self._leaving()
+        if now >= self._heartbeat_at:  # before commits: refused ones must not starve it
+            return self._heartbeat()
         if self._uncommitted and self._take_owned():
             return requests.commit(self, self._committing)
-        return self._heartbeat() if now >= self._heartbeat_at else None
+        return None
 
     def _heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """Say what has changed since the last answered heartbeat: mostly nothing."""
