@@ -36,6 +36,13 @@ if TYPE_CHECKING:
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 
+MEMBER_TIMERS: Final = (
+    TimerKind.MEMBER_SESSION,
+    TimerKind.REVOCATION,
+    TimerKind.MEMBER_JOIN,
+    TimerKind.MEMBER_SYNC,
+)
+
 SLICE_SESSIONS: Final = 1000
 """Sessions armed per REBUILD timer."""
 
@@ -171,13 +178,21 @@ def session_of(ctx: Context, live: ModernGroup, member_id: str, now: int) -> Ses
     session = live.sessions.get(member_id)
     if session is None:
         member = live.group.members[member_id]
-        timeout_ms = group_settings.integer(ctx, live.group_id, SESSION_TIMEOUT)
+        timeout_ms = session_timeout_ms(ctx, live, member)
         live.sessions[member_id] = session = Session(member, timeout_ms)
         since_ms = now if ctx.elected_ms is None else ctx.elected_ms
         arm(ctx, live, session, max(since_ms + timeout_ms, now))
         if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
             arm_revocation(ctx, live, member, since_ms)
     return session
+
+
+def session_timeout_ms(ctx: Context, live: ModernGroup, member: ConsumerMember) -> int:
+    """Tell how long nothing may be heard of a member: a classic one brings its own time."""
+    classic = member.metadata.classic_member_metadata
+    if classic is not None:
+        return classic.session_timeout_ms
+    return group_settings.integer(ctx, live.group_id, SESSION_TIMEOUT)
 
 
 def resigned(ctx: Context) -> None:
@@ -196,8 +211,8 @@ def forget(ctx: Context, live: ModernGroup) -> None:
     cancel_run(ctx, live)
     timers, group_id = ctx.timers, live.group_id
     for member_id in live.sessions:
-        timers.cancel(TimerKind.MEMBER_SESSION, group_id, member_id)
-        timers.cancel(TimerKind.REVOCATION, group_id, member_id)
+        for kind in MEMBER_TIMERS:
+            timers.cancel(kind, group_id, member_id)
     for kind in (TimerKind.ASSIGNMENT, TimerKind.TARGET, TimerKind.REFRESH):
         timers.cancel(kind, group_id, "")
     for name in live.group.topics:
@@ -224,9 +239,10 @@ def arm(ctx: Context, live: ModernGroup, session: Session, deadline_ms: int) -> 
 
 
 def arm_revocation(ctx: Context, live: ModernGroup, member: ConsumerMember, now: int) -> None:
-    """Give a member its rebalance timeout to give up partitions."""
+    """Give a member its rebalance timeout to give up partitions: a classic one by joining again."""
+    kind = TimerKind.MEMBER_JOIN if member.is_classic else TimerKind.REVOCATION
     deadline_ms = now + max(member.metadata.rebalance_timeout_ms, 0)
-    ctx.timers.set(TimerKind.REVOCATION, live.group_id, member.member_id, deadline_ms)
+    ctx.timers.set(kind, live.group_id, member.member_id, deadline_ms)
 
 
 def drop_session(ctx: Context, live: ModernGroup, member_id: str) -> None:
@@ -234,8 +250,19 @@ def drop_session(ctx: Context, live: ModernGroup, member_id: str) -> None:
     session = live.sessions.pop(member_id, None)
     if session is not None:
         session.stamp += 1
-    ctx.timers.cancel(TimerKind.MEMBER_SESSION, live.group_id, member_id)
-    ctx.timers.cancel(TimerKind.REVOCATION, live.group_id, member_id)
+    for kind in MEMBER_TIMERS:
+        ctx.timers.cancel(kind, live.group_id, member_id)
+
+
+def changed_protocol(ctx: Context, live: ModernGroup, member: ConsumerMember, now: int) -> None:
+    """Wait for a member as for others of the consumer protocol: it was a classic one before."""
+    group_id, member_id = live.group_id, member.member_id
+    ctx.timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
+    ctx.timers.cancel(TimerKind.MEMBER_SYNC, group_id, member_id)
+    if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
+        arm_revocation(ctx, live, member, now)
+    session = session_of(ctx, live, member_id, now)
+    session.session_timeout_ms = session_timeout_ms(ctx, live, member)
 
 
 def lease(session: Session) -> HeartbeatLease:
@@ -252,9 +279,8 @@ def configs_changed(ctx: Context, group_ids: Iterable[str] | None) -> None:
         live = ctx.modern.get(group_id)
         if live is None:
             continue
-        timeout_ms = group_settings.integer(ctx, group_id, SESSION_TIMEOUT)
         for session in live.sessions.values():
-            session.session_timeout_ms = timeout_ms
+            session.session_timeout_ms = session_timeout_ms(ctx, live, session.member)
             session.answer = None
             session.stamp += 1
 
