@@ -1,20 +1,21 @@
 """Tasks and their answers as bytes: what a coordinator and an assignor worker hand each other.
 
-A large group is packed in parts of bounded size, so that the coordinator's loop can look at its
-sockets between two of them. An answer is a header and one buffer: the coordinator cuts a member's
-bytes out of it when it needs them.
+Each part of a task is a msgpack header with flat arrays in it. A large group is packed in parts of
+bounded size, lazily, so that the coordinator's loop can look at its sockets between two of them. An
+answer is a header and one buffer: the coordinator cuts a member's bytes out of it when it needs
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 import numpy as np
 
+from protocol.assignors.flat import FlatSubscriptions, FlatTargets, Piece, pieces
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -27,18 +28,19 @@ from protocol.groups.effects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from protocol.assignors.spec import Int32s
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 PART_ROWS: Final = 1_000
-"""Rows per part: about a quarter of a millisecond to pack."""
+"""Rows per part: a quarter of a millisecond to pack."""
+
+PART_RACKS: Final = 10_000
+"""Partitions per part whose racks are told: below a millisecond to look up."""
+
+PART_BYTES: Final = 64 * 1024
+"""Bytes of target assignments per part."""
 
 COMPUTE: Final = "compute"
 RESOLVE: Final = "resolve"
-
-_ROWS: Final = ("topics", "gone", "members", "targets")
-"""The fields of GroupChanges that can be long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
     """Pack a task in parts, lazily: the first tells what it is, the others are rows of it."""
     if isinstance(task, ResolveRegexes):
         yield _pack([RESOLVE, task.group_id, task.version, task.regexes])
-        yield from _rows("topics", task.topics)
+        for names in _slices(task.topics):
+            yield _pack(["names", names])
         return
     changes = task.changes
     yield _pack(
@@ -68,39 +71,43 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
             list(changes.dropped_subscriptions),
         ]
     )
-    for number, names in changes.subscriptions.items():
-        yield from _rows(number, names) if names else (_pack([number, []]),)
-    for name in _ROWS:
-        yield from _rows(name, getattr(changes, name) or ())
+    yield from _topic_parts(changes.topics or ())
+    for piece in pieces(changes.subscriptions):
+        yield _pack(["subscriptions", piece.names, *map(_raw, piece[1:])])
+    for gone in _slices(changes.gone):
+        yield _pack(["gone", gone])
+    for members in _slices(changes.members):
+        yield _pack(["members", *_columns(members, _MEMBER_COLUMNS)])
+    yield from _target_parts(changes.targets)
 
 
 def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
     """Put a task together again."""
     kind, *header = _unpack(parts[0])
-    rows: dict[Any, list[Any]] = {}
+    found: dict[str, list[list[Any]]] = {}
     for part in parts[1:]:
-        name, values = _unpack(part)
-        rows.setdefault(name, []).extend(values)
+        name, *columns = _unpack(part)
+        found.setdefault(name, []).append(columns)
     if kind == RESOLVE:
         group_id, version, regexes = header
         return ResolveRegexes(
             group_id=group_id,
             version=version,
             regexes=tuple(regexes),
-            topics=rows.get("topics", []),
+            topics=[name for (names,) in found.get("names", ()) for name in names],
         )
     group_id, group_epoch, assignor, base_epoch, answer_whole, has_topics, dropped = header
-    topics = tuple(
-        TopicRow(topic_id, name, count, tuple(map(tuple, racks)))
-        for topic_id, name, count, racks in rows.get("topics", ())
-    )
     changes = GroupChanges(
-        topics=topics if has_topics else None,
-        subscriptions={n: tuple(names) for n, names in rows.items() if isinstance(n, int)},
-        gone=tuple((old_id, new_id) for old_id, new_id in rows.get("gone", ())),
-        members=tuple(MemberRow(*row) for row in rows.get("members", ())),
+        topics=_read_topics(found.get("topics", ())) if has_topics else None,
+        subscriptions=_read_subscriptions(found.get("subscriptions", ())),
+        gone=tuple((old, new) for (rows,) in found.get("gone", ()) for old, new in rows),
+        members=tuple(
+            MemberRow(*row)
+            for columns in found.get("members", ())
+            for row in zip(*columns, strict=True)
+        ),
         dropped_subscriptions=tuple(dropped),
-        targets=tuple((member_id, value) for member_id, value in rows.get("targets", ())),
+        targets=tuple(row for columns in found.get("targets", ()) for row in _targets(*columns)),
     )
     return ComputeAssignment(
         group_id=group_id,
@@ -112,51 +119,22 @@ def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
     )
 
 
-class CutMembers(Sequence[tuple[str, bytes]]):
-    """Members and their bytes, cut out of one buffer when they are asked for."""
-
-    __slots__ = ("_buffer", "_ends", "_member_ids")
-
-    def __init__(self, member_ids: Sequence[str], ends: Int32s, buffer: memoryview) -> None:
-        self._member_ids = member_ids
-        self._ends = ends
-        self._buffer = buffer
-
-    def __len__(self) -> int:
-        return len(self._member_ids)
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[str, bytes]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[tuple[str, bytes]]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        if index < 0:
-            index += len(self)
-        start = int(self._ends[index - 1]) if index else 0
-        return self._member_ids[index], bytes(self._buffer[start : int(self._ends[index])])
-
-
 def pack_answer(
     answer: AssignmentComputed | AssignmentFailed | RegexesResolved, timing: Timing
 ) -> bytes:
     """Pack a worker's answer, and what it took."""
     times = [timing.queue_ms, timing.processing_ms]
     if isinstance(answer, AssignmentComputed):
-        values = [value for _, value in answer.members]
-        ends = np.cumsum([len(value) for value in values], dtype=np.int32)
+        told = FlatTargets.of(answer.members)
         header = [
             answer.group_id,
             answer.group_epoch,
             answer.partitions_moved,
             answer.assignor_ms,
-            [member_id for member_id, _ in answer.members],
+            told.member_ids,
+            told.ends.astype("<i4", copy=False).tobytes(),
         ]
-        packed = _pack([type(answer).__name__, times, header])
-        return b"".join([packed, _pack(ends.astype("<i4").tobytes()), *values])
+        return b"".join([_pack([type(answer).__name__, times, header]), told.buffer])
     row = {each.name: getattr(answer, each.name) for each in fields(answer)}
     return _pack([type(answer).__name__, times, row])
 
@@ -176,23 +154,123 @@ def read_answer(
         if topics is not None:
             topics = {regex: tuple(names) for regex, names in topics.items()}
         return RegexesResolved(**{**row, "topics": topics}), timing
-    group_id, group_epoch, moved, assignor_ms, member_ids = row
-    ends = np.frombuffer(reader.unpack(), "<i4")
-    members = CutMembers(member_ids, ends, memoryview(packed)[reader.tell() :])
+    group_id, group_epoch, moved, assignor_ms, member_ids, ends = row
+    buffer = memoryview(packed)[reader.tell() :]
     answer = AssignmentComputed(
         group_id=group_id,
         group_epoch=group_epoch,
-        members=members,
+        members=FlatTargets(member_ids, np.frombuffer(ends, "<i4"), buffer),
         partitions_moved=moved,
         assignor_ms=assignor_ms,
     )
     return answer, timing
 
 
-def _rows(name: str | int, rows: Iterable[Any]) -> Iterator[bytes]:
+# --- topics: ids, names, partition counts; the racks of each partition as numbers of sets of racks
+
+
+def _topic_parts(topics: Iterable[TopicRow]) -> Iterator[bytes]:
+    sets: dict[tuple[str, ...], int] = {}
+    rows: list[TopicRow] = []
+    counted = 0
+    for topic in topics:
+        rows.append(topic)
+        counted += len(topic.racks)
+        if len(rows) == PART_ROWS or counted >= PART_RACKS:
+            yield _topic_part(rows, sets)
+            rows, counted = [], 0
+    if rows:
+        yield _topic_part(rows, sets)
+
+
+def _topic_part(rows: Sequence[TopicRow], sets: dict[tuple[str, ...], int]) -> bytes:
+    before = len(sets)
+    numbers = [sets.setdefault(racks, len(sets)) for row in rows for racks in row.racks]
+    return _pack(
+        [
+            "topics",
+            *_columns(rows, ("topic_id", "name", "partitions")),
+            [len(row.racks) for row in rows],
+            list(islice(sets, before, None)),
+            _raw(np.array(numbers, np.int32)),
+        ]
+    )
+
+
+def _read_topics(parts: Iterable[list[Any]]) -> tuple[TopicRow, ...]:
+    sets: list[tuple[str, ...]] = []
+    topics = []
+    for ids, names, counts, sizes, fresh, numbers in parts:
+        sets.extend(map(tuple, fresh))
+        left = iter(np.frombuffer(numbers, "<i4").tolist())
+        topics += [
+            TopicRow(*row, tuple(sets[number] for number in islice(left, size)))
+            for *row, size in zip(ids, names, counts, sizes, strict=True)
+        ]
+    return tuple(topics)
+
+
+# --- subscriptions, members, targets
+
+
+def _read_subscriptions(parts: Iterable[list[Any]]) -> Mapping[int, frozenset[str]]:
+    return FlatSubscriptions(
+        Piece(
+            names,
+            np.frombuffer(numbers, "<i8"),
+            np.frombuffer(counts, "<i4"),
+            np.frombuffer(indexes, "<i4"),
+        )
+        for names, numbers, counts, indexes in parts
+    )
+
+
+_MEMBER_COLUMNS: Final = MemberRow._fields
+
+
+def _target_parts(targets: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
+    rows: list[tuple[str, bytes]] = []
+    size = 0
+    for row in targets:
+        rows.append(row)
+        size += len(row[1])
+        if len(rows) == PART_ROWS or size >= PART_BYTES:
+            yield _target_part(rows)
+            rows, size = [], 0
+    if rows:
+        yield _target_part(rows)
+
+
+def _target_part(rows: Sequence[tuple[str, bytes]]) -> bytes:
+    told = FlatTargets.of(rows)
+    return _pack(["targets", told.member_ids, _raw(told.ends), told.buffer])
+
+
+def _targets(member_ids: list[str], ends: bytes, buffer: bytes) -> Iterator[tuple[str, bytes]]:
+    start = 0
+    for member_id, end in zip(member_ids, np.frombuffer(ends, "<i4").tolist(), strict=True):
+        yield member_id, buffer[start:end]
+        start = end
+
+
+# --- bytes
+
+
+def _columns(rows: Sequence[Any], names: Iterable[str]) -> Iterator[list[Any]]:
+    for name in names:
+        yield [getattr(row, name) for row in rows]
+
+
+def _slices(rows: Iterable[Any]) -> Iterator[list[Any]]:
     left = iter(rows)
     while part := list(islice(left, PART_ROWS)):
-        yield _pack([name, part])
+        yield part
+
+
+def _raw(values: Any) -> bytes:
+    """Give an array as it lies in memory, little end first."""
+    raw: bytes = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+    return raw
 
 
 def _pack(value: Any) -> bytes:

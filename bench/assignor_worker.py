@@ -35,29 +35,35 @@ START_TIMEOUT_S: Final = 120
 
 
 class Worker:
-    """The coordinator's end of the pipe; it keeps the epoch of the group that the worker holds."""
+    """The coordinator's end of the pipe; it keeps the epoch of the group that the worker holds.
+
+    The coordinator has each subscription as a set of names.
+    """
 
     def __init__(self, pipe: Connection, spec: GroupSpec, assignor: str) -> None:
         self._pipe = pipe
         self._spec = spec
         self._assignor = assignor
         self._epoch = 1
+        self._sizes = (spec.partition_starts[1:] - spec.partition_starts[:-1]).tolist()
+        self._names = names = [f"topic-{topic}" for topic in range(spec.topic_count)]
+        starts, listed = spec.class_starts.tolist(), spec.class_topics.tolist()
+        self._subscriptions = {
+            number: frozenset(names[topic] for topic in listed[starts[number] : starts[number + 1]])
+            for number in range(spec.class_count)
+        }
 
     def whole(self) -> AssignmentComputed:
         """Have the group assigned anew, from all that the coordinator knows."""
         spec = self._spec
-        sizes = (spec.partition_starts[1:] - spec.partition_starts[:-1]).tolist()
-        topics = tuple(
-            TopicRow(topic.to_bytes(16, "big"), f"topic-{topic}", size)
-            for topic, size in enumerate(sizes)
+        changes = GroupChanges(
+            topics=tuple(
+                TopicRow(topic.to_bytes(16, "big"), self._names[topic], size)
+                for topic, size in enumerate(self._sizes)
+            ),
+            subscriptions=self._subscriptions,
+            members=tuple(map(self._row, range(spec.member_count))),
         )
-        starts, listed = spec.class_starts.tolist(), spec.class_topics.tolist()
-        subscriptions = {
-            number: tuple(f"topic-{topic}" for topic in listed[starts[number] : starts[number + 1]])
-            for number in range(spec.class_count)
-        }
-        members = tuple(map(self._row, range(spec.member_count)))
-        changes = GroupChanges(topics=topics, subscriptions=subscriptions, members=members)
         return self._ask(changes, None)
 
     def join(self) -> AssignmentComputed:

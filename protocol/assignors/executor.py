@@ -12,6 +12,7 @@ import numpy as np
 
 from protocol.assignors import registry
 from protocol.assignors.encode import changed_members, encode_targets
+from protocol.assignors.flat import FlatTargets
 from protocol.assignors.held_group import HeldGroup
 from protocol.assignors.regexes import matching_topics
 from protocol.assignors.spec import NOBODY, AssignorError
@@ -79,7 +80,11 @@ class Executor:
             told = told.astype(np.int32, copy=False)
         topic_ids = b"".join(topic.topic_id for topic in group.topics)
         encoded = encode_targets(spec, owner, topic_ids, told)
-        members = zip((ids[n] for n in encoded.members.tolist()), encoded.values(), strict=True)
+        members = FlatTargets(
+            [ids[n] for n in encoded.members.tolist()],
+            encoded.starts[1:].astype(np.int32),
+            memoryview(encoded.buffer),
+        )
         group.has_target.update(ids)
         group.epoch = task.group_epoch
         group.owner = owner
@@ -87,7 +92,7 @@ class Executor:
         return AssignmentComputed(
             group_id=task.group_id,
             group_epoch=task.group_epoch,
-            members=tuple(members),
+            members=members,
             partitions_moved=int(np.count_nonzero((before != owner) & (before != NOBODY))),
             assignor_ms=assignor_ms,
         )

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from protocol.assignors.decode import decode_targets
+from protocol.assignors.flat import FlatSubscriptions, FlatTargets
+from protocol.assignors.held_racks import HeldRacks
+from protocol.assignors.held_subscriptions import HeldSubscriptions
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s, no_values
-from protocol.groups.assignment_records import read_target
-from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT, TopicNumbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,11 +31,10 @@ class HeldGroup:
     """
 
     __slots__ = (
-        "_classes",
         "_members",
+        "_racks",
         "_starts",
         "_subscriptions",
-        "_topic_index",
         "epoch",
         "has_target",
         "member_ids",
@@ -48,50 +49,44 @@ class HeldGroup:
         self.owner: Int32s = no_values()
         self.has_target: set[str] = set()
         self._members: dict[str, MemberRow] = {}
-        self._subscriptions: dict[int, tuple[str, ...]] = {}
-        self._classes: dict[int, Int32s] = {}
-        self._topic_index: dict[str, int] = {}
+        self._subscriptions = HeldSubscriptions()
+        self._racks = HeldRacks()
         self._starts: Int32s = np.zeros(1, np.int32)
 
     def apply(self, changes: GroupChanges) -> None:
         """Bring the group up to date; see GroupChanges for the order."""
         if changes.topics is not None:
             self._take_topics(changes.topics)
-        self._subscriptions.update(changes.subscriptions)
-        for number in changes.subscriptions:
-            self._classes.pop(number, None)
+        if changes.subscriptions:
+            self._subscriptions.update(FlatSubscriptions.of(changes.subscriptions))
         self._take_members(changes.gone, changes.members)
         for number in changes.dropped_subscriptions:
-            del self._subscriptions[number]
-            self._classes.pop(number, None)
+            self._subscriptions.drop(number)
 
     def take_targets(self, targets: Iterable[tuple[str, bytes]]) -> None:
         """Learn the members' target assignments, from the values of their records."""
-        numbers = TopicNumbers()
-        for row in self.topics:
-            numbers.number(row.topic_id)
+        told = FlatTargets.of(tuple(targets))
+        if not len(told):
+            return
         place = {member_id: place for place, member_id in enumerate(self.member_ids)}
-        starts, owner = self._starts.tolist(), self.owner
-        for member_id, value in targets:
-            self.has_target.add(member_id)
-            for partition in read_target(value, numbers):
-                topic, index = partition >> TOPIC_SHIFT, partition & INDEX_MASK
-                if topic < len(self.topics) and starts[topic] + index < starts[topic + 1]:
-                    owner[starts[topic] + index] = place[member_id]
-                else:
-                    self.has_target.discard(member_id)
+        places = np.array([place[member_id] for member_id in told.member_ids], np.int32)
+        topic_ids = b"".join(row.topic_id for row in self.topics)
+        owner, is_whole = decode_targets(told, places, topic_ids, self._starts)
+        self.owner = np.where(owner == NOBODY, self.owner, owner)
+        self.has_target.update(
+            member_id for member_id, whole in zip(told.member_ids, is_whole, strict=True) if whole
+        )
 
     def spec(self) -> GroupSpec:
         """Give the group to an assignor."""
-        numbers = sorted(self._subscriptions)
-        class_of = {number: place for place, number in enumerate(numbers)}
-        classes = [self._class_topics(number) for number in numbers]
+        class_of = {number: place for place, number in enumerate(self._subscriptions.numbers())}
+        class_starts, class_topics = self._subscriptions.classes()
         rows = [self._members[member_id] for member_id in self.member_ids]
-        rack_starts, partition_racks, member_rack = _racks(self.topics, rows)
+        rack_starts, partition_racks, member_rack = self._racks.arrays(self.topics, rows)
         return GroupSpec(
             partition_starts=self._starts,
-            class_starts=_prefix_sums(len(each) for each in classes),
-            class_topics=np.concatenate(classes) if classes else no_values(),
+            class_starts=class_starts,
+            class_topics=class_topics,
             member_class=np.array([class_of[row.subscription] for row in rows], np.int32),
             previous_owner=self.owner,
             instance_rank=_instance_ranks(rows),
@@ -100,24 +95,15 @@ class HeldGroup:
             partition_racks=partition_racks,
         )
 
-    def _class_topics(self, number: int) -> Int32s:
-        found = self._classes.get(number)
-        if found is None:
-            index = self._topic_index
-            names = {name for name in self._subscriptions[number] if name in index}
-            found = np.array(sorted(index[name] for name in names), np.int32)
-            self._classes[number] = found
-        return found
-
     def _take_topics(self, rows: Iterable[TopicRow]) -> None:
         """Give the partitions new numbers; those of topics that stay keep their owners."""
         before = {row.topic_id: place for place, row in enumerate(self.topics)}
         starts, owner = self._starts, self.owner.copy()
         self.topics = sorted(rows, key=lambda row: row.topic_id)
-        self._topic_index = {row.name: place for place, row in enumerate(self.topics)}
+        self._subscriptions.take_topics([row.name for row in self.topics])
+        self._racks.forget()
         self._starts = _prefix_sums(row.partitions for row in self.topics)
         self.owner = np.full(int(self._starts[-1]), NOBODY, np.int32)
-        self._classes.clear()
         for place, row in enumerate(self.topics):
             if (old := before.get(row.topic_id)) is not None:
                 kept = min(row.partitions, int(starts[old + 1] - starts[old]))
@@ -170,23 +156,4 @@ def _instance_ranks(rows: Sequence[MemberRow]) -> Int32s:
     rank = {instance_id: n for n, instance_id in enumerate(sorted(static, key=_java_order))}
     return np.array(
         [NOBODY if row.instance_id is None else rank[row.instance_id] for row in rows], np.int32
-    )
-
-
-def _racks(topics: Sequence[TopicRow], rows: Sequence[MemberRow]) -> tuple[Int32s, Int32s, Int32s]:
-    """Give the racks of partitions (CSR) and of members; empty when they do not matter."""
-    if not any(topic.racks for topic in topics) or all(row.rack_id is None for row in rows):
-        return no_values(), no_values(), no_values()
-    names = {rack for topic in topics for racks in topic.racks for rack in racks}
-    names |= {row.rack_id for row in rows if row.rack_id is not None}
-    number = {name: n for n, name in enumerate(sorted(names))}
-    of_partitions = [
-        sorted(number[rack] for rack in racks)
-        for topic in topics
-        for racks in (topic.racks or ((),) * topic.partitions)
-    ]
-    return (
-        _prefix_sums(len(racks) for racks in of_partitions),
-        np.array([rack for racks in of_partitions for rack in racks], np.int32),
-        np.array([NOBODY if r.rack_id is None else number[r.rack_id] for r in rows], np.int32),
     )

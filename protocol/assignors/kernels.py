@@ -91,14 +91,18 @@ def warm_up() -> None:
 
     From a cold start it takes about twenty seconds, with the cache one.
     """
+    from protocol.assignors.decode import decode_targets
     from protocol.assignors.encode import encode_targets
+    from protocol.assignors.flat import FlatTargets
     from protocol.assignors.range import RangeAssignor
     from protocol.assignors.uniform import UniformAssignor
 
     for spec in _tiny_groups():
         for assignor in (RangeAssignor(), UniformAssignor()):
             owner = assignor.assign(spec).owner
-        encode_targets(spec, owner, bytes(16 * spec.topic_count))
+        encoded = encode_targets(spec, owner, bytes(16 * spec.topic_count))
+        told = FlatTargets.of([("", value) for value in encoded.values()])
+        decode_targets(told, encoded.members, bytes(16 * spec.topic_count), spec.partition_starts)
 
 
 def _tiny_groups() -> list[GroupSpec]:

@@ -163,7 +163,7 @@ class GroupChanges:
     """
 
     topics: tuple[TopicRow, ...] | None = None
-    subscriptions: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    subscriptions: Mapping[int, frozenset[str]] = field(default_factory=dict)
     gone: tuple[tuple[str, str | None], ...] = ()
     members: tuple[MemberRow, ...] = ()
     dropped_subscriptions: tuple[int, ...] = ()

@@ -100,8 +100,8 @@ class TargetFeed:
 
 def _topics_of(
     group: ConsumerGroup, subscriptions: Iterable[Subscription]
-) -> dict[int, tuple[str, ...]]:
-    return {each.number: tuple(group.topics_of(each)) for each in subscriptions}
+) -> dict[int, frozenset[str]]:
+    return {each.number: group.topics_of(each) for each in subscriptions}
 
 
 def _topic_rows(group: ConsumerGroup, topics: Topics) -> tuple[TopicRow, ...]:

@@ -35,7 +35,7 @@ class Group:
     """A group as its coordinator knows it, which can tell all of itself or its changes."""
 
     topics: tuple[TopicRow, ...] = ()
-    subscriptions: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    subscriptions: dict[int, frozenset[str]] = field(default_factory=dict)
     members: dict[str, MemberRow] = field(default_factory=dict)
     targets: dict[str, bytes] = field(default_factory=dict)
     epoch: int = 1
@@ -80,7 +80,9 @@ class Group:
 
 def three_members() -> Group:
     rows = [MemberRow(f"m{n}", None, None, 0) for n in range(3)]
-    return Group((topic(1), topic(2)), {0: ("t1", "t2")}, {row.member_id: row for row in rows})
+    return Group(
+        (topic(1), topic(2)), {0: frozenset({"t1", "t2"})}, {row.member_id: row for row in rows}
+    )
 
 
 def test_every_partition_of_a_whole_group_is_assigned_once() -> None:
@@ -98,7 +100,9 @@ def test_only_members_whose_target_changes_are_answered() -> None:
     assert isinstance(answer, AssignmentComputed)
     assert list(answer.members) == []
     newcomer = MemberRow("idle", None, None, 1)
-    answer = worker.run(group.changed(GroupChanges(subscriptions={1: ()}, members=(newcomer,))))
+    answer = worker.run(
+        group.changed(GroupChanges(subscriptions={1: frozenset()}, members=(newcomer,)))
+    )
     assert isinstance(answer, AssignmentComputed)
     assert [member_id for member_id, _ in answer.members] == ["idle"]
 
@@ -225,7 +229,7 @@ def test_a_worker_that_is_told_changes_gives_what_one_that_is_told_everything_gi
                     group.members[successor.member_id] = successor
                     rows.append(successor)
                 case 2:
-                    group.subscriptions[named] = tuple(rng.sample(("t1", "t2", "t3", "t9"), 2))
+                    group.subscriptions[named] = frozenset(rng.sample(("t1", "t2", "t3", "t9"), 2))
                     subscriptions[named] = group.subscriptions[named]
                     row = MemberRow(f"m{named}", None, None, named)
                     group.members[row.member_id] = row

@@ -1,0 +1,109 @@
+"""Target assignments from the bytes of their records into one array of owners.
+
+The other direction of :mod:`protocol.assignors.encode`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.assignors.kernels import kernel, writable
+from protocol.assignors.spec import NOBODY, Int32s
+
+if TYPE_CHECKING:
+    from protocol.assignors.flat import FlatTargets
+
+Bytes = NDArray[np.uint8]
+
+_VERSION_BYTES: Final = 2
+_ID_BYTES: Final = 16
+
+
+def decode_targets(
+    told: FlatTargets, places: Int32s, topic_ids: bytes, starts: Int32s
+) -> tuple[Int32s, list[bool]]:
+    """Read whose each partition is, and which members have no partition but these.
+
+    ``places`` are the members' numbers; ``topic_ids`` (16 bytes each) and ``starts`` tell of the
+    topics, sorted by id. Partitions that are not among them are left out.
+    """
+    buffer = np.frombuffer(bytearray(told.buffer), np.uint8)
+    ids = np.frombuffer(bytearray(topic_ids), np.uint8)
+    owner = np.full(int(starts[-1]), NOBODY, np.int32)
+    is_whole = np.ones(len(places), np.bool_)
+    _read((buffer, writable(told.ends), places), (ids, writable(starts)), owner, is_whole)
+    return owner, is_whole.tolist()
+
+
+@kernel
+def _read(
+    told: tuple[Bytes, Int32s, Int32s],
+    topics: tuple[Bytes, Int32s],
+    owner: Int32s,
+    is_whole: NDArray[np.bool_],
+) -> None:
+    buffer, ends, places = told
+    ids, starts = topics
+    start = 0
+    for member in range(len(places)):
+        end, at = ends[member], start + _VERSION_BYTES
+        start = end
+        count, at = _read_varint(buffer, at, end)
+        for _ in range(count - 1):
+            topic = _find(ids, buffer, at, end)
+            length, at = _read_varint(buffer, at + _ID_BYTES, end)
+            for _ in range(length - 1):
+                if at + 4 > end:
+                    is_whole[member] = False
+                    break
+                index = 0
+                for each in range(4):
+                    index = index << 8 | np.int64(buffer[at + each])
+                at += 4
+                if topic >= 0 and index < starts[topic + 1] - starts[topic]:
+                    owner[starts[topic] + index] = places[member]
+                else:
+                    is_whole[member] = False
+            at += 1  # no tagged fields
+            if at >= end:
+                is_whole[member] = False
+                break
+
+
+@kernel
+def _read_varint(buffer: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Read a number and where it ends; 0 where the bytes are over."""
+    number, shift = 0, 0
+    while at < end and shift < 35:
+        byte = np.int64(buffer[at])
+        at += 1
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return number, at
+    return 0, at
+
+
+@kernel
+def _find(ids: Bytes, buffer: Bytes, at: int, end: int) -> int:
+    """Find a topic by the id that begins ``at`` a position, -1 if there is none."""
+    low, high = 0, len(ids) // _ID_BYTES
+    if at + _ID_BYTES > end:
+        return -1
+    while low < high:
+        middle = (low + high) // 2
+        order = 0
+        for each in range(_ID_BYTES):
+            order = np.int64(ids[middle * _ID_BYTES + each]) - np.int64(buffer[at + each])
+            if order != 0:
+                break
+        if order == 0:
+            return middle
+        if order < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return -1

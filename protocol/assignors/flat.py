@@ -1,0 +1,167 @@
+"""Long lists as a few flat arrays: what travels between a coordinator and a worker.
+
+A group with as many subscriptions as members names its topics hundreds of thousands of times. Here
+each name stands once, and a subscription is a row of indexes. Target assignments come back as one
+buffer, and a member's bytes are cut out of it when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from protocol.assignors.spec import Int32s
+
+Int64s: TypeAlias = NDArray[np.int64]
+
+PIECE_NAMES: Final = 10_000
+"""Names per piece: well below a millisecond to look up."""
+
+
+class Piece(NamedTuple):
+    """Some subscriptions, by their numbers, and the names that no piece before this one had.
+
+    Row ``i`` has ``counts[i]`` of the ``indexes``, which count the names of all pieces through. A
+    number that ends one piece and begins the next is one subscription, continued.
+    """
+
+    names: list[str]
+    numbers: Int64s
+    counts: Int32s
+    indexes: Int32s
+
+
+class _Index(dict[str, int]):
+    """Numbers for names, in the order in which they come; ``news`` are those since the last one."""
+
+    __slots__ = ("news",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.news: list[str] = []
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        self.news.append(name)
+        return number
+
+
+def pieces(
+    subscriptions: Mapping[int, Collection[str]], names_max: int = PIECE_NAMES
+) -> Iterator[Piece]:
+    """Write subscriptions in pieces of bounded size, lazily."""
+    index = _Index()
+    numbers: list[int] = []
+    rows: list[Int32s] = []
+    size = 0
+    for number, names in subscriptions.items():
+        left = np.fromiter(map(index.__getitem__, names), np.int32, len(names))
+        while True:
+            row = left[: names_max - size]
+            left = left[len(row) :]
+            numbers.append(number)
+            rows.append(row)
+            size += len(row)
+            if size >= names_max or len(rows) >= names_max:
+                yield _piece(index, numbers, rows)
+                numbers, rows, size = [], [], 0
+            if not len(left):
+                break
+    if rows:
+        yield _piece(index, numbers, rows)
+
+
+def _piece(index: _Index, numbers: Sequence[int], rows: Sequence[Int32s]) -> Piece:
+    names, index.news = index.news, []
+    counts = np.array([len(row) for row in rows], np.int32)
+    return Piece(names, np.array(numbers, np.int64), counts, np.concatenate(rows))
+
+
+class FlatSubscriptions(Mapping[int, frozenset[str]]):
+    """Subscriptions by number, as arrays; as a mapping they read like any other.
+
+    Row ``i``, of subscription ``numbers[i]``, is ``indexes[starts[i]:starts[i + 1]]``; they point
+    into ``names``.
+    """
+
+    __slots__ = ("_place", "indexes", "names", "numbers", "starts")
+
+    def __init__(self, found: Iterable[Piece]) -> None:
+        parts = list(found)
+        self.names = [name for part in parts for name in part.names]
+        numbers = _joined([part.numbers for part in parts], np.int64)
+        counts = _joined([part.counts for part in parts], np.int32)
+        self.indexes: Int32s = _joined([part.indexes for part in parts], np.int32)
+        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        self.numbers: Int64s = numbers[firsts]
+        ends = np.cumsum(counts)
+        self.starts: Int64s = np.append(ends[firsts] - counts[firsts], len(self.indexes))
+        self._place: dict[int, int] | None = None
+
+    @classmethod
+    def of(cls, subscriptions: Mapping[int, Collection[str]]) -> FlatSubscriptions:
+        """Take any subscriptions; those that are flat are left as they are."""
+        return subscriptions if isinstance(subscriptions, cls) else cls(pieces(subscriptions))
+
+    def __getitem__(self, number: int) -> frozenset[str]:
+        if self._place is None:
+            self._place = {each: place for place, each in enumerate(self.numbers.tolist())}
+        place = self._place[number]
+        row = self.indexes[self.starts[place] : self.starts[place + 1]]
+        return frozenset(self.names[index] for index in row.tolist())
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.numbers.tolist())
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def _joined(parts: Sequence[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
+
+
+class FlatTargets(Sequence[tuple[str, bytes]]):
+    """Members and the values of their records, cut out of one buffer when they are asked for.
+
+    The bytes of member ``i`` end at ``ends[i]``, and begin where those before them end.
+    """
+
+    __slots__ = ("buffer", "ends", "member_ids")
+
+    def __init__(self, member_ids: Sequence[str], ends: Int32s, buffer: memoryview) -> None:
+        self.member_ids = member_ids
+        self.ends = ends
+        self.buffer = buffer
+
+    @classmethod
+    def of(cls, members: Sequence[tuple[str, bytes]]) -> FlatTargets:
+        """Take any members; those that are flat are left as they are."""
+        if isinstance(members, cls):
+            return members
+        ends = np.cumsum([len(value) for _, value in members], dtype=np.int32)
+        buffer = memoryview(b"".join(value for _, value in members))
+        return cls([member_id for member_id, _ in members], ends, buffer)
+
+    def __len__(self) -> int:
+        return len(self.member_ids)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[str, bytes]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[str, bytes]]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self)
+        start = int(self.ends[index - 1]) if index else 0
+        return self.member_ids[index], bytes(self.buffer[start : int(self.ends[index])])
