@@ -37,6 +37,7 @@ class Driver:
         self._world = cluster.world
         self._connection: Connection | None = None
         self._woken_at = -1
+        self._last_asked = -1  # the node that could not help: another one is asked next
         self._told = 0
         self._commit_at = 0
 
@@ -105,12 +106,13 @@ class Driver:
         connection = self._connection
         if connection is None or connection.awaiting is not None:
             connection = None  # a request there was never answered: nor will the next one be
-        elif to is not None and connection.process.node_id != to.node_id:
+        elif to is None or connection.process.node_id != to.node_id:
             connection = None
         if connection is None:
             if self._connection is not None:
+                self._last_asked = self._connection.process.node_id
                 self._connection.abandon()
-            node_id = self._cluster.any_node() if to is None else to.node_id
+            node_id = self._cluster.any_node(self._last_asked) if to is None else to.node_id
             connection = self._connection = self._cluster.connect(self, node_id)
         connection.send(outgoing, outgoing.message)
 
@@ -202,9 +204,12 @@ class Clients:
                 seat.driver = None
                 self.world.after(500 + int(self.rng.random() * 4_000), self.start_if_free, seat)
 
-    def any_node(self) -> int:
-        """Draw a bootstrap server."""
-        return int(self.rng.random() * len(self.network.processes))
+    def any_node(self, but: int) -> int:
+        """Draw a bootstrap server, another one than ``but``."""
+        node_id = int(self.rng.random() * len(self.network.processes))
+        if node_id == but:
+            node_id = (node_id + 1) % len(self.network.processes)
+        return node_id
 
     def connect(self, driver: Driver, node_id: int) -> Connection:
         """Open a connection to a node."""

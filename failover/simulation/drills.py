@@ -249,6 +249,8 @@ class _Play:
         )
 
     def _committed(self) -> dict[tuple[str, str, int], int]:
+        self._cluster.clients.commits = False
+        self._world.run(self._world.now + WARM_UP_MS)
         administrator = self._cluster.administrator
         administrator.unread = set(self._cluster.clients.group_ids)
         for _ in range(20):

@@ -224,6 +224,8 @@ class Process:
             self.world.after(notice_ms + self.network.client_delay(), connection.close)
         self._connections.clear()
         self._open.clear()
+        self._inbox.clear()
+        self.is_paused = False
 
     def pause(self, duration_ms: int) -> None:
         """Stand still, as SIGSTOP does."""
@@ -325,9 +327,7 @@ class Process:
         if host is None:
             return
         now = self.local_now()
-        is_idle = True
         while effects := host.drain(now):
-            is_idle = False
             if effects.writes:
                 self._step()
                 watcher.writes(self, effects.writes)
@@ -335,8 +335,7 @@ class Process:
                 self._step()
             host.persisted(now)
             self._send(effects)
-        if not is_idle:
-            watcher.turned(self)
+        watcher.turned(self)
         self._arm()
 
     def _step(self) -> None:

@@ -32,7 +32,7 @@ class Seen:
 
     life: int
     epoch: int = -1
-    role: str = ""
+    role: Role | None = None
     high_watermark: int = 0
     checked: int = 0
 
@@ -123,7 +123,7 @@ class Replicated:
         for partition in process.partitions():
             seen = self._seen.get((process.node_id, partition.number))
             if seen is not None and partition.replica.role is Role.LEADER:
-                self._commits(process, partition, seen)
+                self._commits(process, partition, seen, True)
 
     def turned(self, process: Process) -> None:
         """Check every replica of a process after a turn."""
@@ -132,18 +132,25 @@ class Replicated:
             seen = self._seen.get((process.node_id, partition.number))
             if seen is None or seen.life != process.life:
                 seen = self._seen[process.node_id, partition.number] = Seen(process.life)
-            if replica.epoch != seen.epoch or replica.role != seen.role:
+            role, epoch, offset = replica.role, replica.epoch, replica.high_watermark
+            has_led = role is Role.LEADER or seen.role is Role.LEADER
+            if epoch != seen.epoch or role is not seen.role:
                 self._in_new_role(process, partition, seen)
-            if replica.high_watermark != seen.high_watermark or seen.checked < seen.high_watermark:
-                if replica.high_watermark < seen.high_watermark and replica.end_offset:
-                    raise Violation(
-                        f"the high watermark of node {process.node_id} falls from"
-                        f" {seen.high_watermark} to {replica.high_watermark}",
-                        f"partition {partition.number}",
-                    )
-                if replica.end_offset:  # else a snapshot is coming, and the log was wiped for it
-                    self._commits(process, partition, seen)
-                seen.high_watermark = replica.high_watermark
+            if offset != seen.high_watermark or seen.checked < offset:
+                self._moved(process, partition, seen, has_led)
+                seen.high_watermark = offset
+
+    def _moved(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
+        replica = partition.replica
+        if not replica.end_offset:
+            return  # a snapshot is coming, and the log was wiped for it
+        if replica.high_watermark < seen.high_watermark:
+            raise Violation(
+                f"the high watermark of node {process.node_id} falls from"
+                f" {seen.high_watermark} to {replica.high_watermark}",
+                f"partition {partition.number}",
+            )
+        self._commits(process, partition, seen, has_led)
 
     def _in_new_role(self, process: Process, partition: Partition, seen: Seen) -> None:
         replica, number = partition.replica, partition.number
@@ -167,7 +174,7 @@ class Replicated:
                 )
             self._visible.leader_since.setdefault(number, []).append(self._world.now)
 
-    def _commits(self, process: Process, partition: Partition, seen: Seen) -> None:
+    def _commits(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
         """Check newly committed batches: everywhere the same, and on a majority's disks.
 
         A follower hears of commits before it has written the batches: those are checked later.
@@ -175,7 +182,7 @@ class Replicated:
         number, replica = partition.number, partition.replica
         committed, end = self._log(number), replica.high_watermark
         subject = f"partition {number}"
-        if replica.role is Role.LEADER:
+        if has_led:
             self._is_on_majority(process, partition, end)
         elif end > committed.end_offset:
             raise Violation(
