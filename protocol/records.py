@@ -153,6 +153,7 @@ __all__ = (
     "TargetTopicPartitions",
     "UnknownRecordType",
     "decode",
+    "decode_for_replay",
     "encode",
     "encode_key",
     "encode_value",
@@ -236,6 +237,13 @@ def decode(key: bytes, value: bytes | None) -> Record:
         raise UnknownRecordType(f"{row.value.__name__} version {version} is not known")
     read, convert = _reading(number, version)
     return Record(typed_key, convert(_read(read, value)))
+
+
+def decode_for_replay(key: bytes, value: bytes | None) -> Record:
+    """Read a record as replays want it: who has which partitions stays bytes (see ``_KEPT``)."""
+    if value is None or key[:2] not in _KEPT or value[:2] != b"\0\0":
+        return decode(key, value)
+    return Record(_read(decoder(_BY_NUMBER[_number(key)].key), key), value)
 
 
 def _number(data: bytes) -> int:
@@ -339,4 +347,6 @@ _MODERN = (
 )
 _ROWS = _CLASSIC + tuple(RecordType(number=n, key=k, value=v) for n, k, v in _MODERN)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
+_KEPT: Final = frozenset({(7).to_bytes(2, "big"), (8).to_bytes(2, "big")})
+"""The record types whose values replays read by themselves, in ``groups.assignment_records``."""
 _BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType({row.number: row for row in _ROWS})

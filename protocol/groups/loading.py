@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
-from protocol.records import OffsetCommitKey, UnknownRecordType, decode
+from protocol.records import (
+    BadRecord,
+    OffsetCommitKey,
+    UnknownRecordType,
+    decode_for_replay,
+)
 from protocol.unread import PARTITION, take_offset_commits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from protocol.groups.context import Context
+    from protocol.records import Record
     from protocol.unread import Row
 
 
@@ -28,11 +35,11 @@ def replay_rows(ctx: Context, rows: Iterable[Row]) -> tuple[int, int]:
         count += 1
         row = None
         try:
-            record = decode(key, value)
+            record = decode_for_replay(key, value)
         except UnknownRecordType:
             skipped += 1  # written by a newer version: Kafka skips it too
         else:
-            ctx.replay(record)
+            _replay(ctx, record)
             if isinstance(record.key, OffsetCommitKey) and value is not None:
                 place = ctx.offsets[record.key.group][record.key.topic]
                 taken, row = take_offset_commits(left, key[: -PARTITION.size], place)
@@ -40,3 +47,10 @@ def replay_rows(ctx: Context, rows: Iterable[Row]) -> tuple[int, int]:
         if row is None:
             row = next(left, None)
     return count, skipped
+
+
+def _replay(ctx: Context, record: Record) -> None:
+    try:
+        ctx.replay(record)
+    except (IndexError, struct.error) as error:
+        raise BadRecord(f"cannot read {type(record.key).__name__}'s value: {error}") from error

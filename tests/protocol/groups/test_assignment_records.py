@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocol.config import Configs
 from protocol.groups.assignment_records import (
     CurrentAssignment,
     read_current,
@@ -14,14 +17,19 @@ from protocol.groups.assignment_records import (
     write_current,
     write_target,
 )
+from protocol.groups.consumer_group import ConsumerGroup
+from protocol.groups.shard import GroupShard
 from protocol.groups.topic_numbers import TOPIC_SHIFT, TopicNumbers, by_topic
+from protocol.groups.topics import Topics
 from protocol.records import (
+    BadRecord,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     CurrentTopicPartitions,
     TargetTopicPartitions,
+    encode_key,
     encode_value,
 )
 
@@ -107,3 +115,26 @@ def test_a_partition_without_an_assignment_epoch_has_the_members() -> None:
         written = encode_value(ConsumerGroupCurrentMemberAssignmentKey("g", "m"), value)
         assert written is not None
         assert read_current(written, known).assigned == {1: 7}
+
+
+def test_replays_take_assignments_as_bytes_and_tell_broken_ones() -> None:
+    known = numbers()
+    shard = GroupShard(Configs({}), Topics(), Random(1))
+    current = CurrentAssignment(2, 1, 0, {1: 2}, {})
+    rows = [
+        (
+            encode_key(ConsumerGroupCurrentMemberAssignmentKey("g", "m")),
+            write_current(current, known),
+        ),
+        (
+            encode_key(ConsumerGroupTargetAssignmentMemberKey("g", "m")),
+            write_target({1}, known),
+        ),
+    ]
+    assert shard.replay_rows(rows) == (2, 0)
+    group = shard._context.groups["g"]
+    assert isinstance(group, ConsumerGroup)
+    assert list(group.members["m"].standing.assigned.values()) == [2]
+    assert group.targets["m"] == rows[1][1]
+    with pytest.raises(BadRecord):
+        shard.replay_rows([(rows[0][0], rows[0][1][:9])])
