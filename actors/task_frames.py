@@ -204,8 +204,8 @@ def _read_topics(parts: Iterable[list[Any]]) -> tuple[TopicRow, ...]:
         sets.extend(map(tuple, fresh))
         left = iter(np.frombuffer(numbers, "<i4").tolist())
         topics += [
-            TopicRow(*row, tuple(sets[number] for number in islice(left, size)))
-            for *row, size in zip(ids, names, counts, sizes, strict=True)
+            TopicRow(topic_id, name, count, tuple(sets[number] for number in islice(left, size)))
+            for topic_id, name, count, size in zip(ids, names, counts, sizes, strict=True)
         ]
     return tuple(topics)
 

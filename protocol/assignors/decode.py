@@ -61,7 +61,7 @@ def _read(
                     break
                 index = 0
                 for each in range(4):
-                    index = index << 8 | np.int64(buffer[at + each])
+                    index = index << 8 | int(np.int64(buffer[at + each]))
                 at += 4
                 if topic >= 0 and index < starts[topic + 1] - starts[topic]:
                     owner[starts[topic] + index] = places[member]
@@ -78,7 +78,7 @@ def _read_varint(buffer: Bytes, at: int, end: int) -> tuple[int, int]:
     """Read a number and where it ends; 0 where the bytes are over."""
     number, shift = 0, 0
     while at < end and shift < 35:
-        byte = np.int64(buffer[at])
+        byte = int(np.int64(buffer[at]))
         at += 1
         number |= (byte & 127) << shift
         shift += 7
@@ -97,7 +97,8 @@ def _find(ids: Bytes, buffer: Bytes, at: int, end: int) -> int:
         middle = (low + high) // 2
         order = 0
         for each in range(_ID_BYTES):
-            order = np.int64(ids[middle * _ID_BYTES + each]) - np.int64(buffer[at + each])
+            there, here = ids[middle * _ID_BYTES + each], buffer[at + each]
+            order = int(np.int64(there)) - int(np.int64(here))
             if order != 0:
                 break
         if order == 0:
