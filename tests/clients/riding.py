@@ -15,6 +15,7 @@ Partition = tuple[str, int]
 Offsets = dict[Partition, int]
 
 SETTLE_S = 60.0
+COORDINATORS = 3
 CLIENTS = ("confluent-kafka", "kafka-python", "java")
 
 
@@ -22,6 +23,7 @@ CLIENTS = ("confluent-kafka", "kafka-python", "java")
 class Life:
     """What one member has told since :meth:`forget`; written by its reader's thread only."""
 
+    label: str
     group_id: str
     instance_id: str | None = None
     owned: set[Partition] = field(default_factory=set)
@@ -85,7 +87,8 @@ def _offsets(what: str) -> Offsets:
 class Riders:
     """One process of members that use one client library.
 
-    ``members`` are (label, group id, instance id or None); settings are the library's own.
+    ``members`` are (label, group id, instance id or None); settings are the library's own. Members
+    whose labels are in ``closed`` wait to be opened.
     """
 
     def __init__(
@@ -97,14 +100,16 @@ class Riders:
         *,
         protocol: str = "classic",
         settings: Mapping[str, str] | None = None,
+        closed: Sequence[str] = (),
     ) -> None:
         self.client = client
         self.lives: dict[str, Life] = {}
         words = [f"bootstrap={bootstrap}", f"subscribe={subscribe}", f"protocol={protocol}"]
         words += [f"{name}={value}" for name, value in (settings or {}).items()]
         for label, group_id, instance_id in members:
-            self.lives[label] = Life(group_id, instance_id)
+            self.lives[label] = Life(label, group_id, instance_id)
             words.append("member=" + ",".join(w for w in (label, group_id, instance_id) if w))
+        words += [f"closed={','.join(closed)}"] if closed else []
         self._process = subprocess.Popen(
             [*_program(client), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -129,13 +134,10 @@ class Riders:
         """Give the group ids."""
         return list(dict.fromkeys(life.group_id for life in self.lives.values()))
 
-    def restart(self, label: str) -> None:
-        """Close a member as an application does, and open it anew."""
-        self._say(f"restart {label}\n")
-
-    def _say(self, line: str) -> None:
+    def order(self, what: str, label: str) -> None:
+        """Tell a member to ``open``, to ``close`` as an application does, or to ``restart``."""
         assert self._process.stdin is not None
-        self._process.stdin.write(line)
+        self._process.stdin.write(f"{what} {label}\n")
         self._process.stdin.flush()
 
     def stop(self) -> None:
@@ -222,3 +224,20 @@ def wait_until_committing(
         return [who for who, life in everyone if life.commits <= before[who]]
 
     until(lambda: not missing(), deadline_s, f"{what}: every member commits again")
+
+
+def group_on_partition_0(name: str) -> str:
+    """Give a group id with this beginning that Kafka's hash puts on partition 0."""
+    return next(
+        candidate
+        for candidate in (f"{name}-{i}" for i in range(1000))
+        if java_hash(candidate) % COORDINATORS == 0
+    )
+
+
+def java_hash(text: str) -> int:
+    """Give what ``String.hashCode`` gives for ASCII, without its sign bit."""
+    value = 0
+    for letter in text:
+        value = (31 * value + ord(letter)) & 0xFFFFFFFF
+    return value & 0x7FFFFFFF

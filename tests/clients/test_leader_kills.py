@@ -23,6 +23,7 @@ from tests.clients.riding import (
     Riders,
     acknowledged,
     are_shared_out,
+    group_on_partition_0,
     invented,
     lost,
     wait_until_committing,
@@ -34,7 +35,6 @@ REPLICATED_S = 60.0
 BACK_S = 30.0
 TOPIC = "leader-kills"
 PARTITIONS = 4
-COORDINATORS = 3
 KINDS = ("static", "dynamic")
 TIMES = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "500"}
 
@@ -94,23 +94,6 @@ def board(bootstrap: str, client: str) -> Riders:
         for i in range(2)
     ]
     return Riders(client, bootstrap, TOPIC, members, settings=TIMES)
-
-
-def group_on_partition_0(name: str) -> str:
-    """Give a group id with this beginning that Kafka's hash puts on partition 0."""
-    return next(
-        candidate
-        for candidate in (f"{name}-{i}" for i in range(1000))
-        if java_hash(candidate) % COORDINATORS == 0
-    )
-
-
-def java_hash(text: str) -> int:
-    """Give what ``String.hashCode`` gives for ASCII, without its sign bit."""
-    value = 0
-    for letter in text:
-        value = (31 * value + ord(letter)) & 0xFFFFFFFF
-    return value & 0x7FFFFFFF
 
 
 def wait_until_settled(bootstrap: str, made: Ride) -> None:

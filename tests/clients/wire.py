@@ -17,6 +17,7 @@ from kio.static.constants import EntityType
 
 from tests.waiting import until
 
+OFFSET_COMMIT, CONSUMER_GROUP_DESCRIBE = 8, 69
 METADATA, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, DESCRIBE_GROUPS = 3, 9, 10, 12, 15
 NONE, REQUEST_TIMED_OUT, ILLEGAL_GENERATION = 0, 7, 22
 LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
@@ -135,6 +136,56 @@ def describe(bootstrap: str, group_id: str) -> Any:
         return None
 
     return until(ask, 60, f"the coordinator of {group_id} describes it")
+
+
+def describe_consumer(bootstrap: str, group_id: str) -> Any:
+    """Answer of ConsumerGroupDescribe v1 for one group, as soon as it has a loaded coordinator."""
+
+    def ask() -> Any:
+        found = coordinator_of(bootstrap, group_id)
+        if found is None:
+            return None
+        with suppress(OSError), Wire(found[1]) as wire:
+            group = wire.call(
+                CONSUMER_GROUP_DESCRIBE,
+                1,
+                lambda m: m.ConsumerGroupDescribeRequest(
+                    group_ids=(group_id,), include_authorized_operations=False
+                ),
+            ).groups[0]
+            return None if group.error_code in NOT_NOW else group
+        return None
+
+    return until(ask, 60, f"the coordinator of {group_id} describes it")
+
+
+def commit(bootstrap: str, group_id: str, member: tuple[str, int], topic: str, offset: int) -> int:
+    """Commit for partition 0 as a member, (id, generation or epoch); gives the error code."""
+    found = coordinator_of(bootstrap, group_id)
+    assert found is not None
+    with Wire(found[1]) as wire:
+        answer = wire.call(
+            OFFSET_COMMIT,
+            9,
+            lambda m: m.OffsetCommitRequest(
+                group_id=group_id,
+                generation_id_or_member_epoch=member[1],
+                member_id=member[0],
+                group_instance_id=None,
+                topics=(
+                    m.OffsetCommitRequestTopic(
+                        name=topic,
+                        partitions=(
+                            m.OffsetCommitRequestPartition(
+                                partition_index=0, committed_offset=offset, committed_metadata=""
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        )
+    code: int = answer.topics[0].partitions[0].error_code
+    return code
 
 
 Offsets = dict[tuple[str, int], int]

@@ -3,14 +3,17 @@
 Run as ``PROGRAM key=value ... member=LABEL,GROUP[,INSTANCE] ...``. Each event is one line,
 ``AT_MS LABEL EVENT topic/partition[=offset],...``; times are of the monotonic clock, which every
 process of a machine shares. Committed offsets are such times as well, so that whoever owns a
-partition next commits a larger one. ``restart LABEL`` on standard input closes a member and opens
-it anew; the end of the input closes all.
+partition next commits a larger one. ``close LABEL`` on standard input closes a member, ``open
+LABEL`` opens it (anew), ``restart LABEL`` does both; the end of the input closes all. The members
+named by ``closed=LABEL,...`` are not open at the beginning.
 """
 
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
+from queue import Queue
 from typing import Protocol
 
 Partition = tuple[str, int]
@@ -61,7 +64,10 @@ class Settings:
 
     def __init__(self) -> None:
         pairs = [word.split("=", 1) for word in sys.argv[1:]]
-        self.values = {key: value for key, value in pairs if key != "member"}
+        self.values = {key: value for key, value in pairs if key not in ("member", "closed")}
+        self.closed = [
+            label for key, value in pairs if key == "closed" for label in value.split(",")
+        ]
         self.members = [value.split(",") for key, value in pairs if key == "member"]
 
 
@@ -69,39 +75,45 @@ Opener = Callable[[Mapping[str, str], str, str | None, Teller], Rider]
 
 
 def ride(opener: Opener) -> None:
-    """Open every member, each in a thread of its own, and do what standard input says."""
+    """Run every member in a thread of its own, and do what standard input says."""
     settings = Settings()
-    restarts: dict[str, threading.Event] = {}
-    closing = threading.Event()
+    orders: dict[str, Queue[str]] = {label: Queue() for label, *_ in settings.members}
     threads = []
     for label, group_id, *instance in settings.members:
-        restarts[label] = threading.Event()
-
-        def run(
-            label: str = label, group_id: str = group_id, instance: list[str] = instance
-        ) -> None:
-            tell = Teller(label)
-            while not closing.is_set():
-                rider = opener(settings.values, group_id, instance[0] if instance else None, tell)
-                _live(rider, tell, lambda: closing.is_set() or restarts[label].is_set())
-                restarts[label].clear()
-                rider.close()
-                tell("CLOSED")
-
+        tell = Teller(label)
+        made = (settings.values, group_id, instance[0] if instance else None, tell)
+        if label not in settings.closed:
+            orders[label].put("open")
+        run = partial(_obey, orders[label], partial(opener, *made), tell)
         threads.append(threading.Thread(target=run, daemon=True))
     for thread in threads:
         thread.start()
     for line in sys.stdin:
-        restarts[line.split()[1]].set()
-    closing.set()
+        order, label = line.split()
+        orders[label].put(order)
+    for queue in orders.values():
+        queue.put("end")
     for thread in threads:
         thread.join(20)
 
 
-def _live(rider: Rider, tell: Teller, is_over: Callable[[], bool]) -> None:
-    """Poll, and commit what is owned every so often, until it is over."""
+def _obey(orders: Queue[str], opened: Callable[[], Rider], tell: Teller) -> None:
+    """Open and close one member as ordered, until the end."""
+    order = orders.get()
+    while order != "end":
+        if order == "close":
+            order = orders.get()
+            continue
+        rider = opened()
+        order = _live(rider, tell, orders)
+        rider.close()
+        tell("CLOSED")
+
+
+def _live(rider: Rider, tell: Teller, orders: Queue[str]) -> str:
+    """Poll, and commit what is owned every so often, until there is an order."""
     due_ms = 0
-    while not is_over():
+    while orders.empty():
         rider.poll()
         owned = rider.owned()
         if not owned or now_ms() < due_ms:
@@ -113,6 +125,7 @@ def _live(rider: Rider, tell: Teller, is_over: Callable[[], bool]) -> None:
             tell.offsets("COMMITTED", rider.commit(offsets))
         except Exception as error:
             tell("FAILED", repr(error).replace("\n", " "))
+    return orders.get()
 
 
 def now_ms() -> int:
