@@ -67,6 +67,7 @@ class CoordinatorActor:
     def __init__(self, spec: ClusterSpec, node_id: int) -> None:
         leave_out_hypothesis()
         from actors.coordinator import Coordinator
+        from actors.rack import with_own_rack
         from actors.telemetry import Telemetry
 
         log_lines_to(spec.text_log_path(coordinator_name(node_id)))
@@ -78,6 +79,8 @@ class CoordinatorActor:
         )
         ours = ray_peers.RayPeers(node_id, spec.partitions)
         workers = ray_peers.RayWorkers()
+        labels: Any = ray.get_runtime_context().get_node_labels()  # each of one value
+        spec = with_own_rack(spec, labels)
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._coordinator.start()
 

@@ -106,7 +106,8 @@ class ClusterSpec:
     def node(self, node_id: int, *, up: bool) -> Node:
         """Return node ``node_id`` as the catalogue knows it."""
         address = self.listeners[node_id]
-        return Node(node_id, address.host, address.port, up)
+        rack = self.overrides.get("broker.rack") or None
+        return Node(node_id, address.host, address.port, up, rack)
 
     def placement(self) -> tuple[tuple[int, ...], ...]:
         """Return the nodes of each partition, the preferred leader first."""

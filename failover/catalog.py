@@ -7,7 +7,7 @@ and reads the same :class:`CatalogImage`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
@@ -97,7 +97,10 @@ class Catalog:
             case Request():
                 self._answer(event)
             case NodeChanged(node):
-                if self._nodes.get(node.node_id) != node:
+                known = self._nodes.get(node.node_id)
+                if known is not None and not node.up:
+                    node = replace(node, rack=known.rack)  # whoever saw it go does not know it
+                if known != node:
                     self.emit(node_record(node))
             case ClusterFormed(placement):
                 if CONSUMER_OFFSETS not in self._topics:
@@ -153,6 +156,7 @@ class Catalog:
                 deleted.setdefault(name, set()).add(topic_id)
             self._topics_image = Topics(
                 self._topics.values(),
+                self._racks(),
                 deleted={name: frozenset(topic_ids) for name, topic_ids in deleted.items()},
             )
         return self._topics_image
@@ -233,7 +237,15 @@ class Catalog:
         if value is None:
             self._nodes.pop(key.node_id, None)
         else:
-            self._nodes[key.node_id] = Node(key.node_id, value.host, value.port, value.up)
+            self._nodes[key.node_id] = Node(
+                key.node_id, value.host, value.port, value.up, value.rack
+            )
+        racks = self._racks()
+        if self._topics_image is not None and self._topics_image.racks != racks:
+            self._topics_image = None
+
+    def _racks(self) -> dict[int, str]:
+        return {node.node_id: node.rack for node in self._nodes.values() if node.rack is not None}
 
 
 HANDLERS: Mapping[int, Handler] = {**catalog_topics.HANDLERS, **catalog_configs.HANDLERS}

@@ -66,11 +66,12 @@ class NodeKey(Flexible):
 
 @entity
 class NodeValue(Flexible):
-    """Where clients reach a node, and whether anything listens there now."""
+    """Where clients reach a node, whether anything listens there now, and its rack."""
 
     host: str = wire("string")
     port: int = wire("int32")
     up: bool = wire("bool")
+    rack: str | None = wire("string", default=None, tag=0)
 
 
 @key
@@ -123,7 +124,7 @@ def config_record(resource: ResourceKey, name: str, value: str | None) -> Record
 
 def node_record(node: Node) -> Record:
     """Return the record that registers a node as it is now."""
-    value = NodeValue(host=node.host, port=node.port, up=node.up)
+    value = NodeValue(host=node.host, port=node.port, up=node.up, rack=node.rack)
     return Record(NodeKey(node_id=node.node_id), value)
 
 

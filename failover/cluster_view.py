@@ -44,12 +44,14 @@ class Node:
     """A coordinator as clients see it: a broker with an address.
 
     ``up`` is False while nothing listens there; such a node is not listed and leads nothing.
+    ``rack`` is where it stands, if it has said so.
     """
 
     node_id: int
     host: str
     port: int
     up: bool = True
+    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

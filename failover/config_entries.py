@@ -110,7 +110,9 @@ def _broker_values(row: ConfigRow, layers: BrokerLayers) -> list[DescribeConfigs
 
 def _default(row: ConfigRow) -> DescribeConfigsSynonym:
     return DescribeConfigsSynonym(
-        name=row.name, value=_shown(row, text_of(row.default)), source=ConfigSource.DEFAULT
+        name=row.name,
+        value=None if row.default is None else _shown(row, text_of(row.default)),
+        source=ConfigSource.DEFAULT,
     )
 
 

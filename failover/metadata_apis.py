@@ -189,7 +189,7 @@ def _offline(view: ClusterView, replicas: tuple[int, ...]) -> tuple[int, ...]:
 
 def _brokers(view: ClusterView) -> tuple[MetadataResponseBroker, ...]:
     return tuple(
-        MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port)
+        MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
         for node in _live(view)
     )
 
@@ -225,7 +225,11 @@ def describe_cluster(view: ClusterView, request: Request, now_ms: int) -> Entity
         controller_id=_controller_id(view),
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=node.node_id, host=node.host, port=node.port, is_fenced=not node.up
+                broker_id=node.node_id,
+                host=node.host,
+                port=node.port,
+                rack=node.rack,
+                is_fenced=not node.up,
             )
             for node in nodes
         ),

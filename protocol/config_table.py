@@ -104,6 +104,9 @@ _CLUSTER = (
         default="",
         doc="What coordinators prove to each other that they know; made up at the first start.",
     ),
+    _text("broker.rack", None,
+          "The rack of coordinators whose Ray node has none of its own: that is the environment"
+          " variable ROLLCALL_RACK there, or its label ray.io/availability-zone."),
     _int("node.id", 0, 0, "This coordinator's node id.", importance=HIGH),
     _int("broker.id", -1, None, "The old name of node.id.", importance=HIGH),
     _int("socket.request.max.bytes", 104857600, 1, "The largest request accepted, in bytes.",
@@ -221,6 +224,9 @@ def _modern(kind: str) -> tuple[ConfigRow, ...]:
 
 
 _MODERN = (
+    _flag("group.consumer.assignor.rack.aware.enable", False,
+          "Whether partitions go to members on a rack of one of their replicas, where there are any"
+          " (KIP-881's aim), before anything else.", dynamic=True),
     _text("group.consumer.assignors", ("uniform", "range"),
           "The assignors of consumer groups, the first one being the default."),
     _int("group.consumer.max.size", INT_MAX, 1, "The most members of one consumer group."),
@@ -302,6 +308,9 @@ def _group_modern(kind: str) -> tuple[ConfigRow, ...]:
 
 
 _GROUP = (
+    _flag("consumer.assignor.rack.aware.enable", False,
+          "Whether partitions go to members on a rack of one of their replicas, first of all.",
+          synonym="group.consumer.assignor.rack.aware.enable"),
     _flag("consumer.static.takeover.enable", False,
           "Whether a static member that joins under a new member id takes over at once, as KIP-345"
           " promises, or is refused while the old one's session lasts, as in Kafka."),

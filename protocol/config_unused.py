@@ -20,7 +20,6 @@ authorizer.class.name
 auto.leader.rebalance.enable
 background.threads
 broker.heartbeat.interval.ms
-broker.rack
 broker.session.timeout.ms
 client.quota.callback.class
 compression.gzip.level

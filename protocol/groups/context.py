@@ -41,7 +41,8 @@ class Context:
     shard's leadership began; None on a standby), ``unbuilt`` (ids of groups that may still lack
     soft state after an election, last one first) and ``subscribers`` (ids of consumer groups in use
     by topic name). ``group_configs`` are the dynamic configs of groups, by group id.
-    ``topic_hashes`` are kept for the topics they were made of; ``topics_version`` counts the
+    ``topic_hashes`` are kept for the topics they were made of, ``rack_hashes`` (of topics with the
+    racks of their partitions) while the racks are the same; ``topics_version`` counts the
     images of the topics that had new ones. ``executor`` runs assignors in place, once any was.
     """
 
@@ -55,6 +56,7 @@ class Context:
         "modern",
         "numbers",
         "offsets",
+        "rack_hashes",
         "replays",
         "result",
         "rng",
@@ -85,6 +87,7 @@ class Context:
         self.modern: dict[str, ModernGroup] = {}
         self.subscribers: dict[str, set[str]] = {}
         self.topic_hashes: dict[str, tuple[Topic, int]] = {}
+        self.rack_hashes: dict[str, tuple[Topic, int]] = {}
         self.topics_version = 0
         self.executor: Executor | None = None
         self.timers = Timers()

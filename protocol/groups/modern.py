@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from protocol.wire.messages import ConsumerGroupHeartbeatResponse
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
+RACK_AWARE: Final = "consumer.assignor.rack.aware.enable"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 
 MEMBER_TIMERS: Final = (
@@ -95,9 +96,10 @@ class ModernGroup:
     """Soft state of a consumer group, on the leader only.
 
     ``is_stale``: the topics may have changed since ``metadata_hash`` was last compared; then the
-    next heartbeat does so. ``image`` is the image of the topics that ``hash_sum`` was made from.
-    ``changed_ms``: since when the target assignment lags behind. ``failed_epoch``: the assignor
-    could do nothing with the group as of this epoch. ``unarmed``: members that have no session yet
+    next heartbeat does so. ``image`` is the image of the topics that ``hash_sum`` was made from,
+    with the partitions' racks if ``is_rack_aware``. ``changed_ms``: since when the target
+    assignment lags behind. ``failed_epoch``: the assignor could do nothing with the group as of
+    this epoch. ``unarmed``: members that have no session yet
     after an election. ``resolving``: regular expressions are being resolved; ``has_new_topics``:
     they may match topics that they were not held against.
     """
@@ -112,6 +114,7 @@ class ModernGroup:
     changed_ms: int = 0
     is_stale: bool = True
     image: Topics | None = None
+    is_rack_aware: bool = False
     hash_sum: int = 0
     unarmed: list[str] = field(default_factory=list)
     resolving: bool = False
@@ -283,6 +286,9 @@ def configs_changed(ctx: Context, group_ids: Iterable[str] | None) -> None:
             session.session_timeout_ms = session_timeout_ms(ctx, live, session.member)
             session.answer = None
             session.stamp += 1
+        if live.is_rack_aware != group_settings.boolean(ctx, group_id, RACK_AWARE):
+            live.is_stale = True
+            ctx.timers.set(TimerKind.REFRESH, group_id, "", 0)
 
 
 # --- the group epoch and the topics' hash
@@ -310,7 +316,9 @@ def bump_if_topics_changed(ctx: Context, live: ModernGroup, now: int) -> None:
 def metadata_hash(ctx: Context, live: ModernGroup) -> int:
     """Hash the subscribed topics that exist: a signed 64-bit sum, kept up as topics come and go."""
     group = live.group
-    has_image = live.image is ctx.topics
+    is_rack_aware = group_settings.boolean(ctx, live.group_id, RACK_AWARE)
+    has_image = live.image is ctx.topics and live.is_rack_aware == is_rack_aware
+    live.is_rack_aware = is_rack_aware
     for name, is_new in group.news or ():
         live.feed.topics_changed = True
         if is_new:
@@ -318,12 +326,13 @@ def metadata_hash(ctx: Context, live: ModernGroup) -> int:
         else:
             _unsubscribe(ctx, name, group.group_id)
         if has_image:
-            live.hash_sum += _topic_hash(ctx, name) if is_new else -_topic_hash(ctx, name)
+            value = _topic_hash(ctx, name, is_rack_aware)
+            live.hash_sum += value if is_new else -value
     group.news = []
     if not has_image:
         live.image = ctx.topics
         live.feed.topics_changed = True
-        live.hash_sum = sum(_topic_hash(ctx, name) for name in group.topics)
+        live.hash_sum = sum(_topic_hash(ctx, name, is_rack_aware) for name in group.topics)
     unsigned = live.hash_sum % (1 << 64)
     return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
@@ -336,18 +345,19 @@ def _unsubscribe(ctx: Context, name: str, group_id: str) -> None:
             del ctx.subscribers[name]
 
 
-def _topic_hash(ctx: Context, name: str) -> int:
+def _topic_hash(ctx: Context, name: str, with_racks: bool) -> int:
     """Hash what an assignor knows of a topic; 0 for a topic that does not exist."""
     topic = ctx.topics.by_name(name)
     if topic is None:
         return 0
-    kept = ctx.topic_hashes.get(name)
+    hashes = ctx.rack_hashes if with_racks else ctx.topic_hashes
+    kept = hashes.get(name)
     if kept is not None and kept[0] is topic:
         return kept[1]
-    racks = ctx.topics.partition_racks(topic)
+    racks = ctx.topics.partition_racks(topic) if with_racks else ()
     text = repr((topic.topic_id.int, topic.name, topic.partitions, racks))
     value = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
-    ctx.topic_hashes[name] = (topic, value)
+    hashes[name] = (topic, value)
     return value
 
 

@@ -71,6 +71,8 @@ class GroupShard:
     def topics(self, topics: Topics) -> None:
         ctx, before = self._context, self._context.topics
         ctx.topics = topics
+        if before.racks != topics.racks:
+            ctx.rack_hashes.clear()
         if ctx.modern:
             changed, has_new = before.changed(topics)
             modern.topics_changed(ctx, changed, has_new)

@@ -109,7 +109,8 @@ def _start(ctx: Context, live: ModernGroup, now: int) -> None:
     if in_place:
         _run_here(ctx, live, now)
         return
-    ctx.submit(live.feed.task(group, ctx.topics, assignor))
+    task = live.feed.task(group, ctx.topics, assignor, with_racks=live.is_rack_aware)
+    ctx.submit(task)
     ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", now + RUN_MAX_MS)
 
 
@@ -121,7 +122,8 @@ def may_run_here(assignor: str) -> bool:
 def _run_here(ctx: Context, live: ModernGroup, now: int) -> None:
     """Run the assignor on the coordinator itself."""
     assert live.run is not None
-    result = _executor(ctx).run(live.feed.task(live.group, ctx.topics, live.run.assignor))
+    task = live.feed.task(live.group, ctx.topics, live.run.assignor, with_racks=live.is_rack_aware)
+    result = _executor(ctx).run(task)
     if isinstance(result, AssignmentComputed):
         computed(ctx, result, now)
     elif isinstance(result, AssignmentFailed):

@@ -53,11 +53,13 @@ class TargetFeed:
         """Tell the next run everything."""
         self.base_epoch = None
 
-    def task(self, group: ConsumerGroup, topics: Topics, assignor: str) -> ComputeAssignment:
+    def task(
+        self, group: ConsumerGroup, topics: Topics, assignor: str, *, with_racks: bool = False
+    ) -> ComputeAssignment:
         """Make the task of a run, and take all as told."""
-        changes = (
-            self._whole(group, topics) if self.base_epoch is None else self._news(group, topics)
-        )
+        is_whole = self.base_epoch is None
+        rows = _topic_rows(group, topics, with_racks) if is_whole or self.topics_changed else None
+        changes = self._whole(group, rows) if is_whole else self._news(group, rows)
         task = ComputeAssignment(
             group_id=group.group_id,
             group_epoch=group.epoch,
@@ -71,10 +73,10 @@ class TargetFeed:
         self.sent = {each.number for each in group.subscriptions.values()}
         return task
 
-    def _whole(self, group: ConsumerGroup, topics: Topics) -> GroupChanges:
+    def _whole(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
         targets = group.targets or ({} if group.arriving is None else group.arriving.targets)
         return GroupChanges(
-            topics=_topic_rows(group, topics),
+            topics=topics,
             subscriptions=_topics_of(group, group.subscriptions.values()),
             members=_member_rows(group, group.members),
             targets=tuple(
@@ -84,11 +86,11 @@ class TargetFeed:
             ),
         )
 
-    def _news(self, group: ConsumerGroup, topics: Topics) -> GroupChanges:
+    def _news(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
         in_use = group.subscriptions.values()
         numbers = {each.number for each in in_use}
         return GroupChanges(
-            topics=_topic_rows(group, topics) if self.topics_changed else None,
+            topics=topics,
             subscriptions=_topics_of(
                 group, (each for each in in_use if each.number not in self.sent)
             ),
@@ -104,10 +106,15 @@ def _topics_of(
     return {each.number: group.topics_of(each) for each in subscriptions}
 
 
-def _topic_rows(group: ConsumerGroup, topics: Topics) -> tuple[TopicRow, ...]:
+def _topic_rows(group: ConsumerGroup, topics: Topics, with_racks: bool) -> tuple[TopicRow, ...]:
     known = (topics.by_name(name) for name in group.topics)
     return tuple(
-        TopicRow(topic.topic_id.bytes, topic.name, topic.partitions, topics.partition_racks(topic))
+        TopicRow(
+            topic.topic_id.bytes,
+            topic.name,
+            topic.partitions,
+            topics.partition_racks(topic) if with_racks else (),
+        )
         for topic in known
         if topic is not None
     )

@@ -32,7 +32,7 @@ class Topics:
     topics that were deleted, by the names they had: what was committed for them is to go.
     """
 
-    __slots__ = ("_by_id", "_by_name", "deleted", "racks")
+    __slots__ = ("_by_id", "_by_name", "_racks_of", "deleted", "racks")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Topics:
         self._by_name = {topic.name: topic for topic in ordered}
         self._by_id = {topic.topic_id: topic for topic in ordered}
         self.racks = racks
+        self._racks_of: dict[tuple[int, ...], tuple[str, ...]] = {}
         self.deleted = deleted
 
     def by_name(self, name: str) -> Topic | None:
@@ -56,13 +57,16 @@ class Topics:
 
     def partition_racks(self, topic: Topic) -> tuple[tuple[str, ...], ...]:
         """List the racks of each partition's replicas, sorted; empty when no node has a rack."""
-        racks = self.racks
-        if not racks:
+        if not self.racks:
             return ()
-        return tuple(
-            tuple(sorted({racks[node_id] for node_id in nodes if node_id in racks}))
-            for nodes in topic.replicas
-        )
+        known = self._racks_of
+        return tuple(known.get(nodes) or self._find_racks(nodes) for nodes in topic.replicas)
+
+    def _find_racks(self, nodes: tuple[int, ...]) -> tuple[str, ...]:
+        racks = self.racks
+        found = tuple(sorted({racks[node_id] for node_id in nodes if node_id in racks}))
+        self._racks_of[nodes] = found
+        return found
 
     def changed(self, after: Topics) -> tuple[list[str], bool]:
         """Compare with a later image: the names that are not what they were; has it new ones."""

@@ -66,6 +66,24 @@ class TestMetadata:
             (-1, ErrorCode.leader_not_available),
         ]
 
+    def test_nodes_are_shown_with_the_rack_they_are_on(self, keeper: Keeper) -> None:
+        keeper.do(NodeChanged(Node(0, "host0", 9092, rack="r1")))
+        keeper.do(NodeChanged(Node(1, "host1", 9093, rack="r2")))
+        view = keeper.view()
+        asked_for = m.DescribeClusterRequest(
+            include_cluster_authorized_operations=False, include_fenced_brokers=False
+        )
+        for response in (answer(view, 3, EVERYTHING), answer(view, 60, asked_for)):
+            assert [one.rack for one in response.brokers] == ["r1", "r2", None]
+        assert view.catalog.topics.racks == {0: "r1", 1: "r2"}
+
+    def test_a_node_that_goes_down_keeps_its_rack(self, keeper: Keeper) -> None:
+        keeper.do(NodeChanged(Node(0, "host0", 9092, rack="r1")))
+        topics = keeper.view().catalog.topics
+        keeper.do(NodeChanged(Node(0, "host0", 9092, up=False)))
+        assert keeper.view().catalog.topics is topics
+        assert keeper.view().catalog.nodes[0] == Node(0, "host0", 9092, False, "r1")
+
     def test_a_node_that_is_down_is_not_listed_and_leads_nothing(self, keeper: Keeper) -> None:
         keeper.do(NodeChanged(Node(0, "host0", 9092, up=False)))
         response = answer(keeper.view(node_id=1), 3, asked("orders", "__consumer_offsets"))
