@@ -52,7 +52,8 @@ STABLE_MS_PER_MEMBER: Final = 15
 WARM_UP_S: Final = 3.0
 """From Stable to the first step: every member has had a heartbeat and a commit."""
 OWN_CONFIGS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "1000"}
-SMALL_DISK_MIB: Final = 256
+OWN_NODES: Final = 3
+SMALL_DISK_MIB: Final = 128
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -110,8 +111,10 @@ def _own_cluster(drill: Drill) -> Iterator[Running]:
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="rollcall-drill-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        if drill.does(Action.FILL_DISK) and _mount(directory):
-            stack.callback(subprocess.run, ["umount", "-l", str(directory)], check=False)
+        if drill.does(Action.FILL_DISK):
+            with running_rollcall(OWN_CONFIGS, directory / "data"):
+                pass  # it makes its directories itself
+            _mount_disks(directory / "data", stack)
         stack.enter_context(running_rollcall(OWN_CONFIGS, directory / "data"))
         found = running.find(directory / "data", usual_data_dir())
         if found is None:
@@ -119,13 +122,19 @@ def _own_cluster(drill: Drill) -> Iterator[Running]:
         yield found
 
 
-def _mount(directory: Path) -> bool:
-    """Put a small file system of its own on ``directory``, if this user may."""
-    if os.getuid() != 0 or shutil.which("mount") is None:
-        return False
-    options = f"size={SMALL_DISK_MIB}m"
-    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(directory)]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+def _mount_disks(data_dir: Path, stack: ExitStack) -> None:
+    """Give each node a small file system of its own, in memory; takes the right to mount."""
+    for node_id in range(OWN_NODES):
+        directory = data_dir / f"node-{node_id}"
+        directory.rename(before := data_dir / f"before-{node_id}")
+        directory.mkdir()
+        options = f"size={SMALL_DISK_MIB}m"
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(directory)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise StartError(f"No small disk can be mounted: {done.stderr.strip() or 'refused'}.")
+        stack.callback(subprocess.run, ["umount", "-l", str(directory)], check=False)
+        shutil.copytree(before, directory, dirs_exist_ok=True)
 
 
 class Run:
@@ -240,7 +249,8 @@ class Run:
 
     def fill_disk(self, step: Step, _crowd: LiveLoad) -> str:
         """Leave no space."""
-        return f" ({self.live.fill_disk(self._nodes(step))})"
+        nodes = self._nodes(step)
+        return _whom(nodes, ()) + f", {self.live.fill_disk(nodes) >> 20} MiB filled"
 
     def free_disk(self, _step: Step, _crowd: LiveLoad) -> str:
         """Give it back."""

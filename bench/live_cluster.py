@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import resource
 import shutil
 import signal
 import time
@@ -55,7 +54,6 @@ class LiveCluster:
         self._pids: dict[int, int] = {}
         self._dead: set[int] = set()
         self._frozen: set[int] = set()
-        self._limits: dict[int, tuple[int, int]] = {}
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:
@@ -230,24 +228,26 @@ class LiveCluster:
             _signal(pid, signal.SIGKILL)
         self.wait(self.is_replicated, within_ms, f"replicated after node {node_id} restarted")
 
-    def fill_disk(self, node_ids: Iterable[int]) -> str:
-        """Leave no space: fill a small file system, or else forbid the nodes to write files."""
-        if shutil.disk_usage(self.data_dir).total <= SMALL_DISK_BYTES:
-            size = _fill(self.data_dir / FILLER)
-            return f"{size >> 20} MiB filled"
+    def fill_disk(self, node_ids: Iterable[int]) -> int:
+        """Fill the small file systems that nodes write to; return how many bytes that took.
+
+        A larger one is somebody's disk and is left alone.
+        """
+        size = 0
         for node_id in node_ids:
-            pid = self._pids[node_id]
-            self._limits[pid] = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, self._limits[pid][1]))
-        return "by RLIMIT_FSIZE"
+            directory = self.data_dir / f"node-{node_id}"
+            if shutil.disk_usage(directory).total > SMALL_DISK_BYTES:
+                raise DrillError(
+                    f"{directory} is not on a small file system of its own: let the drill start "
+                    "its own cluster (--own), as a user that may mount one."
+                )
+            size += _fill(directory / FILLER)
+        return size
 
     def free_disk(self) -> None:
         """Give the space back."""
-        (self.data_dir / FILLER).unlink(missing_ok=True)
-        for pid, limits in self._limits.items():
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
-        self._limits.clear()
+        for node_id in self.nodes:
+            (self.data_dir / f"node-{node_id}" / FILLER).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def left_whole(self) -> Iterator[None]:

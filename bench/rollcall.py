@@ -19,7 +19,7 @@ from bench.server import Server, StartError, serving_processes, stop
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-START_SECONDS: Final = 60
+START_SECONDS: Final = 120
 READY: Final = re.compile(r"^READY bootstrap=(?P<bootstrap>\S+)", re.MULTILINE)
 ONE_COORDINATOR: Final[Mapping[str, str]] = {
     "offsets.topic.num.partitions": "1",

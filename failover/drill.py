@@ -74,7 +74,7 @@ ABOUT: Final[Mapping[Action, str]] = {
     Action.MEND: "end every cut",
     Action.LOSE_DISK: "end the target's processes and delete what they have written",
     Action.ROLL: "drain, end and start the target's nodes, one after the other",
-    Action.FILL_DISK: "leave no space for what the nodes write",
+    Action.FILL_DISK: "leave no space for what the target writes",
     Action.FREE_DISK: "give the space back",
     Action.RESTART_MEMBERS: "end a share of the static members and start them again at once",
     Action.JOIN_MEMBERS: "let more dynamic members join, a share of those that there are",
@@ -194,7 +194,7 @@ class Step:
 
 
 _TARGETED: Final = frozenset(
-    {Action.KILL, Action.FREEZE, Action.CUT, Action.LOSE_DISK, Action.ROLL}
+    {Action.KILL, Action.FREEZE, Action.CUT, Action.LOSE_DISK, Action.ROLL, Action.FILL_DISK}
 )
 
 

@@ -14,6 +14,7 @@ def test_the_drills_that_come_with_the_program_are_all_well_formed():
         "cut-leader",
         "freeze-leader",
         "full-disk",
+        "full-disk-of-leader",
         "kill-in-mass-restart",
         "kill-in-rebalance",
         "kill-leader",
