@@ -21,6 +21,7 @@ class Checkers:
     def __init__(self, world: World, values: Values) -> None:
         self.visible = Visible(world, values)
         self.replicated = Replicated(world, self.visible)
+        self.visible.committed_epoch = self.replicated.committed_epoch
         self.states = States(self.replicated)
         self._world = world
         self.asked = self.visible.asked

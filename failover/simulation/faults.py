@@ -31,6 +31,7 @@ class Injector:
         """Begin with every kind whose rate is not 0."""
         self._is_on = True
         self._world.faulty = True
+        self._cluster.checkers.replicated.upon_vote = self._voted
         for name in KINDS:
             self._next(name)
 
@@ -71,6 +72,21 @@ class Injector:
         if leading and self._rng.random() < 0.5:
             return self._rng.choice(leading)
         return self._rng.choice(nodes)
+
+    def _voted(self, voter: int, candidate: int) -> None:
+        """Kill whoever has just voted, and perhaps the candidate, so that both must stand again."""
+        one_in = self._world.settings.faults.kill_voter
+        if self._is_on and one_in and self._rng.random() < 1 / one_in:
+            self._world.after(0, self._kill_shortly, voter)
+            if self._rng.random() < 0.5:
+                self._world.after(0, self._kill_one, candidate)
+
+    def _kill_shortly(self, node_id: int) -> None:
+        process = self._cluster.processes[node_id]
+        if process.is_alive:
+            self._world.fault("kill voter", f"node {node_id} dies right after its vote")
+            process.kill(self._rng.randint(0, process.log.unsynced), 1)
+            self._world.after(self._draw((20, 2_000)), self._cluster.start, node_id)
 
     # --- kinds
 

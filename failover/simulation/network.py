@@ -142,8 +142,10 @@ class Network:
         """Let nothing pass between (sender, receiver) pairs; the ends may notice it late."""
         self.cut.update(pairs)
         for one, other in pairs:
-            if self._rng.random() < 0.7:
-                wait_ms = int(self._rng.random() * self.NOTICE_LATE_MS)
+            chance = self._rng.random()
+            if chance < 0.7:
+                late_ms = self.NOTICE_LATE_MS if chance < 0.35 else 100
+                wait_ms = int(self._rng.random() * late_ms)
                 self._world.after(wait_ms, self._give_up, one, other)
 
     def _give_up(self, one: int, other: int) -> None:

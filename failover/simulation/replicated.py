@@ -15,7 +15,7 @@ from storage.quorum import majority
 from storage.replica import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from failover.partition import Partition
     from failover.simulation.process import Process
@@ -63,6 +63,7 @@ class Replicated:
         self._world = world
         self._visible = visible
         self.processes: dict[int, Process] = {}
+        self.upon_vote: Callable[[int, int], None] = lambda _voter, _candidate: None
         self.committed: dict[int, Committed] = {}
         self._seen: dict[tuple[int, int], Seen] = {}
         self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
@@ -95,6 +96,7 @@ class Replicated:
                     self._has(process, message)
             elif type(message) is Voted:
                 if message.granted and not message.pre_vote:
+                    self.upon_vote(process.node_id, node_id)
                     self._votes_once(message.partition, message.epoch, message.voter, node_id)
             elif type(message) is Vote and not message.pre_vote:
                 voter = message.candidate
@@ -182,6 +184,8 @@ class Replicated:
         number, replica = partition.number, partition.replica
         committed, end = self._log(number), replica.high_watermark
         subject = f"partition {number}"
+        if replica.role is Role.LEADER:
+            self._is_of_own_epoch(process, partition, end)
         if has_led:
             self._is_on_majority(process, partition, end)
         elif end > committed.end_offset:
@@ -199,6 +203,27 @@ class Replicated:
                     f"node {process.node_id} has another committed batch at {batch.base_offset}",
                     subject,
                 )
+
+    def _is_of_own_epoch(self, process: Process, partition: Partition, end: int) -> None:
+        """Hold that a leader commits nothing by counting copies of an older epoch's records."""
+        replica, number = partition.replica, partition.number
+        last = next(process.log.batches(number, end - 1), None)
+        if (
+            last is not None
+            and last.leader_epoch != replica.epoch
+            and end > self._log(number).end_offset
+        ):
+            raise Violation(
+                f"node {process.node_id} commits up to {end} in epoch {replica.epoch}, the last of"
+                f" it is of epoch {last.leader_epoch}",
+                f"partition {number}",
+            )
+
+    def committed_epoch(self, process: Process, number: int) -> int:
+        """Return the epoch of the last record that is committed, as far as a leader knows now."""
+        self.note_commits(process)
+        batches = self._log(number).batches
+        return next(reversed(batches.values())).leader_epoch if batches else -1
 
     def _is_on_majority(self, process: Process, partition: Partition, end: int) -> None:
         voters = partition.replica.voters

@@ -67,7 +67,10 @@ def run_seed(seed: int, settings: Settings | None = None, *, tells: bool = False
             _run(world)
     except Violation as found:
         violation = found
-        world.tell("", f"VIOLATION {found.subject}: {found.text}")
+    except Exception as error:  # whatever fails in a host would end its process, again and again
+        violation = Violation(f"{type(error).__name__} {_where(error)}: {error}")
+    if violation is not None:
+        world.tell("", f"VIOLATION {violation.subject}: {violation.text}")
     return Report(
         seed=seed,
         simulated_ms=world.now,
@@ -76,6 +79,15 @@ def run_seed(seed: int, settings: Settings | None = None, *, tells: bool = False
         injected=world.injected,
         violation=violation,
         story=world.story if tells else None,
+    )
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return (
+        "" if trace is None else f"in {trace.tb_frame.f_code.co_qualname}, line {trace.tb_lineno}"
     )
 
 

@@ -20,7 +20,10 @@ EPOCH_MS: Final = 1_700_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Mean milliseconds between two faults of one kind while faults are on; 0: never."""
+    """Mean milliseconds between two faults of one kind while faults are on; 0: never.
+
+    ``kill_voter`` is no time: one vote in so many costs its voter's life right after it was sent.
+    """
 
     kill: int = 75_000
     kill_mid_turn: int = 75_000
@@ -31,6 +34,7 @@ class Faults:
     cut_clients: int = 180_000
     link_reset: int = 90_000
     controller: int = 120_000
+    kill_voter: int = 4
     kill_all: int = 0
     member: int = 24_000
     admin: int = 60_000
@@ -93,7 +97,7 @@ def settings_for(seed: int) -> Settings:
     rates = {}
     for name in Faults.__dataclass_fields__:
         mean_ms = getattr(faults, name)
-        rates[name] = 0 if rng.random() < 0.25 else int(mean_ms * rough)
+        rates[name] = 0 if rng.random() < 0.25 else max(int(mean_ms * rough), mean_ms and 1)
     if rng.random() < 0.2:
         rates["kill_all"] = 120_000
     is_datagram = rng.random() < 0.5

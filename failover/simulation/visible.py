@@ -77,7 +77,8 @@ class Visible:
     """Checks answers to group requests.
 
     ``leader_since`` is kept up to date by the replicas' checker: the true times at which each
-    partition's leaders were elected.
+    partition's leaders were elected; ``committed_epoch`` says of which epoch the last committed
+    record of a partition is.
     """
 
     def __init__(self, world: World, values: Values) -> None:
@@ -86,6 +87,7 @@ class Visible:
         self._groups: dict[str, GroupSeen] = {}
         self._answered_epoch: dict[int, tuple[int, int]] = {}
         self.leader_since: dict[int, list[int]] = {}
+        self.committed_epoch: Callable[[Process, int], int] = lambda _process, _number: 0
 
     def asked(self, process: Process, message: Entity) -> None:  # noqa: ARG002
         """Take notice of a request that reached a node (see :class:`Watcher`)."""
@@ -137,6 +139,12 @@ class Visible:
                 group_id,
             )
         if newest is None or epoch > newest[0]:
+            if self.committed_epoch(process, number) < epoch:
+                raise Violation(
+                    f"node {process.node_id} answers {code.name} in epoch {epoch}, of which nothing"
+                    " is committed yet",
+                    group_id,
+                )
             self._answered_epoch[number] = (epoch, process.node_id)
 
     def _speaks_to(self, process: Process, answer: Answer, code: ErrorCode) -> None:

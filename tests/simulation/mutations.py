@@ -1,0 +1,245 @@
+"""Planted bugs: each breaks one promise of the shipped code, and the checkers must find it.
+
+A mutation is a set of patches that hold for a while. ``seed`` is the first of a few seeds that find
+it quickly, so that a short run is enough to see that the checkers bite.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from failover.gate import Gate
+from failover.host import Host
+from failover.partition import Partition, PartitionState
+from protocol.groups import rebuild, shard
+from protocol.groups.shard import GroupShard
+from protocol.records import GroupMetadataKey, Record
+from storage.core import FOREVER_MS, Core, Role
+from storage.election import Election
+from storage.following import Following
+from storage.leadership import Leadership
+from storage.log import NOBODY, AppendBatch, SaveVote
+from storage.messages import Append, InstallSnapshot
+from storage.replica import Replica
+
+Patch = tuple[Any, str, Any]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One planted bug: what it is, how it is planted, and where to look for it."""
+
+    about: str
+    patches: Callable[[], list[Patch]]
+    seed: int = 0
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        patches = self.patches()
+        before = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
+        try:
+            for owner, name, value in patches:
+                setattr(owner, name, value)
+            yield
+        finally:
+            for owner, name, value in before:
+                setattr(owner, name, value)
+
+
+def vote_not_persisted() -> list[Patch]:
+    def save_vote(self: Core) -> None:
+        self.out.writes.append(SaveVote(self.partition, 0, NOBODY, self.high_watermark))
+
+    return [(Core, "save_vote", save_vote)]
+
+
+def commit_without_own_epoch() -> list[Patch]:
+    original = Leadership.__init__
+
+    def init(self: Leadership, core: Core) -> None:
+        original(self, core)
+        self.epoch_start = -1
+
+    return [(Leadership, "__init__", init), (Leadership, "begin", lambda self: None)]
+
+
+def reply_before_commit() -> list[Patch]:
+    return [(Gate, "pass_or_hold", lambda self, reply, groups: reply)]
+
+
+def static_replacement_not_replayed() -> list[Patch]:
+    original = GroupShard.replay
+
+    def replay(self: GroupShard, record: Record) -> None:
+        value = record.value
+        known = self._context.groups.get(getattr(record.key, "group", ""))
+        if isinstance(record.key, GroupMetadataKey) and value is not None and known is not None:
+            old = {m.group_instance_id: m for m in known.metadata.members if m.group_instance_id}
+            kept = tuple(old.get(m.group_instance_id, m) for m in value.members)
+            record = replace(record, value=replace(value, members=kept))
+        original(self, record)
+
+    return [(GroupShard, "replay", replay)]
+
+
+def learner_counts() -> list[Patch]:
+    original = Leadership._recount
+
+    def recount(self: Leadership) -> None:
+        original(self)
+        self._voters = [
+            self.peers.get(voter.node_id)
+            for voter in self.core.voters.current
+            if voter != self.core.me
+        ]
+
+    return [(Leadership, "_recount", recount)]
+
+
+def lease_ignored() -> list[Patch]:
+    def lease_until_ms(self: Replica) -> int:
+        return FOREVER_MS if self._core.role is Role.LEADER else 0
+
+    return [(Replica, "lease_until_ms", property(lease_until_ms))]
+
+
+def truncation_not_written() -> list[Patch]:
+    original = Core.truncate
+
+    def truncate(self: Core, offset: int) -> None:
+        original(self, offset)
+        self.out.writes.pop()
+
+    return [(Core, "truncate", truncate)]
+
+
+def promise_forgotten_by_restart() -> list[Patch]:
+    original = Core.__init__
+
+    def init(self: Core, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.promise_until = self.now
+
+    return [(Core, "__init__", init)]
+
+
+def promise_not_kept() -> list[Patch]:
+    return [(Election, "_is_bound", lambda self, vote: False)]
+
+
+def floor_ignored() -> list[Patch]:
+    return [(Gate, "raise_floor", lambda self, end_offset: None)]
+
+
+def acknowledged_before_sync() -> list[Patch]:
+    return [(Host, "_must_sync", lambda self, effects: False)]
+
+
+def uncommitted_applied_by_standby() -> list[Patch]:
+    original = Partition._take_writes
+
+    def take_writes(self: Partition, ready: Any, effects: Any) -> None:
+        original(self, ready, effects)
+        if self.state is PartitionState.FOLLOWER:
+            for write in ready.writes:
+                if isinstance(write, AppendBatch) and not write.batch.control:
+                    for key, value in write.batch.records:
+                        self.machine.replay(self._kind.decode(key, value))
+
+    return [(Partition, "_take_writes", take_writes)]
+
+
+def dirty_machine_kept() -> list[Patch]:
+    def truncate(self: Partition, offset: int) -> None:
+        self._loading.truncated(offset)
+        self._replayed = min(self._replayed, offset)
+
+    return [(Partition, "_truncate", truncate)]
+
+
+def last_slice_dropped() -> list[Patch]:
+    original = Following.on_install
+
+    def on_install(self: Following, message: InstallSnapshot) -> None:
+        original(self, replace(message, records=()) if message.is_last else message)
+
+    return [(Following, "on_install", on_install)]
+
+
+def epoch_not_bumped() -> list[Patch]:
+    original = Core.join_epoch
+
+    def join_epoch(self: Core, epoch: int, voted_for: int = NOBODY) -> None:
+        if voted_for == self.me.node_id and self.epoch > 1:
+            self.step_down()
+            self.voted_for = voted_for
+            self.save_vote()
+        else:
+            original(self, epoch, voted_for)
+
+    return [(Core, "join_epoch", join_epoch)]
+
+
+def incomplete_candidate_elected() -> list[Patch]:
+    return [(Election, "_is_complete", lambda self, vote: True)]
+
+
+def logs_not_matched() -> list[Patch]:
+    original = Following.on_append
+
+    def on_append(self: Following, message: Append) -> None:
+        epoch = self.core.tail.epoch_before(message.previous_offset)
+        original(self, message if epoch is None else replace(message, previous_epoch=epoch))
+
+    return [(Following, "on_append", on_append)]
+
+
+def waiting_answered_after_demotion() -> list[Patch]:
+    def demote(self: Partition, now: int, effects: Any) -> None:
+        self._is_elected = False
+        if self.state is PartitionState.LEADER:
+            self.state = PartitionState.FOLLOWER
+            self.leadership.lease_until_ms = 0
+            effects.replies += [r for r in self.gate.waiting() if self._open.pop(r.ticket, None)]
+            self.gate.clear()
+            if self._turn:
+                self._reload()
+
+    return [(Partition, "_demote", demote)]
+
+
+def sessions_not_renewed() -> list[Patch]:
+    original = rebuild.elected
+
+    def elected(ctx: Any, now: int) -> None:
+        original(ctx, now)
+        ctx.elected_ms = now - 40_000
+
+    return [(shard.rebuild, "elected", elected)]
+
+
+MUTATIONS: Mapping[str, Mutation] = {
+    function.__name__: Mutation(about, function, seed)
+    for function, seed, about in (
+        (vote_not_persisted, 0, "a vote is given and not written"),
+        (commit_without_own_epoch, 0, "older epochs' records are committed by counting them"),
+        (reply_before_commit, 0, "an answer leaves before its records are committed"),
+        (static_replacement_not_replayed, 0, "a standby keeps a static member's old id"),
+        (learner_counts, 0, "a node's new empty replica counts as its lost one"),
+        (lease_ignored, 0, "a leader answers though its lease is out"),
+        (truncation_not_written, 0, "the end of a log is truncated in memory only"),
+        (promise_forgotten_by_restart, 0, "a promise to a leader does not outlive a restart"),
+        (promise_not_kept, 0, "a follower votes while the leader has its promise"),
+        (floor_ignored, 0, "a new leader answers before its epoch has a committed record"),
+        (acknowledged_before_sync, 0, "a follower acknowledges what is not synced"),
+        (uncommitted_applied_by_standby, 0, "a standby applies what is not committed"),
+        (dirty_machine_kept, 0, "a demoted leader keeps what was truncated"),
+        (last_slice_dropped, 0, "the last slice of a snapshot is lost"),
+        (epoch_not_bumped, 0, "a candidate stands in the old epoch"),
+        (incomplete_candidate_elected, 0, "a vote goes to a candidate that lacks records"),
+        (logs_not_matched, 0, "a follower appends where the logs differ"),
+        (waiting_answered_after_demotion, 0, "who waits is answered by a leader of the past"),
+        (sessions_not_renewed, 0, "sessions go on counting through a failover"),
+    )
+}
