@@ -138,7 +138,7 @@ class Peers:
         wait_s = BACK_OFF_S
         while True:
             wake.clear()
-            address = self._addresses.pop(node_id, None) or await self._address_of(node_id)
+            address = self._addresses.pop(node_id, None) or await self._ask(node_id, wake)
             is_allowed = address is not None and node_id not in self._cut
             if address is not None and is_allowed and await self._call(node_id, *address):
                 wait_s = BACK_OFF_S
@@ -147,6 +147,22 @@ class Peers:
                 pause_s = wait_s * random.uniform(0.75, 1.0)
                 await asyncio.wait_for(wake.wait(), pause_s)
             wait_s = min(2 * wait_s, BACK_OFF_S_MAX)
+
+    async def _ask(self, node_id: int, wake: asyncio.Event) -> tuple[str, int] | None:
+        """Ask where a node is, unless it tells so itself meanwhile."""
+        loop = asyncio.get_running_loop()
+        asking = loop.create_task(self._address_told(node_id))
+        waking = loop.create_task(wake.wait())
+        try:
+            await asyncio.wait({asking, waking}, return_when=asyncio.FIRST_COMPLETED)
+            answered = asking.result() if asking.done() else None
+        finally:
+            asking.cancel()
+            waking.cancel()
+        return self._addresses.pop(node_id, None) or answered
+
+    async def _address_told(self, node_id: int) -> tuple[str, int] | None:
+        return await self._address_of(node_id)
 
     async def _call(self, node_id: int, host: str, port: int) -> bool:
         """Connect and stay until the link ends; say whether it ever was open."""

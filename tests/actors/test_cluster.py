@@ -57,11 +57,15 @@ def test_status_from_a_second_shell_shows_the_whole_cluster(cluster: RunningClus
     rows = status["coordinators"]
     assert [row["node_id"] for row in rows] == [0, 1, 2]
     assert [row["leads"] for row in rows] == [[0], [1], [2]]
-    assert all(row["state"] == "Running" and row["stands_by"] == [] for row in rows)
+    assert all(row["state"] == "Running" for row in rows)
+    assert [row["stands_by"] for row in rows] == [[1, 2], [0, 2], [0, 1]]
     assert [(row["host"], row["port"]) for row in rows] == cluster.addresses
     assert [row["partition"] for row in status["partitions"]] == [0, 1, 2]
     assert [row["leader"] for row in status["partitions"]] == [0, 1, 2]
-    assert all(row["epoch"] >= 1 and row["in_sync"] for row in status["partitions"])
+    assert all(row["epoch"] >= 1 for row in status["partitions"])
+    assert [row["in_sync"] for row in status["partitions"]] == [[0, 1, 2]] * 3
+    assert status["under_replicated"] == []
+    assert status["shortage"] == ""
     assert len(status["workers"]) == 2
     pids = [row["pid"] for row in rows + status["workers"]]
     assert len(set(pids)) == 5

@@ -137,6 +137,26 @@ def test_a_peer_that_dies_is_down_at_once_and_up_again_when_it_is_back_elsewhere
     run(test)
 
 
+def test_a_node_that_says_where_it_is_is_called_at_once_whoever_is_still_being_asked() -> None:
+    async def test() -> None:
+        async with some() as made:
+            other = await made.add(me(1))
+            node = Node(me(0))
+
+            async def nobody_answers(_: int) -> tuple[str, int] | None:
+                await asyncio.Event().wait()
+                return None
+
+            node.peers = Peers(node.me, range(2), node, nobody_answers)
+            await node.peers.open(HOST)
+            made.nodes.append(node)
+            await asyncio.sleep(0)
+            node.peers.moved(1, HOST, other.port)
+            await linked(node, other)
+
+    run(test)
+
+
 def test_messages_to_a_node_that_is_not_linked_are_lost() -> None:
     async def test() -> None:
         async with some() as made:
