@@ -16,6 +16,16 @@ with warnings.catch_warnings():
     import kafka.admin  # noqa: F401
 
 
+# Sessions are short, so that members that died with a leader are not waited for long.
+DOOMED = {
+    "offsets.topic.replication.factor": "3",
+    "group.consumer.min.session.timeout.ms": "5000",
+    "group.consumer.session.timeout.ms": "10000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "1000",
+}
+
+
 @pytest.fixture(scope="package")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the server is: one started for this package, or ``ROLLCALL_TEST_BOOTSTRAP``'s."""
@@ -34,8 +44,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def doomed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
     """Start a server with replicas, for tests that kill its leaders."""
     with ExitStack() as stack:
-        replicated = {"offsets.topic.replication.factor": "3"} if not servers.is_kafka() else {}
-        server = servers.server(tmp_path_factory.mktemp("doomed"), replicated)
+        server = servers.server(tmp_path_factory.mktemp("doomed"), DOOMED)
         stack.callback(server.close)
         server.start()
         yield server

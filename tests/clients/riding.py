@@ -104,6 +104,7 @@ class Riders:
     ) -> None:
         self.client = client
         self.lives: dict[str, Life] = {}
+        self._story: list[str] = []
         words = [f"bootstrap={bootstrap}", f"subscribe={subscribe}", f"protocol={protocol}"]
         words += [f"{name}={value}" for name, value in (settings or {}).items()]
         for label, group_id, instance_id in members:
@@ -121,6 +122,8 @@ class Riders:
         for line in self._process.stdout:
             at_ms, label, event, *what = line.rstrip("\n").split(" ", 3)
             self.lives[label].hear(int(at_ms), event, what[0] if what else "")
+            if event not in ("SENT", "COMMITTED"):
+                self._story.append(line)
 
     def check(self) -> None:
         """Fail at once if the process has ended by itself."""
@@ -148,7 +151,9 @@ class Riders:
         self._end()
 
     def kill(self) -> None:
-        """``kill -9``; nothing if it has ended."""
+        """``kill -9`` and print what became of the members; nothing if it has ended."""
+        if self._process.poll() is None:
+            print(self.client, "".join(self._story), sep="\n")  # noqa: T201
         self._process.kill()
         self._process.wait(10)
         self._end()

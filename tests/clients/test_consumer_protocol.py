@@ -284,11 +284,11 @@ def kill_and_look(doomed: servers.RollcallServer, everyone: Sequence[Riders], nu
 
 def told(everyone: Sequence[Riders], number: int, restarting: bool) -> None:
     """Print how long members went without an acknowledged commit."""
+    how = "members restart" if restarting else "nobody restarts"
     for one in everyone:
-        gap = max(life.longest_gap_ms for life in one.lives.values())
+        gaps = {label: life.longest_gap_ms for label, life in one.lives.items()}
         commits = sum(life.commits for life in one.lives.values())
         trouble = [dict(life.trouble) for life in one.lives.values() if life.trouble]
-        how = "members restart" if restarting else "nobody restarts"
         print(  # noqa: T201
-            f"{one.client} kill {number}, {how}: longest gap {gap} ms, {commits} commits, {trouble}"
+            f"{one.client} kill {number}, {how}: longest gaps {gaps} ms, {commits} commits, {trouble}"
         )
