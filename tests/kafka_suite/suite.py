@@ -17,6 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BUILT = ROOT / ".deps" / "kafka-suite"
 LINE = re.compile(r"^(PASS|FAIL|SKIP)  (\S+)  \([^)]*\)(?:  (.*))?$")
 CLASSES = (
+    "ConsumerGroupDescribeRequestTest",
+    "ConsumerGroupHeartbeatRequestTest",
+    "ConsumerGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
     "DeleteGroupsRequestTest",
     "DescribeGroupsRequestTest",
     "HeartbeatRequestTest",
