@@ -35,12 +35,12 @@ from protocol.wire.embedded import decode_assigned, decode_subscription
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from protocol.groups.context import Context
     from protocol.groups.group import Group, Member
     from protocol.groups.topic_numbers import Partition
-    from protocol.wire.embedded import TopicPartition
+    from protocol.wire.embedded import Subscription, TopicPartition
     from protocol.wire.messages import JoinGroupRequestProtocol
 
 MAX_SIZE = "group.consumer.max.size"
@@ -57,14 +57,15 @@ def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup:
     epoch = max(group.generation, EMPTY_EPOCH)
     planned = ConsumerGroup(group_id, epoch=epoch, assignment_epoch=epoch)
     protocol = _common_protocol(group)
-    before = _last_assignments(group)
+    subscriptions = {
+        member_id: _subscription(group, member, protocol)
+        for member_id, member in group.members.items()
+    }
+    owned = _owned(ctx, group, subscriptions)
     for member_id, member in group.members.items():
-        planned.put_member(member_id, _metadata(group, member, protocol))
-        had = before.get(_lasting_name(member.group_instance_id, member_id), b"")
-        held = planned.holders  # whoever comes first keeps what an assignor gave to two
-        assigned = [each for each in _assigned(ctx, group, had) if each not in held]
-        owned = dict.fromkeys(assigned, epoch)
-        standing = Standing(epoch, epoch, MemberState.STABLE, owned, {})
+        planned.put_member(member_id, _metadata(member, subscriptions[member_id]))
+        assigned = dict.fromkeys(owned[member_id], epoch)
+        standing = Standing(epoch, epoch, MemberState.STABLE, assigned, {})
         planned.put_standing(planned.members[member_id], standing)
         planned.targets[member_id] = write_target(assigned, ctx.numbers)
     return planned
@@ -93,15 +94,30 @@ def _common_protocol(group: Group) -> str:
     return name if name is not None and everybody else group.ballots.winner()
 
 
-def _last_assignments(group: Group) -> dict[tuple[str | None, str], bytes]:
-    """Give what each member was last assigned.
+def _owned(
+    ctx: Context, group: Group, subscriptions: Mapping[str, Subscription]
+) -> dict[str, list[Partition]]:
+    """Tell what each member may own, each partition once: more than it owns does no harm.
 
-    It may still own all of that: an assignment counts until a later one has been persisted.
+    That is the last assignment that was persisted, for it counts until a later one is; and what a
+    cooperative member said that it owned when it joined, which it keeps until its next SyncGroup.
     """
-    return {
+    last = {
         _lasting_name(member.group_instance_id, member.member_id): member.assignment
         for member in group.hard.metadata.members
     }
+    owner: dict[Partition, str] = {}
+    for member_id, member in group.members.items():
+        data = last.get(_lasting_name(member.group_instance_id, member_id), b"")
+        for partition in _assigned(ctx, group, data):
+            owner.setdefault(partition, member_id)
+    for member_id, subscription in subscriptions.items():
+        for partition in partitions(ctx, subscription.owned_partitions):
+            owner.setdefault(partition, member_id)
+    owned: dict[str, list[Partition]] = {member_id: [] for member_id in group.members}
+    for partition, member_id in owner.items():
+        owned[member_id].append(partition)
+    return owned
 
 
 def _lasting_name(instance_id: str | None, member_id: str) -> tuple[str | None, str]:
@@ -109,10 +125,14 @@ def _lasting_name(instance_id: str | None, member_id: str) -> tuple[str | None, 
     return (None, member_id) if instance_id is None else (instance_id, "")
 
 
-def _metadata(group: Group, member: Member, protocol: str) -> ConsumerGroupMemberMetadataValue:
+def _subscription(group: Group, member: Member, protocol: str) -> Subscription:
     subscription = decode_subscription(member.subscription(protocol))
     if subscription is None:
         raise _refusal(group, "the embedded consumer protocol is malformed")
+    return subscription
+
+
+def _metadata(member: Member, subscription: Subscription) -> ConsumerGroupMemberMetadataValue:
     return ConsumerGroupMemberMetadataValue(
         instance_id=member.group_instance_id,
         rack_id=subscription.rack_id,
@@ -138,10 +158,10 @@ def classic_metadata(
     )
 
 
-def _assigned(ctx: Context, group: Group, data: bytes) -> list[Partition]:
+def _assigned(ctx: Context, group: Group, data: bytes) -> Iterable[Partition]:
     """Read an assignment; one that another program made use of besides cannot be taken over."""
     if not data:
-        return []
+        return ()
     assignment = decode_assigned(data)
     if assignment is None:
         raise _refusal(group, "the embedded consumer protocol is malformed")
@@ -152,7 +172,7 @@ def _assigned(ctx: Context, group: Group, data: bytes) -> list[Partition]:
             " unsupported custom assignor is in use. Please refer to the documentation or switch"
             " to a default assignor before re-attempting the upgrade.",
         )
-    return list(dict.fromkeys(partitions(ctx, assignment.partitions)))
+    return partitions(ctx, assignment.partitions)
 
 
 def partitions(ctx: Context, named: Iterable[TopicPartition]) -> Iterable[Partition]:
