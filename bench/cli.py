@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.commits import bench_commits, bench_replicated_commits
+from bench.consumer_groups import (
+    LONG_SESSIONS,
+    bench_consumer_heartbeats,
+    bench_consumer_joins,
+)
+from bench.consumers import MemberError
 from bench.failover import bench_failover
 from bench.heartbeats import bench_heartbeats
 from bench.joining import JoinError
@@ -38,6 +44,7 @@ class Bench:
     run: Callable[[Sequence[Server], Setting], list[Row]]
     settings: Mapping[str, str]
     has_peer: bool = True
+    peer_settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,14 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
     "memory": Bench(
         "resident memory that 10,000 members add to three coordinators",
         bench_memory, THREE_COORDINATORS, has_peer=False,
+    ),
+    "consumer-heartbeats": Bench(
+        "the same heartbeats of consumer groups", bench_consumer_heartbeats,
+        {**ONE_COORDINATOR, **LONG_SESSIONS}, peer_settings=LONG_SESSIONS,
+    ),
+    "consumer-joins": Bench(
+        "100 consumer groups of 100, and one of 5,000, join at once and settle",
+        bench_consumer_joins, ONE_COORDINATOR,
     ),
     "storm": Bench(
         "heartbeats of an innocent group beside one that changes its subscriptions all the time",
@@ -109,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     try:
         rows = _run(bench, asked)
-    except (StartError, JoinError, AnswerError, KafkaError, OSError) as error:
+    except (StartError, JoinError, MemberError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return FAILURE
     print(table(rows))
@@ -133,7 +148,7 @@ def _run(bench: Bench | KillingBench, asked: argparse.Namespace) -> list[Row]:
         if asked.kafka:
             from bench.kafka import running_kafka
 
-            servers.append(running.enter_context(running_kafka()))
+            servers.append(running.enter_context(running_kafka(bench.peer_settings)))
         return bench.run(servers, setting)
 
 
