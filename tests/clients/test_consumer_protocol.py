@@ -290,5 +290,5 @@ def told(everyone: Sequence[Riders], number: int, restarting: bool) -> None:
         commits = sum(life.commits for life in one.lives.values())
         trouble = [dict(life.trouble) for life in one.lives.values() if life.trouble]
         print(  # noqa: T201
-            f"{one.client} kill {number}, {how}: longest gaps {gaps} ms, {commits} commits, {trouble}"
+            f"{one.client} kill {number}, {how}: gaps {gaps} ms, {commits} commits, {trouble}"
         )

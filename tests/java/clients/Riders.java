@@ -8,7 +8,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -28,11 +29,9 @@ public final class Riders implements Runnable {
     private static final long COMMIT_EVERY_MS = 100;
     private static final Duration POLL = Duration.ofMillis(20);
     private static final List<String> OURS = List.of("bootstrap", "subscribe", "protocol");
-    private static final Map<String, Boolean> RESTARTS = new ConcurrentHashMap<>();
-    private static volatile boolean closing = false;
-
     private final Map<String, String> settings;
     private final String[] member;
+    private final BlockingQueue<String> orders = new LinkedBlockingQueue<>();
 
     private Riders(Map<String, String> settings, String[] member) {
         this.settings = settings;
@@ -41,37 +40,56 @@ public final class Riders implements Runnable {
 
     public static void main(String[] args) throws Exception {
         Map<String, String> settings = new HashMap<>();
-        List<Thread> threads = new ArrayList<>();
+        Map<String, Riders> riders = new HashMap<>();
+        List<String> closed = new ArrayList<>();
         for (String word : args) {
             String[] pair = word.split("=", 2);
             if (pair[0].equals("member")) {
-                threads.add(new Thread(new Riders(settings, pair[1].split(","))));
+                String[] member = pair[1].split(",");
+                riders.put(member[0], new Riders(settings, member));
+            } else if (pair[0].equals("closed")) {
+                closed.addAll(Arrays.asList(pair[1].split(",")));
             } else {
                 settings.put(pair[0], pair[1]);
             }
         }
+        List<Thread> threads = new ArrayList<>();
+        riders.forEach((label, rider) -> {
+            if (!closed.contains(label)) {
+                rider.orders.add("open");
+            }
+            threads.add(new Thread(rider));
+        });
         threads.forEach(Thread::start);
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
-            RESTARTS.put(line.split(" ")[1], true);
+            String[] words = line.split(" ");
+            riders.get(words[1]).orders.add(words[0]);
         }
-        closing = true;
+        riders.values().forEach(rider -> rider.orders.add("end"));
         for (Thread thread : threads) {
             thread.join(20_000);
         }
         System.exit(0);
     }
 
+    /** Open and close as ordered, until the end. */
     @Override
     public void run() {
-        while (!closing) {
-            try (KafkaConsumer<byte[], byte[]> consumer = open()) {
-                live(consumer);
-            } catch (KafkaException e) {
-                tell("FATAL", e.toString());
-                return;
+        try {
+            String order = orders.take();
+            while (!order.equals("end")) {
+                if (order.equals("close")) {
+                    order = orders.take();
+                    continue;
+                }
+                try (KafkaConsumer<byte[], byte[]> consumer = open()) {
+                    order = live(consumer);
+                }
+                tell("CLOSED", "");
             }
-            tell("CLOSED", "");
+        } catch (KafkaException | InterruptedException e) {
+            tell("FATAL", e.toString());
         }
     }
 
@@ -104,10 +122,10 @@ public final class Riders implements Runnable {
         return consumer;
     }
 
-    /** Poll, and commit what is owned every so often. */
-    private void live(KafkaConsumer<byte[], byte[]> consumer) {
+    /** Poll, and commit what is owned every so often, until there is an order. */
+    private String live(KafkaConsumer<byte[], byte[]> consumer) throws InterruptedException {
         long due = 0;
-        while (!closing && RESTARTS.remove(member[0]) == null) {
+        while (orders.isEmpty()) {
             consumer.poll(POLL);
             Collection<TopicPartition> owned = consumer.assignment();
             if (owned.isEmpty() || now() < due) {
@@ -125,6 +143,7 @@ public final class Riders implements Runnable {
                 tell("FAILED", e.toString());
             }
         }
+        return orders.take();
     }
 
     private final class Listener implements ConsumerRebalanceListener {
