@@ -3,25 +3,29 @@
 ``group.coordinator.background.threads`` says how many there are on each Ray node. A worker does one
 run at a time, in a thread of its own; its event loop takes new tasks meanwhile, serves coordinators
 and groups fairly, and watches the time: a run that goes on for too long (a custom assignor may
-hang) is answered for, and the process begins anew.
+hang) is answered for, and the process begins anew. If it holds the interpreter's lock, so that even
+that can not be said, the process ends all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.fair_queue import FairQueue
 from actors.task_frames import Timing, pack_answer, read_task
+from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment, RegexesResolved
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from protocol.assignors.executor import Executor
 
@@ -29,6 +33,9 @@ _log = logging.getLogger("rollcall.assignor")
 
 FAREWELL_S: Final = 0.5
 """Time for the last answers to leave before the process ends."""
+
+GRACE_S: Final = 5.0
+"""After the time limit: then nobody here can run any more, and the process is ended from below."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +58,7 @@ class Assignor:
         self._executor: Executor | None = None
         self._parts: dict[tuple[str, str], list[bytes]] = {}
         self._is_running = False
+        self._runs = 0
         self._busy_s = 0.0
         self._began_at = time.perf_counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -59,12 +67,21 @@ class Assignor:
         """Return the process that does the work."""
         return os.getpid()
 
-    async def stats(self) -> dict[str, float]:
-        """Return the time since the start and the busy part of it, and how many tasks wait."""
+    async def place(self) -> str:
+        """Return the Ray node that this worker is on."""
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
+
+    async def stats(self) -> dict[str, Any]:
+        """Return what ``rollcall status`` shows of a worker."""
+        up_s = time.perf_counter() - self._began_at
         return {
-            "up_s": time.perf_counter() - self._began_at,
-            "busy_s": self._busy_s,
+            "pid": os.getpid(),
+            "state": "Busy" if self._is_running else "Idle",
+            "runs": self._runs,
             "waiting": len(self._queue),
+            "idle_ratio": round(max(1 - self._busy_s / up_s, 0.0), 4) if up_s else 1.0,
         }
 
     async def warm_up(self) -> None:
@@ -94,8 +111,10 @@ class Assignor:
 
     async def cancel(self, coordinator: str, group_id: str) -> None:
         """Leave out what waits for a group: nobody wants the answer any more."""
+        self._parts.pop((coordinator, group_id), None)
         for waiting in self._queue.discard(coordinator, group_id):
-            waiting.answer.cancel()
+            if not waiting.answer.done():
+                waiting.answer.set_result(_unmade(waiting.parts, "it was cancelled"))
 
     async def _serve(self) -> None:
         while (found := self._queue.pop()) is not None:
@@ -104,6 +123,7 @@ class Assignor:
             await self._serve_one(waiting, began_at)
             used_s = time.perf_counter() - began_at
             self._busy_s += used_s
+            self._runs += 1
             self._queue.charge(coordinator, group_id, used_s * 1000)
         self._is_running = False
 
@@ -114,7 +134,8 @@ class Assignor:
         try:
             packed = await asyncio.wait_for(asyncio.shield(work), self._time_limit_s)
         except TimeoutError:
-            packed = self._too_long(waiting.parts, queue_ms)
+            reason = f"it took more than {self._time_limit_s:g} s"
+            packed = _unmade(waiting.parts, reason, queue_ms, self._time_limit_s * 1000)
             _log.error("a run took more than %g s: the worker begins anew", self._time_limit_s)
             loop.call_later(FAREWELL_S, os._exit, 1)
             waiting.answer.set_result(packed)
@@ -139,19 +160,34 @@ class Assignor:
         began_at = time.perf_counter()
         executor = self._prepare()
         task = read_task(parts)
-        answer = executor.run(task)
+        with _watched(self._time_limit_s + GRACE_S):
+            answer = executor.run(task)
         return pack_answer(answer, Timing(queue_ms, (time.perf_counter() - began_at) * 1000))
 
-    def _too_long(self, parts: Sequence[bytes], queue_ms: float) -> bytes:
-        task = read_task(parts)
-        timing = Timing(queue_ms, self._time_limit_s * 1000)
-        answer: Any
-        if isinstance(task, ComputeAssignment):
-            answer = AssignmentFailed(
-                group_id=task.group_id,
-                group_epoch=task.group_epoch,
-                reason=f"the assignor {task.assignor} took more than {self._time_limit_s:g} s",
-            )
-        else:
-            answer = RegexesResolved(group_id=task.group_id, version=task.version, topics=None)
-        return pack_answer(answer, timing)
+
+def _unmade(
+    parts: Sequence[bytes], reason: str, queue_ms: float = 0.0, processing_ms: float = 0.0
+) -> bytes:
+    """Answer a task that came to nothing; it is tried again unless the assignor is a custom one."""
+    task = read_task(parts)
+    answer: Any
+    if isinstance(task, ComputeAssignment):
+        answer = AssignmentFailed(
+            group_id=task.group_id,
+            group_epoch=task.group_epoch,
+            reason=f"the assignor {task.assignor} did not end: {reason}",
+            retriable=task.assignor in BUILT_IN,
+        )
+    else:
+        answer = RegexesResolved(group_id=task.group_id, version=task.version, topics=None)
+    return pack_answer(answer, Timing(queue_ms, processing_ms))
+
+
+@contextmanager
+def _watched(time_limit_s: float) -> Iterator[None]:
+    """End the process if this takes longer, whatever holds the interpreter."""
+    faulthandler.dump_traceback_later(time_limit_s, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()

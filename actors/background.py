@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from actors.metrics import BackgroundMetrics
 from actors.task_frames import read_answer, task_parts
+from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import (
     AssignmentFailed,
     CancelAssignment,
@@ -21,7 +22,7 @@ from protocol.groups.effects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
     from actors.task_frames import Timing
     from protocol.groups.effects import ResolveRegexes, Task
@@ -42,10 +43,14 @@ REMEMBERED_MAX: Final = 4_096
 
 
 class Workers(Protocol):
-    """The worker actors, by number."""
+    """The worker actors, by number; ``here`` names our own place as they name theirs."""
 
-    async def ask(self, worker: int, method: str, *arguments: object, wait_s: float) -> Any:
-        """Call a method of a worker; raises when it is dead or does not answer."""
+    @property
+    def here(self) -> str:
+        """Where we are; empty: it does not matter."""
+
+    async def ask(self, worker: int, method: str, *arguments: object, wait_s: float | None) -> Any:
+        """Call a method of a worker; raises when it is dead or does not answer in time."""
 
     async def tell(self, worker: int, method: str, *arguments: object) -> None:
         """Call a method of a worker without waiting for its end; calls arrive in order."""
@@ -54,11 +59,13 @@ class Workers(Protocol):
 class NoWorkers:
     """Nobody there: every run is done in place."""
 
-    async def ask(self, worker: int, method: str, *arguments: object, wait_s: float) -> Any:  # noqa: ARG002
+    here = ""
+
+    async def ask(self, *_: object, **__: object) -> Any:
         """Fail, as there is nobody."""
         raise ConnectionError("there are no assignor workers")
 
-    async def tell(self, worker: int, method: str, *arguments: object) -> None:
+    async def tell(self, *_: object) -> None:
         """Do nothing."""
 
 
@@ -66,46 +73,38 @@ class NoWorkers:
 class _Worker:
     number: int
     is_up: bool = True
+    is_near: bool = False
     under_way: int = 0
     long_under_way: int = 0
 
 
-@dataclass(slots=True)
-class Samples:
-    """The last so many measurements, for percentiles."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Whose background this is, how many workers there are, and how long they may take."""
 
-    values: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED_MAX))
-
-    def percentiles(self) -> dict[str, float]:
-        """Return p50, p95, p99, p999 and max, 0 where nothing was measured."""
-        ordered = sorted(self.values) or [0.0]
-        last = len(ordered) - 1
-        shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
-        return {name: ordered[round(share * last)] for name, share in shares.items()}
+    name: str
+    workers: int
+    time_limit_ms: int = 30_000
 
 
 class Background:
     """Hands tasks to workers and brings their answers back."""
 
     def __init__(
-        self,
-        name: str,
-        workers: Workers,
-        count: int,
-        answered: Callable[[int, Answer], None],
-        time_limit_ms: int = 30_000,
+        self, setting: Setting, workers: Workers, answered: Callable[[int, Answer], None]
     ) -> None:
-        """Work for the coordinator ``name``; ``answered(partition, event)`` takes the answers."""
-        self.queue_ms = Samples()
-        self.processing_ms = Samples()
-        self._name = name
+        """Hand work to ``workers``; ``answered(partition, event)`` takes the answers."""
+        self.metrics = BackgroundMetrics(setting.workers)
+        self._name = setting.name
+        self._here = workers.here
         self._ways = workers
-        self._workers = [_Worker(number) for number in range(count)]
+        self._workers = [_Worker(number) for number in range(setting.workers)]
         self._answered = answered
-        self._wait_s = time_limit_ms / 1000 + PATIENCE_S
+        self._wait_s = setting.time_limit_ms / 1000 + PATIENCE_S
         self._home: dict[str, int] = {}
         self._run_ms: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._has_looked = not workers.here
 
     def submit(self, partition: int, task: Task) -> None:
         """Have a task done; its answer comes later, and always."""
@@ -114,6 +113,10 @@ class Background:
             if home is not None and self._workers[home].is_up:
                 self._spawn(self._ways.tell(home, "cancel", self._name, task.group_id))
             return
+        if not self._has_looked:
+            self._has_looked = True
+            for worker in self._workers:
+                self._spawn(self._look(worker))
         self._spawn(self._run(partition, task))
 
     def close(self) -> None:
@@ -122,11 +125,11 @@ class Background:
             task.cancel()
 
     async def _run(self, partition: int, task: Work) -> None:
-        worker = self._choose(task.group_id)
+        worker = self._choose(task)
         if worker is None:
             self._answered(partition, _refusal(task, "no assignor worker is alive", no_worker=True))
             return
-        is_long = self._is_long(task.group_id)
+        is_long = self._is_long(task)
         worker.under_way += 1
         worker.long_under_way += is_long
         try:
@@ -137,7 +140,7 @@ class Background:
             self._lost(worker, error)
             answer = _refusal(task, f"assignor worker {worker.number} was lost", retriable=True)
         else:
-            self._measured(task, timing)
+            self._measured(task, answer, timing)
         finally:
             worker.under_way -= 1
             worker.long_under_way -= is_long
@@ -152,17 +155,24 @@ class Background:
                 sent += 1
                 await asyncio.sleep(0)
             last = packed
-        packed = await self._ways.ask(
-            worker, "run", self._name, task.group_id, last, sent, wait_s=self._wait_s
+        run = asyncio.ensure_future(
+            self._ways.ask(worker, "run", self._name, task.group_id, last, sent, wait_s=None)
         )
-        return read_answer(packed)
+        try:
+            while not (await asyncio.wait({run}, timeout=self._wait_s))[0]:
+                await self._ways.ask(worker, "pid", wait_s=PATIENCE_S)  # it may have much to do
+            return read_answer(await run)
+        finally:
+            run.cancel()
 
-    def _choose(self, group_id: str) -> _Worker | None:
+    def _choose(self, task: Work) -> _Worker | None:
+        """Prefer the worker that holds the group, and those of our own Ray node."""
         alive = [worker for worker in self._workers if worker.is_up]
         if not alive:
             return None
-        is_long = self._is_long(group_id)
-        fit = alive[:-1] if is_long and len(alive) > 1 else alive
+        group_id, is_long = task.group_id, self._is_long(task)
+        near = [worker for worker in alive if worker.is_near] or alive
+        fit = near[:-1] if is_long and len(near) > 1 else near
         home = next((each for each in fit if each.number == self._home.get(group_id)), None)
         if home is None or (not is_long and home.long_under_way):
             home = min(reversed(fit), key=lambda each: (each.long_under_way, each.under_way))
@@ -171,13 +181,19 @@ class Background:
             del self._home[next(iter(self._home))]
         return home
 
-    def _is_long(self, group_id: str) -> bool:
-        return self._run_ms.get(group_id, 0.0) > LONG_RUN_MS
+    def _is_long(self, task: Work) -> bool:
+        """Tell whether a run may take long: it did so before, or nobody knows its assignor."""
+        if isinstance(task, ComputeAssignment) and task.assignor not in BUILT_IN:
+            return True
+        return self._run_ms.get(task.group_id, 0.0) > LONG_RUN_MS
 
-    def _measured(self, task: Work, timing: Timing) -> None:
-        self.queue_ms.values.append(timing.queue_ms)
-        self.processing_ms.values.append(timing.processing_ms)
+    def _measured(self, task: Work, answer: Answer, timing: Timing) -> None:
+        if isinstance(answer, AssignmentFailed) and answer.retriable:
+            return
+        self.metrics.ran(timing.queue_ms, timing.processing_ms)
         if isinstance(task, ComputeAssignment):
+            if len(self._run_ms) > REMEMBERED_MAX:
+                del self._run_ms[next(iter(self._run_ms))]
             if timing.processing_ms > LONG_RUN_MS:
                 self._run_ms[task.group_id] = timing.processing_ms
             else:
@@ -193,33 +209,27 @@ class Background:
     async def _await_return(self, worker: _Worker) -> None:
         while True:
             await asyncio.sleep(ASK_AGAIN_S)
-            try:
-                await self._ways.ask(worker.number, "pid", wait_s=self._wait_s)
-            except asyncio.CancelledError:
-                raise
-            except Exception:
+            if not await self._look(worker):
                 continue
             worker.is_up = True
             _log.info("assignor worker %d is back", worker.number)
             return
 
+    async def _look(self, worker: _Worker) -> bool:
+        """Ask a worker where it is; False when it does not answer."""
+        try:
+            place = await self._ways.ask(worker.number, "place", wait_s=PATIENCE_S)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            return False
+        worker.is_near = bool(self._here) and place == self._here
+        return True
+
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def metrics(background: Background, stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return KIP-1263's metrics of the background threads under their names."""
-    shares = [1 - row["busy_s"] / row["up_s"] for row in stats if row["up_s"]]
-    rows = {"background-thread-idle-ratio-avg": sum(shares) / len(shares) if shares else 1.0}
-    for what, samples in (
-        ("queue", background.queue_ms),
-        ("processing", background.processing_ms),
-    ):
-        for name, value in samples.percentiles().items():
-            rows[f"background-{what}-time-ms-{name}"] = value
-    return rows
 
 
 def _refusal(task: Work, reason: str, *, retriable: bool = False, no_worker: bool = False) -> Any:

@@ -216,11 +216,12 @@ def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -
         if node is not None:
             undo.callback(ray_node.stop, node)
         from actors.cluster import connected
-        from actors.starting import create
+        from actors.starting import create, on_every_node
 
         wanted = node.address if node is not None else options.address
         with connected(wanted) as address:
             signals.take()  # from Ray, which has its own idea of them
+            spec = on_every_node(spec)
             undo_actors = create(spec, _environment(node), _Operator(spec.data_dir, file))
             try:
                 cluster = running.Running(

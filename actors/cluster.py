@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
 STOP_S: Final = 10.0
+EXPORT_S: Final = 2.0
+"""For the last metrics to be delivered, where they are wanted."""
+
 RESTART_S: Final = 0.05
 """For the answer to whoever asked for the restart."""
 
@@ -68,20 +71,20 @@ class CoordinatorActor:
         leave_out_hypothesis()
         from actors.coordinator import Coordinator
         from actors.rack import with_own_rack
-        from actors.telemetry import Telemetry
+        from actors.telemetry import Telemetry, open_metrics
 
         log_lines_to(spec.text_log_path(coordinator_name(node_id)))
-        telemetry = Telemetry(
-            {
-                "service.instance.id": coordinator_name(node_id),
-                "rollcall.cluster_id": spec.cluster_id,
-            }
-        )
+        resource = {
+            "service.instance.id": coordinator_name(node_id),
+            "rollcall.cluster_id": spec.cluster_id,
+        }
+        telemetry = Telemetry(resource)
         ours = ray_peers.RayPeers(node_id, spec.partitions)
         workers = ray_peers.RayWorkers()
         labels: Any = ray.get_runtime_context().get_node_labels()  # each of one value
         spec = with_own_rack(spec, labels)
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
+        self._export = open_metrics(resource, self._coordinator.metrics)
         self._coordinator.start()
 
     async def opened(self) -> Opened:
@@ -106,6 +109,10 @@ class CoordinatorActor:
     async def status(self) -> dict[str, Any]:
         """Return what the coordinator knows of itself."""
         return self._coordinator.status()
+
+    async def metrics(self) -> dict[str, Any]:
+        """Return what the coordinator had done in the background."""
+        return self._coordinator.metrics()
 
     async def node_changed(self, node: Node) -> bool:
         """Tell the catalogue about a node; False when it is not led here."""
@@ -163,6 +170,9 @@ class CoordinatorActor:
     async def stop(self) -> None:
         """End cleanly; the process itself is ended by whoever asked."""
         await self._coordinator.stop()
+        if self._export is not None:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, self._export.close, EXPORT_S)
 
 
 class ControllerActor:

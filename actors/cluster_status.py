@@ -71,6 +71,7 @@ def _coordinator(
     if status is None:
         return row
     row |= {name: status[name] for name in ("pid", "state", "connections", "linked")}
+    row["metrics"] = status.get("metrics", {})
     if status["failure"]:
         row["failure"] = status["failure"]
     held = [one for one in status["partitions"] if one["partition"] != CATALOG_PARTITION]
@@ -134,7 +135,10 @@ def as_text(status: Mapping[str, Any]) -> str:
             + (f", {row['failure']}" if "failure" in row else "")
         )
     for number, row in enumerate(status["workers"]):
-        lines.append(f"assignor {number}: {row['state']}, process {row['pid'] or '-'}")
+        lines.append(
+            f"assignor {number}: {row['state']}, process {row['pid'] or '-'}, "
+            f"{row['runs']} runs, {row['waiting']} waiting"
+        )
     for row in status["partitions"]:
         leader = "none" if row["leader"] is None else row["leader"]
         lines.append(

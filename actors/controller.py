@@ -232,11 +232,16 @@ class Controller:
 
     async def status(self) -> dict[str, Any]:
         """Return the cluster as ``rollcall status --json`` shows it."""
-        statuses, workers = await asyncio.gather(
+        statuses, metrics, workers = await asyncio.gather(
             self._statuses(STATUS_S),
+            self._metrics(),
             asyncio.gather(*(self._worker(number) for number in range(self.spec.workers))),
         )
-        return cluster_status(self.spec, [node.pid for node in self._nodes], statuses, workers)
+        found = {
+            node_id: {**status, "metrics": metrics.get(node_id, {})}
+            for node_id, status in statuses.items()
+        }
+        return cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
 
     async def _statuses(self, wait_s: float) -> dict[int, dict[str, Any]]:
         """Ask every coordinator that is up; those who do not answer in time are left out."""
@@ -252,10 +257,26 @@ class Controller:
 
     async def _worker(self, number: int) -> dict[str, Any]:
         try:
-            pid = await self._cluster.ask(assignor_name(number), "pid", wait_s=STATUS_S)
+            row = await self._cluster.ask(assignor_name(number), "stats", wait_s=STATUS_S)
         except UNREACHED:
-            return {"pid": None, "state": "Restarting"}
-        return {"pid": pid, "state": "Idle"}
+            return {"pid": None, "state": "Restarting", "runs": 0, "waiting": 0}
+        return dict(row)
+
+    async def _metrics(self) -> dict[int, dict[str, Any]]:
+        """Ask every coordinator that is up what it had done in the background."""
+        up = [node.node_id for node in self._nodes if node.is_up]
+        answers = await asyncio.gather(
+            *(
+                self._cluster.ask(coordinator_name(node_id), "metrics", wait_s=STATUS_S)
+                for node_id in up
+            ),
+            return_exceptions=True,
+        )
+        return {
+            node_id: answer
+            for node_id, answer in zip(up, answers, strict=True)
+            if isinstance(answer, dict)
+        }
 
     async def _ask_status(self, node_id: int, wait_s: float = STATUS_S) -> dict[str, Any]:
         status: dict[str, Any] = await self._cluster.ask(

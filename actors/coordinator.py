@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors import formation
-from actors.background import Background, NoWorkers
+from actors.background import Background, NoWorkers, Setting
 from actors.clock import BEAT_MS, Clock
 from actors.listener import Limits, Listener, raise_open_files_limit
 from actors.log_opening import can_be_healed, open_log
@@ -28,6 +28,7 @@ from failover.full_disk import Backlog
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION
 from protocol.config import Configs
+from protocol.groups.target import TIME_LIMIT
 from storage.directory import set_aside
 from storage.identity import LogIdentity
 from storage.log import FullDiskError, LogError
@@ -135,9 +136,12 @@ class Coordinator:
         self._host: Host | None = None
         self._disk: RocksLog | None = None
         self._backlog: Backlog | None = None
-        self._background = Background(
-            f"coordinator-{node_id}", workers or NoWorkers(), spec.workers, self._computed
+        setting = Setting(
+            name=f"coordinator-{node_id}",
+            workers=spec.workers,
+            time_limit_ms=configs.integer(TIME_LIMIT),
         )
+        self._background = Background(setting, workers or NoWorkers(), self._computed)
         self._is_draining = False
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -466,6 +470,10 @@ class Coordinator:
             "partitions": [] if host is None else [asdict(row) for row in host.status()],
         }
 
+    def metrics(self) -> dict[str, Any]:
+        """Return what this coordinator had done in the background; any thread may ask."""
+        return self._background.metrics.status()
+
     # --- what goes out
 
     def _schedule(self) -> None:
@@ -507,6 +515,7 @@ class Coordinator:
             for partition, task in effects.tasks:
                 self._background.submit(partition, task)
             for fact in effects.facts:
+                self._background.metrics.observe(fact)
                 self._observer.observe(fact)
             for note in effects.notes:
                 _log.warning("%s", note)

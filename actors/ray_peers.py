@@ -45,7 +45,9 @@ class Actors:
     def __init__(self) -> None:
         self._found: dict[str, Any] = {}
 
-    async def ask(self, name: str, method: str, *arguments: object, wait_s: float = CALL_S) -> Any:
+    async def ask(
+        self, name: str, method: str, *arguments: object, wait_s: float | None = CALL_S
+    ) -> Any:
         """Call a method of the actor and return its answer; raises one of :data:`UNREACHED`."""
         handle = await self._find(name)
         return await asyncio.wait_for(getattr(handle, method).remote(*arguments), wait_s)
@@ -68,9 +70,10 @@ class RayWorkers:
     """The assignor workers, as a coordinator sees them (:class:`actors.background.Workers`)."""
 
     def __init__(self) -> None:
+        self.here = str(ray.get_runtime_context().get_node_id())
         self._actors = Actors()
 
-    async def ask(self, worker: int, method: str, *arguments: object, wait_s: float) -> Any:
+    async def ask(self, worker: int, method: str, *arguments: object, wait_s: float | None) -> Any:
         """Call a method of a worker; raises one of :data:`UNREACHED`."""
         return await self._actors.ask(assignor_name(worker), method, *arguments, wait_s=wait_s)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.assignor import Assignor
 from actors.cluster import ControllerActor, CoordinatorActor, find
@@ -18,6 +20,8 @@ from actors.ray_peers import (
     coordinator_name,
     first_line,
 )
+from protocol.config import Configs
+from protocol.groups.target import TIME_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,8 +107,29 @@ def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operato
     if failure := ray.get(controller.ready.remote(), timeout=READY_S):
         raise FailureError(failure)
     _await_ready(spec, coordinators, operator)
+    _start_workers(spec)
+
+
+def on_every_node(spec: ClusterSpec) -> ClusterSpec:
+    """Have as many workers on each Ray node that there is now as ``spec`` has in all."""
+    return replace(spec, workers=spec.workers * len(_nodes()))
+
+
+def _start_workers(spec: ClusterSpec) -> None:
+    """Spread the workers evenly; one whose node is lost begins anew on another."""
+    nodes = _nodes()
+    time_limit_ms = Configs(spec.overrides).integer(TIME_LIMIT)
     for number in range(spec.workers):
-        _actor(Assignor, assignor_name(number)).warm_up.remote()
+        place = NodeAffinitySchedulingStrategy(nodes[number % len(nodes)], soft=True)
+        options = {**ACTOR_OPTIONS, "scheduling_strategy": place}
+        worker: Any = ray.remote(Assignor)
+        name = assignor_name(number)
+        worker.options(**options, name=name).remote(time_limit_ms).warm_up.remote()
+
+
+def _nodes() -> list[str]:
+    rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
+    return sorted(row["NodeID"] for row in rows if row["Alive"])
 
 
 def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Operator) -> None:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.losses import Losses
 from actors.sentences import sentence, sentence_for_many
@@ -21,8 +21,9 @@ from protocol.groups.facts import MemberEvent, Rebalance, RebalanceOutcome
 from protocol.groups.moved import partitions_moved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from actors.otlp_metrics import MetricsExport
     from actors.traces import Traces
     from protocol.groups.facts import Fact
     from protocol.groups.moved import Moved
@@ -39,9 +40,6 @@ TURN_FACTS_MAX: Final = 500
 
 SAID_SINGLY_MAX: Final = 50
 """So many members' sentences per group in one turn; after that, what is alike is told at once."""
-
-ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 
 class Telemetry:
@@ -116,22 +114,50 @@ class Telemetry:
 
 def asks_for_traces(environ: Mapping[str, str]) -> bool:
     """Read from the standard variables whether traces are to be exported (and can be)."""
+    return _asks_for("traces", environ)
+
+
+def asks_for_metrics(environ: Mapping[str, str]) -> bool:
+    """Read from the standard variables whether metrics are to be exported (and can be)."""
+    return _asks_for("metrics", environ)
+
+
+def _asks_for(what: str, environ: Mapping[str, str]) -> bool:
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
-    exporters = [each.strip() for each in environ.get("OTEL_TRACES_EXPORTER", "").split(",")]
+    signal = what.upper()
+    exporter = f"OTEL_{signal}_EXPORTER"
+    exporters = [each.strip() for each in environ.get(exporter, "").split(",")]
     if "none" in exporters:
         return False
     wanted = [each for each in exporters if each]
-    if not wanted and not any(environ.get(name, "").strip() for name in ENDPOINTS):
+    endpoints = (f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    if not wanted and not any(environ.get(name, "").strip() for name in endpoints):
         return False
     if wanted and "otlp" not in wanted:
-        _own_log.warning("OTEL_TRACES_EXPORTER names %s: only otlp is here, no traces", wanted)
+        _own_log.warning("%s names %s: only otlp is here, no %s", exporter, wanted, what)
         return False
-    protocol = next((environ[name].strip() for name in PROTOCOLS if environ.get(name)), None)
+    protocols = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    protocol = next((environ[name].strip() for name in protocols if environ.get(name)), None)
     if protocol not in (None, "http/protobuf"):
-        _own_log.warning("OTLP over %s is not here, only over http/protobuf: no traces", protocol)
+        _own_log.warning("OTLP over %s is not here, only over http/protobuf: no %s", protocol, what)
         return False
     return True
+
+
+def open_metrics(
+    resource: Mapping[str, str | int], read: Callable[[], Mapping[str, Any]]
+) -> MetricsExport | None:
+    """Begin to export what ``read`` gives, if the environment asks for it."""
+    if not asks_for_metrics(os.environ):
+        return None
+    try:
+        from actors.otlp_metrics import MetricsExport
+
+        return MetricsExport(resource, read)
+    except Exception as error:
+        _own_log.warning("no metrics are exported: %s: %s", type(error).__name__, error)
+        return None
 
 
 def otel_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -41,7 +41,7 @@ class Traces:
         exporter: SpanExporter | None = None,
     ) -> None:
         """Export by the standard variables, or to ``exporter``."""
-        self._provider = TracerProvider(resource=_resource(resource), shutdown_on_exit=False)
+        self._provider = TracerProvider(resource=resource_of(resource), shutdown_on_exit=False)
         self._outbox = Outbox(exporter or OTLPSpanExporter(), losses)
         self._provider.add_span_processor(self._outbox)
         self._tracer = self._provider.get_tracer("rollcall")
@@ -244,7 +244,7 @@ def _known(attributes: Mapping[str, str | int | None]) -> dict[str, str | int]:
     }
 
 
-def _resource(given: Mapping[str, str | int]) -> Resource:
+def resource_of(given: Mapping[str, str | int]) -> Resource:
     """Describe this process; what the environment says of it wins."""
     named = OTELResourceDetector().detect().attributes
     return Resource.create({SERVICE_NAME: "rollcall", **given, **named})

@@ -178,6 +178,8 @@ _COORDINATOR = (
     _int("group.coordinator.append.linger.ms", -1, -1,
          "How long writes gather before they are appended; -1 adapts to the load."),
     _int("group.coordinator.background.threads", 2, 1, "Assignor workers.", importance=HIGH),
+    _int("group.coordinator.background.timeout.ms", 30000, 1,
+         "How long one run of an assignor may take; then its worker begins anew."),
     _int("group.coordinator.cached.buffer.max.bytes", 1048588, 524288,
          "Accepted, without effect.", dynamic=True),
     _text("group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"),

@@ -22,12 +22,12 @@ PAGE: Final = """<!doctype html>
 text-align:left}}</style>
 <h1>Rollcall</h1><p>Cluster {cluster_id}, bootstrap {bootstrap}</p>
 <table><tr><th>Node<th>Address<th>State<th>Process<th>Leads<th>Connections</tr>{rows}</table>
-<p><a href="/status.json">status.json</a></p></html>
+<p><a href="/status.json">status.json</a> <a href="/metrics">metrics</a></p></html>
 """
 
 
 class Console:
-    """Serves ``/`` and ``/status.json``."""
+    """Serves ``/``, ``/status.json`` and, for Prometheus, ``/metrics``."""
 
     def __init__(self, status: Callable[[], Awaitable[Mapping[str, Any]]]) -> None:
         self._status = status
@@ -65,9 +65,15 @@ class Console:
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "Only GET is known.\n")
         if path == b"/status.json":
             return _response(HTTPStatus.OK, "application/json", json.dumps(await self._status()))
+        if path == b"/metrics":
+            from actors.console.exposition import exposition
+
+            return _response(HTTPStatus.OK, "text/plain", exposition(await self._status()))
         if path == b"/":
             return _response(HTTPStatus.OK, "text/html", _page(await self._status()))
-        return _response(HTTPStatus.NOT_FOUND, "text/plain", "There is / and /status.json.\n")
+        return _response(
+            HTTPStatus.NOT_FOUND, "text/plain", "There is /, /status.json and /metrics.\n"
+        )
 
 
 def _response(status: HTTPStatus, kind: str, body: str) -> bytes:

@@ -47,8 +47,9 @@ SLICE_MEMBERS: Final = 200
 SLICE_BYTES: Final = 128 * 1024
 """As much of a target as is written at once: below two milliseconds, its log batch included."""
 
-RUN_MAX_MS: Final = 60_000
-"""A run that has not answered by then is given up, whatever became of it."""
+TIME_LIMIT: Final = "group.coordinator.background.timeout.ms"
+WAIT_MAX_MS: Final = 60_000
+"""How long a run may wait for its turn; after that and its time limit it is given up."""
 
 FAILURES_MAX: Final = 3
 """Runs that may come to nothing in a row before the next one waits."""
@@ -111,7 +112,9 @@ def _start(ctx: Context, live: ModernGroup, now: int) -> None:
         return
     task = live.feed.task(group, ctx.topics, assignor, with_racks=live.is_rack_aware)
     ctx.submit(task)
-    ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", now + RUN_MAX_MS)
+    ctx.timers.set(
+        TimerKind.ASSIGNMENT, live.group_id, "", now + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
+    )
 
 
 def may_run_here(assignor: str) -> bool:
@@ -183,8 +186,7 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
         _start(ctx, live, now)
         return
     live.failures += 1
-    _tell_failure(ctx, live, run, event, now)
-    if not (event.retriable or event.no_worker):
+    if _tell_failure(ctx, live, run, event, now):
         live.failures = 0
         live.failed_epoch = run.epoch
         update(ctx, live, now)
@@ -199,9 +201,10 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
 
 def _tell_failure(
     ctx: Context, live: ModernGroup, run: Run, event: AssignmentFailed, now: int
-) -> None:
-    """Say what became of a run; if it stays at that, the group's diary says so too."""
-    is_final = not (event.retriable or event.no_worker)
+) -> bool:
+    """Say what became of a run; if it stays at that, return True, and the diary says so too."""
+    kills_workers = live.failures >= FAILURES_MAX and not may_run_here(run.assignor)
+    is_final = not event.no_worker and (not event.retriable or kills_workers)
     ctx.fact(
         AssignmentUnmade(
             group_id=live.group_id,
@@ -221,6 +224,7 @@ def _tell_failure(
                 reason=event.reason,
             )
         )
+    return is_final
 
 
 def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:

@@ -1,9 +1,10 @@
 """Which worker gets a task, and what if it dies."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
-from actors.background import Background, metrics
+from actors.background import Background, Setting
 from actors.task_frames import Timing, pack_answer, read_task
 from protocol.groups.effects import (
     AssignmentComputed,
@@ -19,7 +20,8 @@ from protocol.groups.effects import (
 class Workers:
     """Workers that answer at once, unless they are dead; ``took_ms`` is what runs are said to."""
 
-    def __init__(self) -> None:
+    def __init__(self, here: str) -> None:
+        self.here = here
         self.dead: set[int] = set()
         self.took_ms: dict[str, float] = {}
         self.ran: list[tuple[str, int]] = []
@@ -28,11 +30,13 @@ class Workers:
         self.held.set()
         self._parts: dict[tuple[int, str], list[bytes]] = {}
 
-    async def ask(self, worker: int, method: str, *arguments: Any, wait_s: float) -> Any:
+    async def ask(self, worker: int, method: str, *arguments: Any, wait_s: float | None) -> Any:
         if worker in self.dead:
             raise ConnectionError("the worker is dead")
         if method == "pid":
             return 1
+        if method == "place":
+            return "far" if worker < 2 else "near"
         _, group_id, last, sent = arguments
         parts = [*self._parts.pop((worker, group_id), ()), last]
         assert len(parts) == sent + 1
@@ -57,11 +61,13 @@ class Workers:
 
 
 class Desk:
-    def __init__(self, count: int = 2) -> None:
-        self.workers = Workers()
+    def __init__(self, count: int = 2, here: str = "") -> None:
+        self.workers = Workers(here)
         self.answers: list[tuple[int, Any]] = []
         self.background = Background(
-            "coordinator-0", self.workers, count, lambda *answer: self.answers.append(answer)
+            Setting(name="coordinator-0", workers=count),
+            self.workers,
+            lambda *answer: self.answers.append(answer),
         )
 
     async def done(self, task: Any, partition: int = 3) -> Any:
@@ -92,8 +98,8 @@ def test_an_answer_comes_back_to_the_partition_that_asked() -> None:
         assert list(answer.members) == [("m", b"v")]
         resolve = ResolveRegexes(group_id="g", version=1, regexes=("a",), topics=["a"])
         assert isinstance((await desk.done(resolve))[1], RegexesResolved)
-        rows = metrics(desk.background, [{"up_s": 10.0, "busy_s": 2.5}])
-        assert rows["background-thread-idle-ratio-avg"] == 0.75
+        rows = desk.background.metrics.gauges()
+        assert 0 <= rows["background-thread-idle-ratio-avg"] < 1
         assert rows["background-queue-time-ms-p99"] == 1.0
         assert rows["background-processing-time-ms-max"] == 2.0
 
@@ -173,5 +179,49 @@ def test_a_cancelled_run_is_left_out_where_it_waits() -> None:
         desk.background.submit(3, CancelAssignment(group_id="g", group_epoch=2))
         await asyncio.sleep(0)
         assert desk.workers.told[-1][1] == "cancel"
+
+    asyncio.run(scenario())
+
+
+def test_workers_of_the_coordinators_own_node_come_first() -> None:
+    async def scenario() -> None:
+        desk = Desk(count=4, here="near")
+        await desk.done(run_of("first"))
+        for number in range(6):
+            await desk.done(run_of(f"g-{number}"))
+        assert {worker for _, worker in desk.workers.ran[1:]} <= {2, 3}
+        desk.workers.dead |= {2, 3}
+        for _ in range(3):
+            await desk.done(run_of("other"))
+        assert desk.workers.ran[-1][1] < 2, "far ones are better than none"
+        desk.background.close()
+
+    asyncio.run(scenario())
+
+
+def test_groups_with_a_custom_assignor_keep_off_the_last_worker_from_the_start() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        for number in range(3):
+            await desk.done(replace(run_of(f"g-{number}"), assignor="own"))
+        assert {worker for _, worker in desk.workers.ran} == {0}
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_works_for_long_is_asked_whether_it_lives() -> None:
+    async def scenario() -> None:
+        desk = Desk(count=1)
+        desk.background._wait_s = 0.01
+        desk.workers.held.clear()
+        desk.background.submit(3, run_of("g"))
+        await asyncio.sleep(0.05)
+        assert not desk.answers, "it lives, so its answer is awaited"
+        desk.workers.dead.add(0)
+        async with asyncio.timeout(10):
+            while not desk.answers:
+                await asyncio.sleep(0.01)
+        assert desk.answers[0][1].retriable
+        desk.background.close()
 
     asyncio.run(scenario())

@@ -81,6 +81,18 @@ def test_a_custom_assignor_waits_for_a_worker_when_there_is_none() -> None:
     assert len(talk.tasks) == 1
 
 
+def test_a_custom_assignor_that_costs_three_workers_is_not_tried_again() -> None:
+    talk = ConsumerTalk(in_place=False, overrides=CUSTOM)
+    talk.join("A")
+    for _ in range(3):
+        assert talk.tasks.popleft()
+        talk.handle(failure(talk, retriable=True))
+    talk.advance(10_000)
+    assert not talk.tasks
+    unmade = [fact.is_final for fact in talk.facts if isinstance(fact, AssignmentUnmade)]
+    assert unmade == [False, False, True]
+
+
 def test_after_a_failed_run_the_old_target_stays_until_the_group_changes() -> None:
     talk = ConsumerTalk(in_place=False)
     talk.join("A")

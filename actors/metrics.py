@@ -1,0 +1,115 @@
+"""A coordinator's background work in numbers: KIP-1263's metrics under Kafka's names, and ours.
+
+Counting happens on the event loop; whoever exports reads from any thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.groups.facts import Fact
+
+WINDOW_S: Final = 60.0
+"""What percentiles and ratios are about: the last minute."""
+
+SAMPLES_MAX: Final = 4_096
+
+GROUP: Final = "group-coordinator-metrics"
+"""The group that Kafka's metrics are in."""
+
+CONSUMER: Final = "consumer"
+SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
+
+
+class Samples:
+    """The measurements of the last minute, in milliseconds; the last so many of them."""
+
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
+        self._began_s = clock_s()
+        self._values: deque[tuple[float, float]] = deque(maxlen=SAMPLES_MAX)
+
+    def add(self, value_ms: float) -> None:
+        """Take a measurement."""
+        self._values.append((self._clock_s(), value_ms))
+
+    def percentiles(self) -> dict[str, float]:
+        """Return p50, p95, p99, p999 and max; 0 where nothing was measured."""
+        ordered = sorted(self._recent()) or [0.0]
+        last = len(ordered) - 1
+        return {name: ordered[round(share * last)] for name, share in SHARES.items()}
+
+    def share(self) -> float:
+        """Tell how much of the time was measured: above 1 if several things were at once."""
+        window_s = min(max(self._clock_s() - self._began_s, 1.0), WINDOW_S)
+        return sum(self._recent()) / (1000 * window_s)
+
+    def _recent(self) -> list[float]:
+        since_s = self._clock_s() - WINDOW_S
+        return [value_ms for at_s, value_ms in list(self._values) if at_s >= since_s]
+
+
+class BackgroundMetrics:
+    """What one coordinator had done in the background; ``threads`` workers could do it.
+
+    The workers are shared: the idle ratio is that of this coordinator's work. How busy each worker
+    is for all of them stands in its own row of the status.
+    """
+
+    def __init__(self, threads: int, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self.queue_ms = Samples(clock_s)
+        self.processing_ms = Samples(clock_s)
+        self._threads = threads
+        self._counts: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter({CONSUMER: 0})
+
+    def ran(self, queue_ms: float, processing_ms: float) -> None:
+        """Note that a worker did a task."""
+        self.queue_ms.add(queue_ms)
+        self.processing_ms.add(processing_ms)
+
+    def observe(self, fact: Fact) -> None:
+        """Count runs of assignors by how they ended."""
+        match fact:
+            case TargetAssigned():
+                self._counts["runs"] += 1
+                self._counts["runs-in-place"] += fact.in_place
+            case AssignmentUnmade(is_final=True):
+                self._failures[CONSUMER] += 1
+            case AssignmentUnmade():
+                self._counts["runs-retried"] += 1
+
+    def gauges(self) -> dict[str, float]:
+        """Return what Kafka shows, under its names."""
+        busy = self.processing_ms.share() / self._threads if self._threads else 0.0
+        rows = {"background-thread-idle-ratio-avg": round(max(1 - busy, 0.0), 6)}
+        for what, samples in (("queue", self.queue_ms), ("processing", self.processing_ms)):
+            for name, value in samples.percentiles().items():
+                rows[f"background-{what}-time-ms-{name}"] = round(value, 3)
+        return rows
+
+    def status(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        counts = {f"assignor-{name}": self._counts[name] for name in COUNTS}
+        return {**self.gauges(), **counts, "assignor-failures": dict(self._failures)}
+
+
+COUNTS: Final[Mapping[str, str]] = {
+    "runs": "Target assignments computed.",
+    "runs-in-place": "Target assignments that the coordinator computed itself.",
+    "runs-retried": "Runs of assignors that came to nothing and were tried again.",
+}
+"""Counters, and what they mean."""
+FAILURES: Final = "Runs of assignors that failed for good, by type of group."
+
+
+def escaped(name: str) -> str:
+    """Write a metric's name as Prometheus has it."""
+    return name.replace("-", "_").replace(".", "_")
