@@ -1,10 +1,11 @@
 """The status tells who leads, who stands by, and what there is too little of."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from actors.cluster_status import as_text, cluster_status
+from actors.cluster_status import as_text, cluster_status, problems
 from actors.spec import Address, ClusterSpec
+from failover.status import PartitionStatus
 
 SPEC = ClusterSpec(
     cluster_id="cluster",
@@ -108,3 +109,38 @@ def test_who_came_with_another_directory_than_it_was_formed_of_is_no_voter() -> 
     formed = ("a", "b", "c")
     assert len(SPEC.identity(1, "b", formed).voters[2]) == 3
     assert SPEC.identity(1, "x", formed).voters == {}
+
+
+def said_by(node_id: int, *, is_voter: bool, leader: int = -1) -> dict[str, Any]:
+    rows = [
+        PartitionStatus(
+            partition=number,
+            state="Leader" if leader == node_id else "Follower",
+            epoch=1, leader=leader, log_start_offset=0, applied_offset=0, high_watermark=0,
+            end_offset=0, voters=(0, 1, 2), learners=(), in_sync=(0, 1, 2), is_voter=is_voter,
+        )
+        for number in range(-1, 3)
+    ]  # fmt: skip
+    return {
+        "pid": 1, "state": "Running", "connections": 0, "linked": [], "failure": "",
+        "partitions": [asdict(row) for row in rows],
+    }  # fmt: skip
+
+
+def test_a_lost_majority_is_said_in_the_status_and_by_every_partition_that_lost_it() -> None:
+    statuses = {0: said_by(0, is_voter=False), 1: said_by(1, is_voter=True)}
+    statuses[2] = said_by(2, is_voter=False)
+    found = problems(SPEC, statuses)
+    assert [problem.split(" has no majority")[0] for problem in found] == [
+        "the catalogue", "partition 0", "partition 1", "partition 2",
+    ]  # fmt: skip
+    text = as_text(cluster_status(SPEC, [1, 1, 1], statuses, []))
+    assert all(problem in text.splitlines() for problem in found)
+
+
+def test_nothing_is_said_while_somebody_leads() -> None:
+    statuses = {node: said_by(node, is_voter=node == 0, leader=0) for node in range(3)}
+    assert problems(SPEC, statuses) == []
+    status = cluster_status(SPEC, [1, 1, 1], statuses, [])
+    assert "majority" not in as_text(status)
+    assert [row["leader"] for row in status["partitions"]] == [0, 0, 0]
