@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     from protocol.groups.modern import ModernGroup, Session
     from protocol.groups.reconcile import Standing
 
+SOON_MS: Final = 250
+"""After the assignment interval: by then a target that was put off has been computed. A member that
+awaits something is asked back so soon, not after its whole heartbeat interval (KIP-1263 leaves the
+interval in each answer to the coordinator)."""
+
 UNCHANGED: Final = timedelta(milliseconds=-1)
 """``rebalance_timeout`` of a heartbeat that does not set it."""
 
@@ -146,7 +151,10 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     with_assignment = (
         message.member_epoch == JOIN_EPOCH or is_full or before.assigned != member.standing.assigned
     )
-    ctx.reply(request.ticket, _answer(ctx, live, member, with_assignment), group_id)
+    answer = _answer(ctx, live, member, with_assignment)
+    if _comes_soon(live, member.standing):
+        answer = _and_come_soon(ctx, live, answer)
+    ctx.reply(request.ticket, answer, group_id)
 
 
 def _said(
@@ -189,19 +197,37 @@ _NEW_MEMBER: Final = ConsumerGroupMemberMetadataValue(
 )
 
 
+def _comes_soon(live: ModernGroup, standing: Standing) -> bool:
+    """Whether a new target is on its way, or others have yet to release what is this member's."""
+    group = live.group
+    return (
+        group.epoch != group.assignment_epoch
+        or standing.epoch != group.assignment_epoch
+        or standing.state is not MemberState.STABLE
+    )
+
+
 def _answer(
     ctx: Context, live: ModernGroup, member: ConsumerMember, with_assignment: bool
 ) -> ConsumerGroupHeartbeatResponse:
     interval_ms = group_settings.integer(ctx, live.group_id, modern.HEARTBEAT_INTERVAL)
-    standing = member.standing
     return ConsumerGroupHeartbeatResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
         member_id=member.member_id,
-        member_epoch=standing.epoch,
+        member_epoch=member.standing.epoch,
         heartbeat_interval=timedelta(milliseconds=interval_ms),
-        assignment=_assignment(ctx, standing) if with_assignment else None,
+        assignment=_assignment(ctx, member.standing) if with_assignment else None,
     )
+
+
+def _and_come_soon(
+    ctx: Context, live: ModernGroup, answer: ConsumerGroupHeartbeatResponse
+) -> ConsumerGroupHeartbeatResponse:
+    """Ask a member back soon. A steady answer, which may be repeated for long, never does that."""
+    assignment_ms = group_settings.integer(ctx, live.group_id, target.INTERVAL)
+    soon = timedelta(milliseconds=assignment_ms + SOON_MS)
+    return replace(answer, heartbeat_interval=min(answer.heartbeat_interval, soon))
 
 
 def _assignment(ctx: Context, standing: Standing) -> HeartbeatAssignment:
