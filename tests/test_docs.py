@@ -10,6 +10,8 @@ from types import ModuleType
 import pytest
 
 from actors.cli import _parser
+from actors.console.exposition import exposition
+from actors.metrics import BackgroundMetrics
 from bench.cli import BENCHES
 from failover import drill, verdict
 from protocol.config_table import BROKER_CONFIGS, GROUP_CONFIGS
@@ -19,6 +21,7 @@ DOCS = ROOT / "docs"
 LIFE = DOCS / "life-of-a-joingroup.md"
 ASSIGNMENT = DOCS / "assignment.md"
 REPLICATION = DOCS / "replication.md"
+METRICS = DOCS / "metrics.md"
 WALKS = (LIFE, ASSIGNMENT)
 """Documents with a table of steps: a number, a function and its file."""
 
@@ -149,6 +152,26 @@ def test_the_report_of_a_drill_is_explained_line_by_line() -> None:
     lines = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[2:] if line]
     *explained, last = lines
     assert [*explained, *last.split(", ")] == printed
+
+
+def test_every_metric_is_explained() -> None:
+    counted = BackgroundMetrics(threads=1).status()
+    status = {
+        "coordinators": [{"node_id": 0, "state": "Running", "leads": [], "metrics": counted}],
+        "workers": [{"waiting": 0, "idle_ratio": 1.0}],
+        "under_replicated": [],
+    }
+    shown = re.findall(r"^# HELP (rollcall_\w+)", exposition(status), re.MULTILINE)
+    others = {name for name in shown if not name.endswith("_total")}
+    explained = {each for text in quoted(METRICS) for each in unfolded(text)}
+    assert explained >= counted.keys() | others
+
+
+def unfolded(text: str) -> Iterator[str]:
+    """Yield ``a-b`` and ``a-c`` of ``a-{b,c}``, as a shell does."""
+    head, brace, rest = text.partition("{")
+    for end in rest.rstrip("}").split(",") if brace else ("",):
+        yield head + end
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
