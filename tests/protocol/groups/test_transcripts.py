@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.protocol.groups.mixed_transcripts import MixedStage
 from tests.protocol.groups.transcripts import play
 
-TRANSCRIPTS = sorted((Path(__file__).parents[2] / "transcripts").glob("*.txt"))
+FOLDER = Path(__file__).parents[2] / "transcripts"
+MIGRATION = FOLDER / "migration"
+TRANSCRIPTS = sorted([*FOLDER.glob("*.txt"), *MIGRATION.glob("*.txt")])
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
     written = path.read_text()
-    played = play(written)
+    played = play(written, MixedStage() if path.parent == MIGRATION else None)
     if os.environ.get("REWRITE_TRANSCRIPTS"):
         path.write_text(played)
     else:

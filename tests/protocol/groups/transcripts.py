@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from protocol.groups.facts import GroupDeleted, MemberEvent, Rebalance
 from protocol.wire.errors import ErrorCode
@@ -31,9 +31,16 @@ RULE = "----"
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
-def play(text: str) -> str:
+class Player(Protocol):
+    """Runs the commands of a transcript, one after the other."""
+
+    def run(self, line: str) -> list[str]:
+        """Run one command; what comes of it, one line each."""
+
+
+def play(text: str, player: Player | None = None) -> str:
     """Play a transcript anew: the same comments and commands, with what comes of them now."""
-    stage = Stage()
+    stage = player or Stage()
     played = []
     for block in re.split(r"\n{2,}", text.strip("\n")):
         lines = block.split("\n")
