@@ -227,7 +227,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         (reply_before_commit, 0, "an answer leaves before its records are committed"),
         (static_replacement_not_replayed, 0, "a standby keeps a static member's old id"),
         (learner_counts, 0, "a node's new empty replica counts as its lost one"),
-        (lease_ignored, 0, "a leader answers though its lease is out"),
+        (lease_ignored, 55, "a leader answers though its lease is out"),
         (truncation_not_written, 0, "the end of a log is truncated in memory only"),
         (promise_forgotten_by_restart, 0, "a promise to a leader does not outlive a restart"),
         (promise_not_kept, 0, "a follower votes while the leader has its promise"),
