@@ -60,10 +60,11 @@ class Group:
 
 @dataclass
 class Ride:
-    """The members of every library and their groups, by group id."""
+    """The members of every library, their groups, and the longest silence of each group by kill."""
 
     riders: dict[str, Riders]
     groups: dict[str, Group]
+    gaps_ms: list[dict[str, int]] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +123,18 @@ def ride_through(doomed: servers.RollcallServer, made: Ride) -> None:
         until(doomed.is_replicated, REPLICATED_S, f"all replicas are in sync before kill {number}")
         wait_until_committing(everyone, f"before kill {number}", BACK_S)
         promised = promises(everyone)
+        for riders in everyone:
+            for life in riders.lives.values():
+                life.longest_gap_ms = 0
         doomed.kill_coordinator(next(iter(made.groups)))
         wait_until_committing(everyone, f"after kill {number}", BACK_S)
+        made.gaps_ms.append(
+            {
+                group_id: max(life.longest_gap_ms for life in riders.of(group_id))
+                for riders in everyone
+                for group_id in riders.groups()
+            }
+        )
         for group_id, group in made.groups.items():
             group.lost += lost(doomed.bootstrap, group_id, promised[group_id])
     for group_id, group in made.groups.items():
@@ -141,7 +152,7 @@ def test_a_client_rides_through_kills_of_its_leader(
 ) -> None:
     riders = ride.riders[client]
     static, dynamic = riders.groups()
-    told(client, riders)
+    told(ride, client)
 
     before, after = ride.groups[static].described
     assert after.group_state == "Stable"
@@ -164,14 +175,15 @@ def test_a_client_rides_through_kills_of_its_leader(
         assert not invented(doomed.bootstrap, lives)
 
 
-def told(client: str, riders: Riders) -> None:
+def told(ride: Ride, client: str) -> None:
     """Print what became of each kind of member."""
-    for group_id, kind in zip(riders.groups(), KINDS, strict=True):
-        lives = riders.of(group_id)
+    for group_id, kind in zip(ride.riders[client].groups(), KINDS, strict=True):
+        lives = ride.riders[client].of(group_id)
+        gaps = sorted(one[group_id] for one in ride.gaps_ms)
         print(  # noqa: T201
             f"{client} {kind}: {KILLS} kills,"
-            f" longest gap between commits {max(life.longest_gap_ms for life in lives)} ms,"
+            f" gap between commits median {gaps[len(gaps) // 2]} ms, longest {gaps[-1]} ms,"
             f" {sum(life.rejoins() for life in lives)} rejoins,"
             f" {sum(life.commits for life in lives)} commits,"
-            f" trouble {sum((life.trouble for life in lives), start=lives[0].trouble.__class__())}"
+            f" trouble {[dict(life.trouble) for life in lives if life.trouble]}"
         )
