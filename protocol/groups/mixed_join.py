@@ -76,18 +76,21 @@ def _join(ctx: Context, join: Join) -> None:
     live = modern.find(ctx, message.group_id, now)
     assert live is not None
     group = live.group
-    subscription = _check(ctx, group, join)
+    _check(ctx, group, join)
     if _is_nameless(join):
         refusal = answers.join_refused(
             ErrorCode.member_id_required, consumer_steps.new_member_id(ctx)
         )
         ctx.reply(join.request.ticket, refusal, live.group_id)
         return
+    subscription = decode_subscription(message.protocols[0].metadata)
+    if subscription is None:
+        raise KafkaError(ErrorCode.inconsistent_group_protocol)
     known, replaced = _find(ctx, group, message, now)
     _enter(ctx, live, _Newcomer(join, subscription, known, replaced))
 
 
-def _check(ctx: Context, group: ConsumerGroup, join: Join) -> Subscription:
+def _check(ctx: Context, group: ConsumerGroup, join: Join) -> None:
     """Refuse whom the policy, the size or the other classic members' protocols do not let in."""
     message = join.message
     if not migration.allows_classic_members(ctx):
@@ -99,10 +102,8 @@ def _check(ctx: Context, group: ConsumerGroup, join: Join) -> Subscription:
         consumer_members.check_room(ctx, group)
     count = group.classic_members
     has_common = any(group.protocols[name] == count for name in join.ballot)
-    subscription = decode_subscription(message.protocols[0].metadata) if join.ballot else None
-    if message.protocol_type != CONSUMER or not has_common or subscription is None:
+    if message.protocol_type != CONSUMER or not has_common:
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
-    return subscription
 
 
 def _is_nameless(join: Join) -> bool:
