@@ -136,6 +136,12 @@ class Injector:
         pairs = [pair for other in others for pair in ((node_id, other), (other, node_id))]
         self._cut("cut", f"node {node_id} is cut off from its peers", pairs)
 
+    def _cut_pair(self) -> None:
+        one = self._victim()
+        other = self._rng.choice([p.node_id for p in self._cluster.processes if p.node_id != one])
+        text = f"nodes {one} and {other} are cut off from each other"
+        self._cut("cut pair", text, [(one, other), (other, one)])
+
     def _cut_one_way(self) -> None:
         node_id = self._victim()
         others = [process.node_id for process in self._cluster.processes]
@@ -233,6 +239,7 @@ KINDS: Mapping[str, Callable[[Injector], Any]] = {
     "lose_disk": Injector._lose_disk,
     "pause": Injector._pause,
     "cut_node": Injector._cut_node,
+    "cut_pair": Injector._cut_pair,
     "cut_one_way": Injector._cut_one_way,
     "cut_clients": Injector._cut_clients,
     "link_reset": Injector._link_reset,

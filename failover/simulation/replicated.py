@@ -67,6 +67,7 @@ class Replicated:
         self.committed: dict[int, Committed] = {}
         self._seen: dict[tuple[int, int], Seen] = {}
         self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
+        self._serving: dict[int, int] = {}
         self._votes: dict[tuple[int, int, ReplicaKey], int] = {}
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
@@ -186,6 +187,9 @@ class Replicated:
         subject = f"partition {number}"
         if replica.role is Role.LEADER:
             self._is_of_own_epoch(process, partition, end)
+            if self._serving.get(number, -1) < replica.epoch:
+                self._serving[number] = replica.epoch
+                self._serves_alone(process, partition)
         if has_led:
             self._is_on_majority(process, partition, end)
         elif end > committed.end_offset:
@@ -203,6 +207,21 @@ class Replicated:
                     f"node {process.node_id} has another committed batch at {batch.base_offset}",
                     subject,
                 )
+
+    def _serves_alone(self, process: Process, partition: Partition) -> None:
+        """Hold that when a leader can begin to answer, no earlier one could answer any more."""
+        for other in self.processes.values():
+            for rival in other.partitions():
+                if rival.number != partition.number or other is process:
+                    continue
+                left_ms = rival.replica.lease_until_ms - other.local_now()
+                if rival.replica.role is Role.LEADER and left_ms > 0:
+                    raise Violation(
+                        f"node {process.node_id} can answer in epoch {partition.replica.epoch}, and"
+                        f" so can node {other.node_id} in epoch {rival.replica.epoch}, for"
+                        f" {left_ms} ms",
+                        f"partition {partition.number}",
+                    )
 
     def _is_of_own_epoch(self, process: Process, partition: Partition, end: int) -> None:
         """Hold that a leader commits nothing by counting copies of an older epoch's records."""

@@ -30,6 +30,7 @@ class Faults:
     lose_disk: int = 200_000
     pause: int = 120_000
     cut_node: int = 120_000
+    cut_pair: int = 120_000
     cut_one_way: int = 120_000
     cut_clients: int = 180_000
     link_reset: int = 90_000

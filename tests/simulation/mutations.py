@@ -195,6 +195,17 @@ def logs_not_matched() -> list[Patch]:
     return [(Following, "on_append", on_append)]
 
 
+def lease_kept_while_handing_over() -> list[Patch]:
+    original = Leadership._hand_over
+
+    def hand_over(self: Leadership) -> None:
+        lease_until_ms = self.core.lease_until_ms
+        original(self)
+        self.core.lease_until_ms = lease_until_ms
+
+    return [(Leadership, "_hand_over", hand_over)]
+
+
 def waiting_answered_after_demotion() -> list[Patch]:
     def demote(self: Partition, now: int, effects: Any) -> None:
         self._is_elected = False
@@ -227,10 +238,10 @@ MUTATIONS: Mapping[str, Mutation] = {
         (reply_before_commit, 0, "an answer leaves before its records are committed"),
         (static_replacement_not_replayed, 0, "a standby keeps a static member's old id"),
         (learner_counts, 0, "a node's new empty replica counts as its lost one"),
-        (lease_ignored, 55, "a leader answers though its lease is out"),
+        (lease_ignored, 5, "a leader answers though its lease is out"),
         (truncation_not_written, 0, "the end of a log is truncated in memory only"),
         (promise_forgotten_by_restart, 0, "a promise to a leader does not outlive a restart"),
-        (promise_not_kept, 0, "a follower votes while the leader has its promise"),
+        (promise_not_kept, 16, "a follower votes while the leader has its promise"),
         (floor_ignored, 0, "a new leader answers before its epoch has a committed record"),
         (acknowledged_before_sync, 0, "a follower acknowledges what is not synced"),
         (uncommitted_applied_by_standby, 0, "a standby applies what is not committed"),
@@ -239,6 +250,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         (epoch_not_bumped, 0, "a candidate stands in the old epoch"),
         (incomplete_candidate_elected, 0, "a vote goes to a candidate that lacks records"),
         (logs_not_matched, 0, "a follower appends where the logs differ"),
+        (lease_kept_while_handing_over, 0, "a leader that hands over keeps its lease"),
         (waiting_answered_after_demotion, 0, "who waits is answered by a leader of the past"),
         (sessions_not_renewed, 0, "sessions go on counting through a failover"),
     )
