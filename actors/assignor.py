@@ -16,16 +16,18 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.fair_queue import FairQueue
 from actors.task_frames import Timing, pack_answer, read_task
+from actors.text_log import log_lines_to
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment, RegexesResolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from protocol.assignors.executor import Executor
 
@@ -34,8 +36,20 @@ _log = logging.getLogger("rollcall.assignor")
 FAREWELL_S: Final = 0.5
 """Time for the last answers to leave before the process ends."""
 
+PARTS_S: Final = 10.0
+"""For the parts of a task that were sent before the last one and are still on their way."""
+
 GRACE_S: Final = 5.0
 """After the time limit: then nobody here can run any more, and the process is ended from below."""
+
+
+@dataclass(slots=True, eq=False)
+class _Arriving:
+    """The parts of a task that have come so far, by place; a later run has a higher number."""
+
+    run: int
+    parts: dict[int, bytes] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True, eq=False)
@@ -46,17 +60,22 @@ class _Waiting:
 
 
 class Assignor:
-    """One worker; ``time_limit_ms`` is the longest that a run may take."""
+    """One worker; ``time_limit_ms`` is the longest that a run may take.
 
-    def __init__(self, time_limit_ms: int = 30_000) -> None:
+    ``log_path`` is the file of its log lines, if they are to have one.
+    """
+
+    def __init__(self, time_limit_ms: int = 30_000, log_path: Path | None = None) -> None:
         from actors.lean import leave_out_hypothesis
 
         leave_out_hypothesis()
+        if log_path is not None:
+            log_lines_to(log_path)
         self._time_limit_s = time_limit_ms / 1000
         self._queue: FairQueue[_Waiting] = FairQueue()
         self._thread = ThreadPoolExecutor(1, "assignor")
         self._executor: Executor | None = None
-        self._parts: dict[tuple[str, str], list[bytes]] = {}
+        self._parts: dict[tuple[str, str], _Arriving] = {}
         self._is_running = False
         self._runs = 0
         self._busy_s = 0.0
@@ -88,19 +107,32 @@ class Assignor:
         """Load and compile what runs need, before the first one comes."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare)
 
-    async def part(self, coordinator: str, group_id: str, packed: bytes, *, is_first: bool) -> None:
-        """Take a part of a task that :meth:`run` is to follow."""
-        if is_first:
-            self._parts[coordinator, group_id] = []
-        self._parts.setdefault((coordinator, group_id), []).append(packed)
+    async def part(
+        self, coordinator: str, group_id: str, run: int, place: int, packed: bytes
+    ) -> None:
+        """Take a part of a task that :meth:`run` names too; Ray does not keep calls in order."""
+        arriving = self._arriving(coordinator, group_id, run)
+        if arriving is not None:
+            arriving.parts[place] = packed
+            arriving.changed.set()
 
-    async def run(self, coordinator: str, group_id: str, packed: bytes, parts: int) -> bytes:
-        """Do a task whose last part is ``packed``, after ``parts`` earlier ones."""
-        earlier = self._parts.pop((coordinator, group_id), [])
-        if len(earlier) != parts:
-            raise ValueError(f"{len(earlier)} parts of the task arrived instead of {parts}")
+    async def run(
+        self, coordinator: str, group_id: str, run: int, place: int, packed: bytes
+    ) -> bytes:
+        """Do a task whose last part is ``packed``, after ``place`` earlier ones."""
+        arriving = self._arriving(coordinator, group_id, run)
+        if arriving is None:
+            raise ValueError("a newer task has come for the group")
+        arriving.parts[place] = packed
+        async with asyncio.timeout(PARTS_S):
+            while len(arriving.parts) <= place:
+                arriving.changed.clear()
+                await arriving.changed.wait()
+        if self._parts.get((coordinator, group_id)) is arriving:
+            del self._parts[coordinator, group_id]
+        parts = [arriving.parts[number] for number in range(place + 1)]
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        waiting = _Waiting([*earlier, packed], time.perf_counter(), answer)
+        waiting = _Waiting(parts, time.perf_counter(), answer)
         self._queue.push(coordinator, group_id, waiting)
         if not self._is_running:
             self._is_running = True
@@ -115,6 +147,13 @@ class Assignor:
         for waiting in self._queue.discard(coordinator, group_id):
             if not waiting.answer.done():
                 waiting.answer.set_result(_unmade(waiting.parts, "it was cancelled"))
+
+    def _arriving(self, coordinator: str, group_id: str, run: int) -> _Arriving | None:
+        """Find what has come of a run; it makes those before it void. None: it is one of these."""
+        found = self._parts.get((coordinator, group_id))
+        if found is None or found.run < run:
+            found = self._parts[coordinator, group_id] = _Arriving(run)
+        return found if found.run == run else None
 
     async def _serve(self) -> None:
         while (found := self._queue.pop()) is not None:
@@ -161,7 +200,10 @@ class Assignor:
         executor = self._prepare()
         task = read_task(parts)
         with _watched(self._time_limit_s + GRACE_S):
-            answer = executor.run(task)
+            try:
+                answer = executor.run(task)
+            except (SystemExit, KeyboardInterrupt) as error:  # they would end the event loop
+                raise RuntimeError(f"a run ended with {type(error).__name__}") from error
         return pack_answer(answer, Timing(queue_ms, (time.perf_counter() - began_at) * 1000))
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.metrics import BackgroundMetrics
@@ -53,7 +55,7 @@ class Workers(Protocol):
         """Call a method of a worker; raises when it is dead or does not answer in time."""
 
     async def tell(self, worker: int, method: str, *arguments: object) -> None:
-        """Call a method of a worker without waiting for its end; calls arrive in order."""
+        """Call a method of a worker without waiting for its end; calls may overtake each other."""
 
 
 class NoWorkers:
@@ -104,6 +106,8 @@ class Background:
         self._home: dict[str, int] = {}
         self._run_ms: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._numbers = count(time.time_ns())  # higher than before a restart
+        self._is_alone = False
         self._has_looked = not workers.here
 
     def submit(self, partition: int, task: Task) -> None:
@@ -127,6 +131,9 @@ class Background:
     async def _run(self, partition: int, task: Work) -> None:
         worker = self._choose(task)
         if worker is None:
+            if not self._is_alone:
+                self._is_alone = True
+                _log.warning("no assignor worker is alive: assignments are computed in place")
             self._answered(partition, _refusal(task, "no assignor worker is alive", no_worker=True))
             return
         is_long = self._is_long(task)
@@ -148,15 +155,19 @@ class Background:
 
     async def _ask(self, worker: int, task: Work) -> tuple[Answer, Timing]:
         """Send a task in parts, and look at the sockets between two of them."""
-        sent, last = 0, b""
+        number, place, last = next(self._numbers), 0, b""
         for packed in task_parts(task):
             if last:
-                await self._ways.tell(worker, "part", self._name, task.group_id, last, sent == 0)
-                sent += 1
+                await self._ways.tell(
+                    worker, "part", self._name, task.group_id, number, place, last
+                )
+                place += 1
                 await asyncio.sleep(0)
             last = packed
         run = asyncio.ensure_future(
-            self._ways.ask(worker, "run", self._name, task.group_id, last, sent, wait_s=None)
+            self._ways.ask(
+                worker, "run", self._name, task.group_id, number, place, last, wait_s=None
+            )
         )
         try:
             while not (await asyncio.wait({run}, timeout=self._wait_s))[0]:
@@ -212,6 +223,7 @@ class Background:
             if not await self._look(worker):
                 continue
             worker.is_up = True
+            self._is_alone = False
             _log.info("assignor worker %d is back", worker.number)
             return
 

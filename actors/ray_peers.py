@@ -49,8 +49,9 @@ class Actors:
         self, name: str, method: str, *arguments: object, wait_s: float | None = CALL_S
     ) -> Any:
         """Call a method of the actor and return its answer; raises one of :data:`UNREACHED`."""
-        handle = await self._find(name)
-        return await asyncio.wait_for(getattr(handle, method).remote(*arguments), wait_s)
+        async with asyncio.timeout(wait_s):
+            handle = await self._find(name)
+            return await getattr(handle, method).remote(*arguments)
 
     async def tell(self, name: str, method: str, *arguments: object) -> None:
         """Call a method of the actor and do not wait for its end."""
@@ -78,7 +79,7 @@ class RayWorkers:
         return await self._actors.ask(assignor_name(worker), method, *arguments, wait_s=wait_s)
 
     async def tell(self, worker: int, method: str, *arguments: object) -> None:
-        """Call a method of a worker without waiting for its end; calls arrive in order."""
+        """Call a method of a worker without waiting for its end; calls may overtake each other."""
         await self._actors.tell(assignor_name(worker), method, *arguments)
 
 

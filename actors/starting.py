@@ -124,7 +124,8 @@ def _start_workers(spec: ClusterSpec) -> None:
         options = {**ACTOR_OPTIONS, "scheduling_strategy": place}
         worker: Any = ray.remote(Assignor)
         name = assignor_name(number)
-        worker.options(**options, name=name).remote(time_limit_ms).warm_up.remote()
+        log_path = spec.text_log_path(name)
+        worker.options(**options, name=name).remote(time_limit_ms, log_path).warm_up.remote()
 
 
 def _nodes() -> list[str]:

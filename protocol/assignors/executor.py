@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 Answer: TypeAlias = AssignmentComputed | AssignmentFailed
 
+REASON_MAX: Final = 500
+"""Characters of what an assignor may say when it fails."""
+
 HELD_PARTITIONS_MAX: Final = 10_000_000
 """How many partitions all held groups may have together (4 bytes each); the oldest used goes."""
 
@@ -63,7 +66,7 @@ class Executor:
         try:
             answer = self._assign(task, group)
         except AssignorError as error:
-            return _failed(task, str(error))
+            return _failed(task, str(error)[:REASON_MAX])
         self._hold(task.group_id, group)
         return answer
 

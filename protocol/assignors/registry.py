@@ -58,7 +58,7 @@ def assignor(name: str) -> Assignor:
     try:
         loaded = found.load()
         made = loaded if isinstance(loaded, Assignor) and not isinstance(loaded, type) else loaded()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AssignorError(f"the assignor {name!r} does not load: {_said(error)}") from error
     if not isinstance(made, Assignor):
         raise AssignorError(f"the assignor {name!r} has no method assign or no name")
@@ -79,7 +79,7 @@ def run_checked(
         assignment = run(spec)
     except AssignorError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # it may not end the process that it runs in
         raise AssignorError(f"the assignor {name!r} failed: {_said(error)}") from error
     owner = getattr(assignment, "owner", None)
     try:
@@ -115,6 +115,6 @@ def why_invalid(spec: GroupSpec, owner: Int32s) -> str | None:
     return f"the owner of partition {partition} of topic {topic} does not subscribe to it"
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__

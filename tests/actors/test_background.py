@@ -28,7 +28,7 @@ class Workers:
         self.told: list[tuple[int, str]] = []
         self.held = asyncio.Event()
         self.held.set()
-        self._parts: dict[tuple[int, str], list[bytes]] = {}
+        self._parts: dict[tuple[int, str, int], list[bytes]] = {}
 
     async def ask(self, worker: int, method: str, *arguments: Any, wait_s: float | None) -> Any:
         if worker in self.dead:
@@ -37,9 +37,9 @@ class Workers:
             return 1
         if method == "place":
             return "far" if worker < 2 else "near"
-        _, group_id, last, sent = arguments
-        parts = [*self._parts.pop((worker, group_id), ()), last]
-        assert len(parts) == sent + 1
+        _, group_id, number, place, last = arguments
+        parts = [*self._parts.pop((worker, group_id, number), ()), last]
+        assert len(parts) == place + 1
         task = read_task(parts)
         self.ran.append((group_id, worker))
         await self.held.wait()
@@ -54,10 +54,10 @@ class Workers:
     async def tell(self, worker: int, method: str, *arguments: Any) -> None:
         self.told.append((worker, method))
         if method == "part":
-            _, group_id, packed, is_first = arguments
-            if is_first:
-                self._parts[worker, group_id] = []
-            self._parts[worker, group_id].append(packed)
+            _, group_id, number, place, packed = arguments
+            arrived = self._parts.setdefault((worker, group_id, number), [])
+            assert len(arrived) == place
+            arrived.append(packed)
 
 
 class Desk:
