@@ -237,6 +237,9 @@ _MODERN = (
           choices=("disabled", "downgrade", "upgrade", "bidirectional")),
     _int("group.consumer.regex.refresh.interval.ms", 600000, 10000,
          "How often subscribed regular expressions are resolved anew.", internal=True),
+    _int("group.consumer.unsettled.heartbeat.interval.ms", 250, 1,
+         "How soon after the assignment interval a member is asked back that awaits partitions, if"
+         " that is sooner than its heartbeat interval."),
     _text("group.share.assignors", ("simple",), "The assignors of share groups."),
     _int("group.share.initialize.retry.interval.ms", 30000, 1,
          "How often initializing share state is tried again.", importance=LOW, internal=True),

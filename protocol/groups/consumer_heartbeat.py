@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from protocol.groups.modern import ModernGroup, Session
     from protocol.groups.reconcile import Standing
 
-SOON_MS: Final = 250
+SOON: Final = "group.consumer.unsettled.heartbeat.interval.ms"
 """After the assignment interval: by then a target that was put off has been computed. A member that
 awaits something is asked back so soon, not after its whole heartbeat interval (KIP-1263 leaves the
 interval in each answer to the coordinator)."""
@@ -226,7 +226,7 @@ def _and_come_soon(
 ) -> ConsumerGroupHeartbeatResponse:
     """Ask a member back soon. A steady answer, which may be repeated for long, never does that."""
     assignment_ms = group_settings.integer(ctx, live.group_id, target.INTERVAL)
-    soon = timedelta(milliseconds=assignment_ms + SOON_MS)
+    soon = timedelta(milliseconds=assignment_ms + ctx.configs.integer(SOON))
     return replace(answer, heartbeat_interval=min(answer.heartbeat_interval, soon))
 
 

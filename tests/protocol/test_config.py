@@ -40,6 +40,7 @@ OURS = {
     "consumer.static.takeover.enable",
     "consumer.assignor.rack.aware.enable",
     "group.consumer.assignor.rack.aware.enable",
+    "group.consumer.unsettled.heartbeat.interval.ms",
     "group.coordinator.background.timeout.ms",
     "log.flush",
     "cluster.secret",
