@@ -59,7 +59,8 @@ LOST = {
 class Classic:
     """What a classic client knows of itself.
 
-    ``waits_for`` is the kind of its parked request; ``has_joined``: SyncGroup is to follow.
+    ``waits_for`` is the kind of its parked request; ``has_joined``: SyncGroup is to follow;
+    ``must_join``: it has given up partitions, and joins again so that others get them (KIP-429).
     """
 
     name: str
@@ -74,6 +75,7 @@ class Classic:
     waits_for: str = ""
     leads: Any = None
     has_joined: bool = False
+    must_join: bool = False
     session_ms: int = 10_000
     rebalance_ms: int = 60_000
 
@@ -120,7 +122,7 @@ class MixedTalk(ConsumerTalk):
                 generation_id=client.generation,
             )
         )
-        client.waits_for = "join"
+        client.waits_for, client.must_join = "join", False
         return self.say(
             client,
             JoinGroupRequest(
@@ -221,7 +223,7 @@ class MixedTalk(ConsumerTalk):
             self.sync_group(name)
             return
         code = self.heartbeat_group(name) if client.generation >= 0 else None
-        if code is ErrorCode.none:
+        if code is ErrorCode.none and not client.must_join:
             return
         self.catch_up(name)
 
@@ -268,7 +270,11 @@ class MixedTalk(ConsumerTalk):
             client.leads = answer.members if answer.leader == answer.member_id else None
             client.has_joined = True
         elif client.error is ErrorCode.none and kind == "sync":
-            client.owned = frozenset(decode_assignment(answer.assignment) or ())
+            before, client.owned = (
+                client.owned,
+                frozenset(decode_assignment(answer.assignment) or ()),
+            )
+            client.must_join = not before <= client.owned
             client.leads, client.has_joined = None, False
         elif kind == "sync":
             client.leads, client.has_joined = None, False
@@ -300,7 +306,7 @@ class MixedTalk(ConsumerTalk):
     def quiet(self, name: str) -> bool:
         """Whether a classic client has nothing to do."""
         client = self.classic(name)
-        if client.waits_for or client.has_joined or client.generation < 0:
+        if client.waits_for or client.has_joined or client.must_join or client.generation < 0:
             return False
         return self.heartbeat_group(name) is ErrorCode.none
 
