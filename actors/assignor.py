@@ -169,15 +169,18 @@ class Assignor:
     async def _serve_one(self, waiting: _Waiting, began_at: float) -> None:
         loop = asyncio.get_running_loop()
         queue_ms = (began_at - waiting.asked_at) * 1000
-        work = loop.run_in_executor(self._thread, self._work, waiting.parts, queue_ms)
         try:
+            if self._executor is None:
+                await self.warm_up()  # which does not count: it may take long
+            work = loop.run_in_executor(self._thread, self._work, waiting.parts, queue_ms)
             packed = await asyncio.wait_for(asyncio.shield(work), self._time_limit_s)
         except TimeoutError:
             reason = f"it took more than {self._time_limit_s:g} s"
             packed = _unmade(waiting.parts, reason, queue_ms, self._time_limit_s * 1000)
             _log.error("a run took more than %g s: the worker begins anew", self._time_limit_s)
             loop.call_later(FAREWELL_S, os._exit, 1)
-            waiting.answer.set_result(packed)
+            if not waiting.answer.done():
+                waiting.answer.set_result(packed)
             await asyncio.sleep(FAREWELL_S + 1)  # nothing more is begun here
         except Exception as error:
             if not waiting.answer.done():
