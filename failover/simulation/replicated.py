@@ -35,6 +35,7 @@ class Seen:
     role: Role | None = None
     high_watermark: int = 0
     checked: int = 0
+    voters: tuple[ReplicaKey, ...] = ()
 
 
 class Committed:
@@ -142,6 +143,8 @@ class Replicated:
             if offset != seen.high_watermark or seen.checked < offset:
                 self._moved(process, partition, seen, has_led)
                 seen.high_watermark = offset
+            if has_led:
+                seen.voters = replica.voters
 
     def _moved(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
         replica = partition.replica
@@ -190,14 +193,15 @@ class Replicated:
             if self._serving.get(number, -1) < replica.epoch:
                 self._serving[number] = replica.epoch
                 self._serves_alone(process, partition)
-        if has_led:
-            self._is_on_majority(process, partition, end)
-        elif end > committed.end_offset:
-            raise Violation(
-                f"node {process.node_id} takes {end} for committed, no leader has got beyond"
-                f" {committed.end_offset}",
-                subject,
-            )
+        if end > committed.end_offset:
+            if has_led:
+                self._is_on_majority(process, partition, seen, end)
+            else:
+                raise Violation(
+                    f"node {process.node_id} takes {end} for committed, no leader has got beyond"
+                    f" {committed.end_offset}",
+                    subject,
+                )
         for batch in process.log.batches(number, seen.checked):
             if batch.end_offset > end:
                 break
@@ -244,20 +248,29 @@ class Replicated:
         batches = self._log(number).batches
         return next(reversed(batches.values())).leader_epoch if batches else -1
 
-    def _is_on_majority(self, process: Process, partition: Partition, end: int) -> None:
-        voters = partition.replica.voters
+    def _is_on_majority(self, process: Process, partition: Partition, seen: Seen, end: int) -> None:
+        """Hold that what is committed is on a majority's disks.
+
+        The voters may have changed right after the commit, in the same turn.
+        """
+        number, voters = partition.number, partition.replica.voters
+        if not self._is_on_most(number, voters, end) and not (
+            seen.voters and self._is_on_most(number, seen.voters, end)
+        ):
+            raise Violation(
+                f"node {process.node_id} commits up to {end}, which is not on the disks of most of"
+                f" {', '.join(voter.directory_id for voter in voters)}",
+                f"partition {number}",
+            )
+
+    def _is_on_most(self, number: int, voters: tuple[ReplicaKey, ...], end: int) -> bool:
         holders = [
             key
             for key in voters
             if (log := self.processes[key.node_id].disks.get(key.directory_id)) is not None
-            and log.synced(partition.number).end_offset >= end
+            and log.synced(number).end_offset >= end
         ]
-        if len(holders) < majority(len(voters)):
-            raise Violation(
-                f"node {process.node_id} commits up to {end}, which is on {len(holders)} of"
-                f" {len(voters)} voters' disks",
-                f"partition {partition.number}",
-            )
+        return len(holders) >= majority(len(voters))
 
     def _log(self, number: int) -> Committed:
         committed = self.committed.get(number)

@@ -240,7 +240,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         (learner_counts, 0, "a node's new empty replica counts as its lost one"),
         (lease_ignored, 5, "a leader answers though its lease is out"),
         (truncation_not_written, 0, "the end of a log is truncated in memory only"),
-        (promise_forgotten_by_restart, 0, "a promise to a leader does not outlive a restart"),
+        (promise_forgotten_by_restart, 84, "a promise to a leader does not outlive a restart"),
         (promise_not_kept, 16, "a follower votes while the leader has its promise"),
         (floor_ignored, 0, "a new leader answers before its epoch has a committed record"),
         (acknowledged_before_sync, 0, "a follower acknowledges what is not synced"),
