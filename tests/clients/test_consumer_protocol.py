@@ -199,6 +199,7 @@ def test_members_ride_through_kills_of_their_leader_and_restart_meanwhile(
     doomed: servers.RollcallServer, name: str, closing: Closing
 ) -> None:
     bootstrap = doomed.bootstrap
+    until(doomed.is_replicated, SETTLE_S, "every partition is in sync")
     create_topics(bootstrap, [name], 4)
     everything = partitions_of([name], 4)
     everyone = []

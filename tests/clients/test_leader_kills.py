@@ -71,8 +71,8 @@ class Ride:
 def ride(doomed: servers.RollcallServer) -> Iterator[Ride]:
     """Kill as often as asked, with all three libraries riding."""
     with ExitStack() as stack:
-        create_topics(doomed.bootstrap, [TOPIC], PARTITIONS)
         until(doomed.is_replicated, REPLICATED_S, "every partition is in sync")
+        create_topics(doomed.bootstrap, [TOPIC], PARTITIONS)
         riders = {}
         for client in CLIENTS:
             riders[client] = board(doomed.bootstrap, client)
