@@ -368,7 +368,7 @@ class Process:
         self.world.mark(reply.ticket)
         self.watcher.answered(self, Answer(message, reply.message, asked_at))
         if reply.lease is not None and end in self._connections:
-            end.memo = (message, reply.lease, reply.message)  # type: ignore[attr-defined]
+            end.memo = (message, reply.lease, reply.message)
         end.answer(token, reply.message)
 
     def _forward(self, forward: Forward) -> None:
