@@ -20,6 +20,8 @@ CLASSES = (
     "ConsumerGroupDescribeRequestTest",
     "ConsumerGroupHeartbeatRequestTest",
     "ConsumerGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
+    "ConsumerProtocolMigrationTest",
+    "ConsumerProtocolMigrationTest$WithAssignmentBatchingDisabledTest",
     "DeleteGroupsRequestTest",
     "DescribeGroupsRequestTest",
     "HeartbeatRequestTest",

@@ -1,6 +1,6 @@
 """One case for each of Kafka 4.3.1's own group request tests."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -39,11 +39,39 @@ SWITCHED_OFF_TESTS = (
 )
 """Two ways in Kafka to switch consumer groups off; here there is one, with the same answer."""
 
+MIGRATION = "ConsumerProtocolMigrationTest"
+MIGRATION_AT_ONCE = f"{MIGRATION}$WithAssignmentBatchingDisabledTest"
+ONLINE_MIGRATION_TESTS = (
+    "testOnlineMigrationWithCooperativeAssignmentStrategyAndDynamicMembers",
+    "testOnlineMigrationWithCooperativeAssignmentStrategyAndStaticMembers",
+    "testOnlineMigrationWithEagerAssignmentStrategyAndDynamicMembers",
+    "testOnlineMigrationWithEagerAssignmentStrategyAndStaticMembers",
+    "testOnlineMigrationWithNonEmptyUserDataInAssignment",
+)
+UPGRADE_TEST, DOWNGRADE_TEST = "testUpgradeMigrationPolicy", "testDowngradeMigrationPolicy"
+DISABLED_MIGRATION_TESTS = (
+    "testClassicMemberJoinToConsumerGroupWithDisabledMigrationPolicy",
+    "testUpgradeWithDisabledMigrationPolicy",
+)
+
+
+def with_policy(policy: str, kinds: Sequence[str] = (MIGRATION, MIGRATION_AT_ONCE)) -> list[str]:
+    """Name the tests of what an Empty group may become, whatever the policy."""
+    tests = (
+        "testDowngradeFromEmptyConsumerToClassicGroup",
+        "testUpgradeFromEmptyClassicToConsumerGroup",
+        "testUpgradeFromSimpleGroupToConsumerGroup",
+    )
+    return [f"{kind}.{test}With{policy}Policy" for kind in kinds for test in tests]
+
+
 REQUIRED = (
     "ConsumerGroupDescribeRequestTest.testConsumerGroupDescribeIncludesPartitionsPendingRevocation",
     "ConsumerGroupDescribeRequestTest.testConsumerGroupDescribeWithMigrationMember",
     "ConsumerGroupDescribeRequestTest.testConsumerGroupDescribeWithNewGroupCoordinator",
     *(f"{AT_ONCE}.{test}" for test in HEARTBEAT_TESTS),
+    *(f"{MIGRATION_AT_ONCE}.{test}" for test in ONLINE_MIGRATION_TESTS),
+    *with_policy("Bidirectional"),
     "DeleteGroupsRequestTest.testDeleteGroupsWithNewConsumerGroupProtocol",
     "LeaveGroupRequestTest.testLeaveGroupWithNewConsumerGroupProtocolAndNewGroupCoordinator",
     "ListGroupsRequestTest.testListGroupsWithNewConsumerGroupProtocol",
@@ -78,14 +106,23 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "1000",
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
+    "group.consumer.unsettled.heartbeat.interval.ms": "5000",
     "group.min.session.timeout.ms": "6000",
 }
-"""Kafka 4.3.1 computes assignments within the heartbeat, and its tests ask for them there."""
+"""Kafka 4.3.1 computes assignments within the heartbeat, and its tests ask for them there; it gives
+every member the same heartbeat interval."""
+
+LONG_INTERVAL = {"group.consumer.assignment.interval.ms": "15000"}
+"""The state of a group that a member has just left is asked for: Kafka computes its next target
+with the next heartbeat, we as soon as the interval is over."""
 
 OTHER_SERVERS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
     "batching": (
         {"group.consumer.assignment.interval.ms": "1000"},
-        tuple(f"{HEARTBEATS}.{test}" for test in HEARTBEAT_TESTS),
+        (
+            *(f"{HEARTBEATS}.{test}" for test in HEARTBEAT_TESTS),
+            *(f"{MIGRATION}.{test}" for test in ONLINE_MIGRATION_TESTS),
+        ),
     ),
     "short sessions": (
         {
@@ -93,6 +130,33 @@ OTHER_SERVERS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
             "group.consumer.session.timeout.ms": "5001",
         },
         (f"{HEARTBEATS}.{SESSION_TEST}", f"{AT_ONCE}.{SESSION_TEST}"),
+    ),
+    "no migration": (
+        {"group.consumer.migration.policy": "disabled"},
+        (
+            *with_policy("Disabled"),
+            *(
+                f"{kind}.{test}"
+                for kind in (MIGRATION, MIGRATION_AT_ONCE)
+                for test in DISABLED_MIGRATION_TESTS
+            ),
+        ),
+    ),
+    "upgrades only": (
+        {"group.consumer.migration.policy": "upgrade", **LONG_INTERVAL},
+        (
+            *with_policy("Upgrade"),
+            f"{MIGRATION}.{UPGRADE_TEST}",
+            f"{MIGRATION_AT_ONCE}.{UPGRADE_TEST}",
+        ),
+    ),
+    "downgrades only": (
+        {"group.consumer.migration.policy": "downgrade", **LONG_INTERVAL},
+        (*with_policy("Downgrade"), f"{MIGRATION}.{DOWNGRADE_TEST}"),
+    ),
+    "downgrades only, at once": (
+        {"group.consumer.migration.policy": "downgrade"},
+        (f"{MIGRATION_AT_ONCE}.{DOWNGRADE_TEST}",),
     ),
     "no consumer groups": (
         {"group.coordinator.rebalance.protocols": "classic"},
