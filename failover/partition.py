@@ -437,7 +437,9 @@ class Partition:
         if self.state is not PartitionState.LEADER:
             return
         self.leadership.lease_until_ms = 0
-        effects.facts += self.machine.handle(Resigned(), now).facts
+        farewell = self.machine.handle(Resigned(), now)
+        effects.facts += farewell.facts
+        effects.tasks += [(self.number, task) for task in farewell.tasks]
         self.state = PartitionState.FOLLOWER
         for request in self._open.values():
             effects.replies.append(_refusal(request, self._kind.not_leader))
