@@ -57,7 +57,7 @@ _QUIET: Final[Mapping[str, str]] = {
     "RAY_raylet_liveness_self_check_interval_ms": "10000",
     "RAY_raylet_report_resources_period_milliseconds": "2000",
     "RAY_gcs_pull_resource_loads_period_milliseconds": "10000",
-    "RAY_core_worker_internal_heartbeat_ms": "10000",
+    "RAY_core_worker_internal_heartbeat_ms": "200",  # by it, calls to the dead fail
     "RAY_object_manager_timer_freq_ms": "10000",
     "RAY_object_timeout_milliseconds": "10000",
     "RAY_free_objects_period_milliseconds": "10000",

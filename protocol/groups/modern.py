@@ -99,7 +99,7 @@ class ModernGroup:
     next heartbeat does so. ``image`` is the image of the topics that ``hash_sum`` was made from,
     with the partitions' racks if ``is_rack_aware``. ``changed_ms``: since when the target
     assignment lags behind. ``failed_epoch``: the assignor could do nothing with the group as of
-    this epoch. ``unarmed``: members that have no session yet
+    this epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet
     after an election. ``resolving``: regular expressions are being resolved; ``has_new_topics``:
     they may match topics that they were not held against.
     """
@@ -111,6 +111,7 @@ class ModernGroup:
     delivery: Delivery | None = None
     failures: int = 0
     failed_epoch: int = 0
+    retry_ms: int = 0
     changed_ms: int = 0
     is_stale: bool = True
     image: Topics | None = None

@@ -86,7 +86,7 @@ def update(ctx: Context, live: ModernGroup, now: int, *, is_due: bool = False) -
         return
     if not group.members or live.failed_epoch >= group.epoch:
         return
-    due_ms = now if is_due else _due_ms(ctx, group, now)
+    due_ms = now if is_due else max(_due_ms(ctx, group, now), live.retry_ms)
     if due_ms > now:
         ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", due_ms)
     else:
@@ -196,7 +196,8 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
     elif event.retriable and live.failures < FAILURES_MAX:
         _start(ctx, live, now)
     else:
-        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", now + RETRY_MS)
+        live.retry_ms = now + RETRY_MS
+        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", live.retry_ms)
 
 
 def _tell_failure(

@@ -45,7 +45,8 @@ def test_a_run_that_fails_three_times_in_a_row_waits() -> None:
         assert talk.tasks
         talk.tasks.clear()
         talk.handle(failure(talk, retriable=True))
-    assert not talk.tasks
+    talk.beat("A")
+    assert not talk.tasks, "nor does a heartbeat begin one"
     talk.advance(RETRY_MS)
     assert talk.tasks
     talk.converge("A")
