@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from protocol.groups import target
@@ -47,6 +48,16 @@ def test_the_first_assignment_comes_at_once_and_the_next_when_the_interval_is_ov
     assert (talk.group.epoch, talk.group.assignment_epoch) == (3, 2)
     talk.advance(1)
     assert talk.group.assignment_epoch == 3  # nobody had to heartbeat for that
+
+
+def test_a_member_that_awaits_partitions_is_asked_back_soon_and_a_settled_one_is_not() -> None:
+    talk = ConsumerTalk(interval_ms=1_000)
+    assert talk.join("A").heartbeat_interval == timedelta(milliseconds=5_000)
+    assert talk.join("B").heartbeat_interval == timedelta(milliseconds=1_250)
+    talk.advance(1_250)
+    talk.converge("A", "B")
+    for name in "AB":
+        assert talk.beat(name).heartbeat_interval == timedelta(milliseconds=5_000)
 
 
 def test_many_changes_within_the_interval_make_one_assignment() -> None:
