@@ -11,12 +11,13 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from failover.drill import DrillError, names
 from failover.simulation.drills import run_drill
 from failover.simulation.runs import run_seed
-from failover.simulation.settings import CALM
+from failover.simulation.settings import CALM, Groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,8 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.idle:
         return _idle(asked.idle)
     if asked.seed is not None:
-        return _one(asked.seed, asked.about)
-    return _many(range(asked.start, asked.start + asked.seeds), asked.jobs)
+        return _one(asked.seed, asked.groups, asked.about)
+    return _many(range(asked.start, asked.start + asked.seeds), asked.groups, asked.jobs)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,6 +52,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seeds", type=int, default=100, help="how many seeds to try")
     parser.add_argument("--from", type=int, default=0, dest="start", help="the first seed")
+    parser.add_argument(
+        "--groups",
+        type=Groups,
+        choices=list(Groups),
+        default=Groups.ALL,
+        help="which groups there are (all: one of each kind)",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes that try seeds side by side")
     parser.add_argument("--seed", type=int, help="run this seed alone and tell its whole story")
     parser.add_argument("--about", default="", help="of one seed's story: this group alone")
@@ -60,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _one(seed: int, about: str) -> int:
-    report = run_seed(seed, tells=True)
+def _one(seed: int, groups: Groups, about: str) -> int:
+    report = run_seed(seed, groups=groups, tells=True)
     _tell(report, about, None)
     if report.violation is None:
         print(f"seed {seed}: all went well for {report.simulated_ms / 1000:.0f} s")
@@ -93,18 +101,18 @@ def _idle(minutes: int) -> int:
     return 0
 
 
-def _many(seeds: range, jobs: int) -> int:
+def _many(seeds: range, groups: Groups, jobs: int) -> int:
     began, cpu_began = time.monotonic(), time.process_time()
     told = began
     simulated_ms = events = done = 0
     injected: Counter[str] = Counter()
-    for report in _reports(seeds, jobs):
+    for report in _reports(seeds, groups, jobs):
         done += 1
         simulated_ms += report.simulated_ms
         events += report.events
         injected.update(report.injected)
         if report.violation is not None:
-            _fail(report)
+            _fail(report, groups)
             return 1
         if time.monotonic() - told > PROGRESS_S:
             told = time.monotonic()
@@ -122,21 +130,22 @@ def _many(seeds: range, jobs: int) -> int:
     return 0
 
 
-def _reports(seeds: range, jobs: int) -> Iterable[Report]:
+def _reports(seeds: range, groups: Groups, jobs: int) -> Iterable[Report]:
+    run = partial(run_seed, groups=groups)
     if jobs == 1:
-        yield from map(run_seed, seeds)
+        yield from map(run, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(run_seed, seeds, chunksize=4)
+        yield from pool.map(run, seeds, chunksize=4)
 
 
-def _fail(report: Report) -> None:
+def _fail(report: Report, groups: Groups) -> None:
     """Print what was found, how it came about, and how to see it again."""
-    told = run_seed(report.seed, tells=True)
+    told = run_seed(report.seed, groups=groups, tells=True)
     assert report.violation is not None
     _tell(told, report.violation.subject, STORY_LINES)
     print(f"\nseed {report.seed} found: {report.violation.subject}: {report.violation.text}")
-    print(f"repeat: python -m failover.simulation --seed {report.seed}")
+    print(f"repeat: python -m failover.simulation --groups {groups} --seed {report.seed}")
 
 
 def _tell(report: Report, about: str, lines: int | None) -> None:

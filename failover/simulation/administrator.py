@@ -1,7 +1,8 @@
-"""An operator's client: creates topics, and reads committed offsets to check that none is lost."""
+"""An operator's client: changes topics, and reads committed offsets to check that none is lost."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from failover.simulation.connection import Connection
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PATIENCE_MS = 3_000
 RETRY_MS = 300
+TIMEOUT = timedelta(seconds=10)
 
 
 class Ask:
@@ -58,7 +60,9 @@ class Ask:
 class Administrator:
     """Asks any node, again and again until it is told that it is done.
 
-    ``topics`` were acknowledged; ``unread`` are the groups whose offsets are still to be read by
+    ``topics`` were acknowledged, and so were the ends of those that are ``deleted``; those that are
+    ``busy`` are being changed; ``partitions_of`` tells how many partitions each has, whoever fills
+    it in beforehand. ``unread`` are the groups whose offsets are still to be read by
     :meth:`read_all`, ``offsets`` what was read last.
     """
 
@@ -69,6 +73,9 @@ class Administrator:
         self._rng = world.random("administrator")
         self._created = 0
         self.topics: set[str] = set()
+        self.deleted: set[str] = set()
+        self.busy: set[str] = set()
+        self.partitions_of: dict[str, int] = {}
         self.unread: set[str] = set()
         self.offsets: dict[tuple[str, str, int], int] = {}
 
@@ -79,14 +86,59 @@ class Administrator:
         )
         request = m.CreateTopicsRequest(topics=(topic,))
 
+        def done() -> None:
+            self.topics.add(name)
+            self.deleted.discard(name)
+            self.partitions_of[name] = partitions
+            self._world.tell("", f"topic {name} was created")
+
+        good = (ErrorCode.none, ErrorCode.topic_already_exists)
+        self._change(name, request, lambda response: response.topics[0].error_code in good, done)
+
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Give a topic more partitions, however long it takes."""
+        topic = m.CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+        request = m.CreatePartitionsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
+
+        def done() -> None:
+            self.partitions_of[name] = partitions
+            self._world.tell("", f"topic {name} has {partitions} partitions now")
+
+        good = (ErrorCode.none, ErrorCode.invalid_partitions)  # the latter: it has them already
+        self._change(name, request, lambda response: response.results[0].error_code in good, done)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, however long it takes; what was committed for it goes some time."""
+        topic = m.DeleteTopicState(name=name, topic_id=None)
+        request = m.DeleteTopicsRequest(topics=(topic,), timeout=TIMEOUT)
+        self._values.topic_deleted(name)
+
+        def done() -> None:
+            self.topics.discard(name)
+            self.deleted.add(name)
+            del self.partitions_of[name]
+            self._world.tell("", f"topic {name} was deleted")
+
+        good = (ErrorCode.none, ErrorCode.unknown_topic_or_partition)
+        self._change(name, request, lambda got: got.responses[0].error_code in good, done)
+
+    def _change(
+        self,
+        name: str,
+        request: Entity,
+        is_done: Callable[[Any], bool],
+        done: Callable[[], None],
+    ) -> None:
+        """Ask until it is done; a topic is changed in one way at a time."""
+        self.busy.add(name)
+
         def ask() -> None:
             Ask(self._world, self._network, self._any_node(), take).send(request)
 
         def take(response: Any) -> None:
-            code = None if response is None else response.topics[0].error_code
-            if code in (ErrorCode.none, ErrorCode.topic_already_exists):
-                self.topics.add(name)
-                self._world.tell("", f"topic {name} was created")
+            if response is not None and is_done(response):
+                self.busy.discard(name)
+                done()
             else:
                 self._world.after(RETRY_MS, ask)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from failover.simulation.replicated import Replicated
 from failover.simulation.states import States
+from failover.simulation.told import Told
 from failover.simulation.visible import Visible
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ class Checkers:
         self.visible = Visible(world, values)
         self.replicated = Replicated(world, self.visible)
         self.visible.committed_epoch = self.replicated.committed_epoch
+        self.told = Told(world, self.visible, values)
+        self.visible.modern = self.told
         self.states = States(self.replicated)
         self._world = world
         self.asked = self.visible.asked

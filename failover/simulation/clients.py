@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from failover.simulation import modern_clients
 from failover.simulation.connection import Connection
+from failover.simulation.kinds import is_modern
+from failover.simulation.modern_clients import AnyConfig
 from protocol.members.classic import ClassicMember, MemberConfig, State
+from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
+    from uuid import UUID
 
     from kio.static.protocol import Entity
 
@@ -29,9 +34,13 @@ if TYPE_CHECKING:
 class Driver:
     """Runs one life of one member: polls it, carries its requests, wakes it in time."""
 
-    def __init__(self, cluster: Clients, name: str, config: MemberConfig) -> None:
+    def __init__(self, cluster: Clients, name: str, config: AnyConfig) -> None:
         self.name = name
-        self.member = ClassicMember(config, cluster.rng, cluster.partitions_of)
+        self.member: ClassicMember | ConsumerMember
+        if isinstance(config, ConsumerMemberConfig):
+            self.member = ConsumerMember(config, cluster.rng, cluster.topic_names)
+        else:
+            self.member = ClassicMember(config, cluster.rng, cluster.partitions_of)
         self.is_gone = False
         self._cluster = cluster
         self._world = cluster.world
@@ -55,6 +64,12 @@ class Driver:
     def leave(self) -> None:
         """Leave the group (dynamic), or stop (static)."""
         self.member.leave("the simulation says so")
+        self._poll()
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Subscribe to other topics (a member of the consumer protocol only)."""
+        assert isinstance(self.member, ConsumerMember)
+        self.member.subscribe(topics)
         self._poll()
 
     # --- what a connection tells
@@ -142,10 +157,14 @@ class Driver:
 
 
 class Seat:
-    """A place for a member; ``driver`` is who has it now."""
+    """A place for a member; ``driver`` is who has it now.
 
-    def __init__(self, config: MemberConfig) -> None:
+    ``other`` is what a member of the other protocol would be like, where there may be one.
+    """
+
+    def __init__(self, config: AnyConfig, other: AnyConfig | None = None) -> None:
         self.config = config
+        self.other = other
         self.driver: Driver | None = None
         self.lives = 0
 
@@ -154,16 +173,22 @@ class Clients:
     """All members, and what they share. ``drivers`` are all lives of all members, if kept."""
 
     def __init__(
-        self, world: World, network: Network, values: Values, configs: Sequence[MemberConfig]
+        self, world: World, network: Network, values: Values, configs: Sequence[AnyConfig]
     ) -> None:
         self.world = world
         self.network = network
         self.values = values
         self.rng: random.Random = world.random("clients")
-        self.group_ids = tuple(dict.fromkeys(config.group_id for config in configs))
-        partitions = world.settings.topic_partitions
-        self.partitions_of = dict.fromkeys(self.group_ids, partitions)
         self.seats = [Seat(config) for config in configs]
+        self.seats += [Seat(*pair) for pair in modern_clients.member_configs(world.settings)]
+        self.group_ids = tuple(dict.fromkeys(seat.config.group_id for seat in self.seats))
+        partitions = world.settings.topic_partitions
+        self.partitions_of = {
+            name: partitions if name in self.group_ids else modern_clients.MORE_PARTITIONS
+            for group_id in self.group_ids
+            for name in modern_clients.first_topics(group_id)
+        }
+        self.topic_names: dict[UUID, str] = {}
         self.commits = True
         self.drivers: list[tuple[Seat, Driver]] | None = None
 
@@ -173,7 +198,7 @@ class Clients:
             delay_ms = int(self.rng.random() * self.world.settings.heartbeat_interval_ms)
             self.world.after(delay_ms, self.start, seat)
 
-    def join(self, config: MemberConfig) -> None:
+    def join(self, config: AnyConfig) -> None:
         """Add a seat and put a member on it."""
         seat = Seat(config)
         self.seats.append(seat)
@@ -223,6 +248,10 @@ class Clients:
         the topic's, each once.
         """
         for group_id in self.group_ids:
+            if is_modern(group_id):
+                if why := modern_clients.unrest(self, group_id):
+                    return why
+                continue
             members = []
             for seat in self.seats:
                 if seat.config.group_id == group_id:
@@ -242,9 +271,10 @@ class Clients:
 
 
 def member_configs(settings: Settings) -> list[MemberConfig]:
-    """Return the members of a simulation: every group has static and dynamic ones."""
+    """Return the members of classic groups: every group has static and dynamic ones."""
     configs = []
-    for number in range(settings.members):
+    groups = settings.groups + settings.consumer_groups + settings.mixed_groups
+    for number in range(settings.members * settings.groups // groups):
         group, place = number % settings.groups, number // settings.groups
         group_id = f"group-{group}"
         is_static = (place + group) % 2 == 0

@@ -17,6 +17,7 @@ from failover.simulation.network import Network
 from failover.simulation.process import Process
 from failover.simulation.supervisor import Supervisor
 from failover.simulation.values import Values
+from failover.simulation.workers import Workers
 from protocol.config import Configs
 from storage.messages import ReplicaKey
 from storage.replica import Role
@@ -44,7 +45,10 @@ class Cluster:
         self.values = Values()
         self.checkers = Checkers(world, self.values)
         self.clients = Clients(world, self.network, self.values, members)
+        self.checkers.told.topic_names = self.clients.topic_names
         self.administrator = Administrator(world, self.network, self.values)
+        self.administrator.partitions_of = self.clients.partitions_of
+        self.workers = Workers(world)
         self.supervisor = Supervisor(self)
         self._rng = world.random("cluster")
         self._disks = 0
@@ -53,6 +57,7 @@ class Cluster:
         for node_id in range(settings.nodes):
             process = Process(world, self.network, self.checkers, node_id)
             process.died = self.supervisor.died
+            process.workers = self.workers
             process.new_disk(self._directory_id(node_id))
             self.processes.append(process)
             self.network.add(process)
@@ -83,9 +88,8 @@ class Cluster:
         for process in self.processes:
             self.start(process.node_id)
         self.supervisor.begin()
-        for group_id in self.clients.group_ids:
-            partitions = self.clients.partitions_of[group_id]
-            self.administrator.create_topic(group_id, partitions)
+        for name, partitions in list(self.clients.partitions_of.items()):
+            self.administrator.create_topic(name, partitions)
         self.world.after(REGISTER_MS, self._register)
         self.clients.start_all()
 
@@ -196,6 +200,8 @@ class Cluster:
 
     def unrest(self) -> str:
         """Say what is not yet as it should be when nothing goes wrong; empty when all is well."""
+        if self.administrator.busy:
+            return f"topics are being changed: {', '.join(sorted(self.administrator.busy))}"
         return self.unreplicated() or self._uncatalogued() or self.clients.at_rest()
 
     def unreplicated(self) -> str:
@@ -235,6 +241,9 @@ class Cluster:
             for name in sorted(self.administrator.topics):
                 if catalog.topics.by_name(name) is None:
                     return f"node {process.node_id} does not know topic {name}"
+            for name in sorted(self.administrator.deleted):
+                if catalog.topics.by_name(name) is not None:
+                    return f"node {process.node_id} still knows topic {name}"
         return ""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from failover.simulation.kinds import is_modern
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -217,10 +219,16 @@ class Injector:
         seat.driver.leave()
 
     def _double_member(self, seat: Seat) -> None:
-        """Start a second member with the same instance id: the first is fenced."""
+        """Start a second member with the same instance id: the first is fenced.
+
+        One of the consumer protocol is not, so it ends some time: the second waits for that.
+        """
         if seat.config.instance_id is not None:
             assert seat.driver is not None
             self._world.fault("member doubled", seat.driver.name)
+            if is_modern(seat.config.group_id):
+                wait_ms = int(self._rng.random() * self._world.settings.session_timeout_ms)
+                self._world.after(wait_ms, seat.driver.vanish)
             self._cluster.clients.start(seat)
 
 

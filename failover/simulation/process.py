@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from failover.simulation.network import Network
     from failover.simulation.world import World
     from protocol.config import Configs
-    from protocol.groups.effects import Reply
+    from protocol.groups.effects import Reply, Task
     from storage.log import Write
     from storage.messages import Message
 
@@ -81,6 +81,13 @@ class Watcher(Protocol):
         """Take notice that the process ends here, perhaps within a turn."""
 
 
+class TaskTaker(Protocol):
+    """Whoever has the assignor workers do tasks (:mod:`failover.simulation.workers`)."""
+
+    def submit(self, process: Process, partition: int, task: Task) -> None:
+        """Take a task; its answer comes back as an event, if the process still lives then."""
+
+
 class Answering(Protocol):
     """Where an answer goes: a client's connection, or another node that forwarded a request."""
 
@@ -121,6 +128,7 @@ class Process:
         self.is_full = False
         self.life = 0
         self.doom = 0
+        self.workers: TaskTaker | None = None
         self.died: Callable[[int], None] = lambda _: None
         self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -356,6 +364,9 @@ class Process:
         for reply in effects.replies:
             self._step()
             self._answer(reply)
+        if self.workers is not None:
+            for partition, task in effects.tasks:
+                self.workers.submit(self, partition, task)
         if self.world.tells:
             for note in effects.notes:
                 self.world.tell("", f"node {self.node_id} notes: {note}")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from failover.simulation.cluster import Cluster
 from failover.simulation.faults import Injector
-from failover.simulation.settings import settings_for
+from failover.simulation.group_faults import GroupInjector
+from failover.simulation.settings import Groups, settings_for
 from failover.simulation.story import Violation
 from failover.simulation.world import World
+from protocol.groups import modern, target
 from storage import log, snapshot
 
 if TYPE_CHECKING:
@@ -28,8 +30,10 @@ SMALL: Final = (
     (snapshot, "STEP_RECORDS", 12),
     (snapshot, "KEPT_BATCHES", 8),
     (log, "SLICE_BYTES", 600),
+    (target, "SLICE_MEMBERS", 2),
+    (modern, "SLICE_SESSIONS", 3),
 )
-"""Limits of the log made small, so that minutes of a simulation meet what takes days outside."""
+"""Limits of the log and of large groups made small, so that minutes of a simulation meet what takes days outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,15 @@ def small_logs() -> Iterator[None]:
             setattr(module, name, value)
 
 
-def run_seed(seed: int, settings: Settings | None = None, *, tells: bool = False) -> Report:
-    """Run one seed. With ``tells`` the report has the story."""
-    world = World(seed, settings or settings_for(seed), tells=tells)
+def run_seed(
+    seed: int,
+    settings: Settings | None = None,
+    *,
+    groups: Groups = Groups.CLASSIC,
+    tells: bool = False,
+) -> Report:
+    """Run one seed, with ``groups`` unless ``settings`` say which. ``tells``: with the story."""
+    world = World(seed, settings or settings_for(seed, groups), tells=tells)
     violation = None
     try:
         with small_logs():
@@ -97,9 +107,12 @@ def _run(world: World) -> None:
     world.run(WARM_UP_MS)
     injector = Injector(cluster)
     injector.begin()
+    group_injector = GroupInjector(cluster)
+    group_injector.begin()
     world.run(world.now + world.settings.faulty_ms)
     world.tell("", "the faults are over")
     injector.end()
+    group_injector.end()
     settle(cluster)
 
 

@@ -8,11 +8,10 @@ as they are in production, so what can happen in which order stays the same.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
 
 EPOCH_MS: Final = 1_700_000_000_000
 """The Unix time at which every simulation begins."""
@@ -42,6 +41,25 @@ class Faults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFaults:
+    """What happens to consumer groups and assignor workers while faults are on.
+
+    The first four are mean milliseconds between two of a kind, as in :class:`Faults`. The others
+    are shares of the runs: ``slow_run`` ones take seconds to minutes, ``twice`` ones are answered a
+    second time, ``lost_run`` ones never, ``failed_run`` ones fail in the assignor itself.
+    """
+
+    subscription: int = 30_000
+    migration: int = 40_000
+    topic: int = 45_000
+    worker: int = 40_000
+    slow_run: float = 0.2
+    twice: float = 0.1
+    lost_run: float = 0.02
+    failed_run: float = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One simulation. Times are simulated milliseconds.
 
@@ -49,13 +67,16 @@ class Settings:
     while faults are on. ``turn_ms`` gathers what arrives for so long into one turn of a host,
     ``look_ms`` is how often the controller hears of every node. ``clock_skew`` is how much faster
     or slower than true time a node's clock may run; the margin that replicas grant each other must
-    be larger than that on both sides.
+    be larger than that on both sides. ``members`` are spread over ``groups`` classic groups,
+    ``consumer_groups`` and ``mixed_groups``, whose members change between both protocols.
     """
 
     nodes: int = 3
     replication: int = 3
     partitions: int = 3
     groups: int = 4
+    consumer_groups: int = 0
+    mixed_groups: int = 0
     members: int = 20
     topic_partitions: int = 6
     faulty_ms: int = 180_000
@@ -78,6 +99,7 @@ class Settings:
     clock_skew: float = 0.03
     controller: bool = True
     faults: Faults = field(default_factory=Faults)
+    group_faults: GroupFaults = field(default_factory=GroupFaults)
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -90,8 +112,55 @@ CALM: Final = Settings(
 """Nothing goes wrong and nobody comes or goes: what an idle minute costs."""
 
 
-def settings_for(seed: int) -> Settings:
+class Groups(StrEnum):
+    """Which groups a simulation has."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    MIXED = "mixed"
+    ALL = "all"
+
+
+def settings_for(seed: int, groups: Groups = Groups.CLASSIC) -> Settings:
     """Draw a seed's settings: each seed is rough in its own way."""
+    settings = _settings_for(seed)
+    if groups is Groups.CLASSIC:
+        return settings
+    rng = random.Random(f"group settings {seed}")
+    rough = rng.choice((0.5, 1.0, 2.0))
+    faults = GroupFaults()
+    rates = {}
+    for name in ("subscription", "migration", "topic", "worker"):
+        rates[name] = 0 if rng.random() < 0.2 else int(getattr(faults, name) * rough)
+    for name in ("slow_run", "twice", "lost_run", "failed_run"):
+        rates[name] = 0 if rng.random() < 0.3 else getattr(faults, name)
+    classic, consumer, mixed, members = SIZES[groups]
+    return replace(
+        settings,
+        groups=classic,
+        consumer_groups=consumer,
+        mixed_groups=mixed,
+        members=members,
+        group_faults=GroupFaults(**rates),
+        configs={
+            "group.consumer.migration.policy": "bidirectional",
+            "group.consumer.heartbeat.interval.ms": str(settings.heartbeat_interval_ms),
+            "group.consumer.session.timeout.ms": str(settings.session_timeout_ms),
+            "group.consumer.assignment.interval.ms": rng.choice(("0", "1000", "5000")),
+            "group.consumer.assignor.offload.enable": rng.choice(("true", "true", "false")),
+        },
+    )
+
+
+SIZES: Final[Mapping[Groups, tuple[int, int, int, int]]] = {
+    Groups.CONSUMER: (0, 2, 0, 14),
+    Groups.MIXED: (0, 0, 2, 14),
+    Groups.ALL: (1, 1, 1, 18),
+}
+"""How many classic, consumer and mixed groups there are, and how many members in all."""
+
+
+def _settings_for(seed: int) -> Settings:
     rng = random.Random(f"settings {seed}")
     rough = rng.choice((0.4, 1.0, 1.0, 2.5))
     faults = Faults()
@@ -112,6 +181,23 @@ def settings_for(seed: int) -> Settings:
         delay_ms=rng.choice(((0, 2), (1, 6), (1, 200))),
         commit_interval_ms=rng.choice((5_000, 30_000)),
         controller=rng.random() < 0.75,
+    )
+
+
+def rough_settings(seed: int) -> Settings:
+    """Draw a seed's settings with every kind of fault, often, in a small busy cluster."""
+    faults = Faults()
+    rates = {
+        name: getattr(faults, name) // 3
+        for name in Faults.__dataclass_fields__
+        if name != "kill_voter"
+    }
+    rng = random.Random(f"rough {seed}")
+    return Settings(
+        faults=Faults(**{**rates, "kill_voter": 3, "kill_all": rng.choice((0, 90_000))}),
+        commit_interval_ms=5_000,
+        delay_ms=rng.choice(((1, 6), (1, 200))),
+        loss=rng.choice((0.0, 0.1)),
     )
 
 

@@ -12,9 +12,11 @@ from failover import catalog_records
 from failover.catalog import Catalog
 from failover.identity import CATALOG_PARTITION
 from failover.partition import PartitionState
+from failover.simulation.modern_states import Progress, described
 from failover.simulation.story import Violation
 from protocol import records
 from protocol.config import Configs
+from protocol.groups.consumer_group import ConsumerGroup
 from protocol.groups.invariants import broken
 from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topics
@@ -39,6 +41,7 @@ class Reference:
         else:
             self.machine = GroupShard(configs, Topics(), random.Random(0))
         self.offset = 0
+        self._progress = Progress()
 
     def advance(self, replicated: Replicated, number: int) -> bool:
         """Replay what was committed meanwhile; False when nothing is known of the partition."""
@@ -50,6 +53,8 @@ class Reference:
             if not batch.control:
                 for key, value in batch.records:
                     self.machine.replay(decode(key, value))
+                if not self.is_catalog:
+                    self._progress.check(self.machine._context)
             self.offset = batch.end_offset
         return True
 
@@ -104,8 +109,15 @@ def _difference(machine: Any, reference: Reference) -> str:
         return "" if mine == theirs else "the catalogue differs"
     mine, theirs = machine._context, reference.machine._context
     for group_id in {**mine.groups, **theirs.groups}:
-        if mine.groups.get(group_id) != theirs.groups.get(group_id):
-            return f"{group_id} is {mine.groups.get(group_id)}, not {theirs.groups.get(group_id)}"
+        one, other = _plain(mine, group_id), _plain(theirs, group_id)
+        if one != other:
+            return f"{group_id} is {one}, not {other}"
     if mine.offsets != theirs.offsets:
         return f"offsets are {mine.offsets}, not {theirs.offsets}"
     return ""
+
+
+def _plain(context: Any, group_id: str) -> Any:
+    """Give a group as a value that does not depend on how a machine numbers topics."""
+    group = context.groups.get(group_id)
+    return described(context, group) if isinstance(group, ConsumerGroup) else group

@@ -37,6 +37,7 @@ class Values:
     def __init__(self) -> None:
         self._last = 0
         self._places: dict[Place, Register] = {}
+        self._deleted: set[str] = set()
 
     def draw(self) -> int:
         """Return a value that was never committed before."""
@@ -49,11 +50,14 @@ class Values:
 
     def asked(self, place: Place, value: int, now: int) -> None:
         """Learn that a commit reached a coordinator."""
-        self._places.setdefault(place, Register()).writes.setdefault(value, Write(now))
+        if place[1] not in self._deleted:
+            self._places.setdefault(place, Register()).writes.setdefault(value, Write(now))
 
     def acknowledged(self, place: Place, value: int, now: int) -> None:
         """Learn that a commit was acknowledged."""
-        register = self._places[place]
+        register = self._places.get(place)
+        if register is None:
+            return
         write = register.writes[value]
         if write.end == FOREVER:
             write.end = now
@@ -62,11 +66,20 @@ class Values:
 
     def refused(self, place: Place, value: int) -> None:
         """Learn that a commit was refused for good: nobody may ever read it."""
-        self._places[place].writes[value].is_refused = True
+        if place in self._places:
+            self._places[place].writes[value].is_refused = True
+
+    def topic_deleted(self, topic: str) -> None:
+        """Learn that a topic is being deleted: whatever is read of its name from now on is right."""
+        self._deleted.add(topic)
+        for place in [place for place in self._places if place[1] == topic]:
+            del self._places[place]
 
     def explain(self, place: Place, value: int, began: int) -> str:
         """Say why a read that began at ``began`` may not return this; empty when it may."""
         register = self._places.get(place)
+        if register is None and place[1] in self._deleted:
+            return ""
         if register is None:
             return "" if value == -1 else f"{value} was read where nothing was ever committed"
         newest_start = -1

@@ -6,9 +6,10 @@ An answer counts from the moment a node lets it out, whether or not it arrives.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from failover.routing import partition_for
+from failover.simulation.kinds import is_modern
 from failover.simulation.story import Violation
 from protocol.wire import messages as m
 from protocol.wire.embedded import decode_assignment
@@ -32,6 +33,9 @@ AUTHORITATIVE: Final = frozenset(
         ErrorCode.fenced_instance_id,
         ErrorCode.rebalance_in_progress,
         ErrorCode.member_id_required,
+        ErrorCode.fenced_member_epoch,
+        ErrorCode.stale_member_epoch,
+        ErrorCode.unreleased_instance_id,
     }
 )
 """Only who leads a group can know these."""
@@ -73,8 +77,20 @@ class GroupSeen:
     left: set[str] = field(default_factory=set)
 
 
+class Modern(Protocol):
+    """Whoever checks groups that members of the consumer protocol may be in."""
+
+    def asked(self, message: Entity) -> None:
+        """Take notice of a request."""
+
+    def answered(self, process: Process, answer: Answer) -> None:
+        """Check an answer."""
+
+
 class Visible:
     """Checks answers to group requests.
+
+    ``modern`` checks what only classic groups do not do.
 
     ``leader_since`` is kept up to date by the replicas' checker: the true times at which each
     partition's leaders were elected; ``committed_epoch`` says of which epoch the last committed
@@ -86,6 +102,7 @@ class Visible:
         self._values = values
         self._groups: dict[str, GroupSeen] = {}
         self._answered_epoch: dict[int, tuple[int, int]] = {}
+        self.modern: Modern | None = None
         self.leader_since: dict[int, list[int]] = {}
         self.committed_epoch: Callable[[Process, int], int] = lambda _process, _number: 0
 
@@ -97,6 +114,8 @@ class Visible:
                 for row in topic.partitions:
                     place = (message.group_id, topic.name, row.partition_index)
                     self._values.asked(place, row.committed_offset, now)
+        if self.modern is not None and is_modern(getattr(message, "group_id", "")):
+            self.modern.asked(message)
         elif isinstance(message, m.JoinGroupRequest):
             instance_id = message.group_instance_id
             if instance_id is not None:
@@ -110,7 +129,9 @@ class Visible:
     def answered(self, process: Process, answer: Answer) -> None:
         """Check an answer."""
         check = CHECKS.get(type(answer.message))
-        if check is not None:
+        if self.modern is not None and is_modern(getattr(answer.message, "group_id", "")):
+            self.modern.answered(process, answer)
+        elif check is not None:
             check(self, process, answer)
 
     def _group(self, group_id: str) -> GroupSeen:
@@ -121,7 +142,7 @@ class Visible:
 
     # --- rules for every answer
 
-    def _speaks(self, process: Process, group_id: str, code: ErrorCode) -> None:
+    def speaks(self, process: Process, group_id: str, code: ErrorCode) -> None:
         """Who answers for a group leads it, and nobody of a newer epoch has answered before."""
         if code not in AUTHORITATIVE:
             return
@@ -150,7 +171,7 @@ class Visible:
     def _speaks_to(self, process: Process, answer: Answer, code: ErrorCode) -> None:
         """Apply the rules for an answer to one member."""
         message = answer.message
-        self._speaks(process, message.group_id, code)
+        self.speaks(process, message.group_id, code)
         group = self._group(message.group_id)
         if code is OK:
             self._not_behind(group, message, _generation(message))
@@ -197,7 +218,7 @@ class Visible:
         contact = standing.contact
         if synced_at <= group.completed.get(generation, -1):
             contact = max(contact, synced_at)
-        unheard_ms = self._longest_unheard(number, contact)
+        unheard_ms = self.longest_unheard(number, contact)
         if unheard_ms < EARLY * min(settings.session_timeout_ms, settings.rebalance_timeout_ms):
             raise Violation(
                 f"{message.member_id} is expelled, but no leader can have missed it for more than"
@@ -205,7 +226,7 @@ class Visible:
                 message.group_id,
             )
 
-    def _longest_unheard(self, number: int, contact: int) -> int:
+    def longest_unheard(self, number: int, contact: int) -> int:
         """Return the longest time for which one leader has not heard of somebody since then."""
         starts = self.leader_since.get(number, [0])
         ends = [*starts[1:], self._world.now]
@@ -230,7 +251,7 @@ class Visible:
     def _join(self, process: Process, answer: Answer) -> None:
         message, response = answer.message, answer.response
         code = response.error_code
-        self._speaks(process, message.group_id, code)
+        self.speaks(process, message.group_id, code)
         group = self._group(message.group_id)
         if code is OK:
             self._not_behind(group, message, response.generation_id)
@@ -247,7 +268,7 @@ class Visible:
         if code is not OK:
             self._speaks_to(process, answer, code)
             return
-        self._speaks(process, message.group_id, code)
+        self.speaks(process, message.group_id, code)
         self._not_behind(group, message, generation)
         group.settled = max(group.settled, generation)
         holder = instance_id or message.member_id
@@ -275,6 +296,11 @@ class Visible:
                 group.challenged.pop(instance_id, None)
 
     def _commit(self, process: Process, answer: Answer) -> None:
+        for code in self.committed(answer):
+            self._speaks_to(process, answer, code)
+
+    def committed(self, answer: Answer) -> set[ErrorCode]:
+        """Note which offsets of a commit were taken, and return all that was said of them."""
         message, response = answer.message, answer.response
         now = self._world.now
         codes = set()
@@ -288,13 +314,12 @@ class Visible:
                     self._values.acknowledged(place, wanted.committed_offset, now)
                 elif row.error_code in AUTHORITATIVE:
                     self._values.refused(place, wanted.committed_offset)
-        for code in codes:
-            self._speaks_to(process, answer, code)
+        return codes
 
     def _fetch(self, process: Process, answer: Answer) -> None:
         for group in answer.response.groups:
             if group.error_code is OK:
-                self._speaks(process, group.group_id, OK)
+                self.speaks(process, group.group_id, OK)
 
 
 def _generation(message: Any) -> int:

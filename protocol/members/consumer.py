@@ -101,6 +101,7 @@ class ConsumerMember:
         self._uncommitted: dict[TopicPartition, int] = {}
         self._committing: dict[TopicPartition, int] = {}
         self._leaves = False
+        self._is_for_good = False
 
     @property
     def is_done(self) -> bool:
@@ -172,9 +173,13 @@ class ConsumerMember:
         self._tells_topics = True
         self._heartbeat_at = 0
 
-    def leave(self, reason: str = "") -> None:  # noqa: ARG002 - the request carries no reason
-        """Leave the group with the next poll; a static member says that it will be back."""
+    def leave(self, reason: str = "", *, for_good: bool = False) -> None:  # noqa: ARG002 - not told
+        """Leave the group with the next poll; a static member says that it will be back.
+
+        ``for_good``: it does not. The request carries no ``reason``.
+        """
         self._leaves = True
+        self._is_for_good = for_good
 
     # What to send.
 
@@ -212,11 +217,11 @@ class ConsumerMember:
         )
 
     def _leaving(self) -> ConsumerGroupHeartbeatRequest:
-        static = self.config.instance_id is not None
+        comes_back = self.config.instance_id is not None and not self._is_for_good
         return ConsumerGroupHeartbeatRequest(
             group_id=self.config.group_id,
             member_id=self.member_id,
-            member_epoch=LEAVE_FOR_A_WHILE_EPOCH if static else LEAVE_EPOCH,
+            member_epoch=LEAVE_FOR_A_WHILE_EPOCH if comes_back else LEAVE_EPOCH,
             instance_id=self.config.instance_id,
             topic_partitions=None,
         )

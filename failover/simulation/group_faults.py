@@ -1,0 +1,170 @@
+"""What happens to consumer groups and mixed groups while faults are on: drawn from the seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from failover.simulation.kinds import CONSUMER, MIXED, is_modern
+from failover.simulation.modern_clients import draw_subscription, first_topics
+from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from failover.simulation.clients import Seat
+    from failover.simulation.cluster import Cluster
+
+AWAY_MS = (500, 90_000)
+GROW_MAX = 16
+NEW_TOPICS = 4
+
+
+class GroupInjector:
+    """Changes subscriptions, protocols and topics, and ends workers, until :meth:`end`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        self._rng = cluster.world.random("group faults")
+        self._is_on = False
+        self._seats = [seat for seat in cluster.clients.seats if is_modern(seat.config.group_id)]
+
+    def begin(self) -> None:
+        """Begin with every kind whose rate is not 0, if there is any such group."""
+        self._is_on = bool(self._seats)
+        for name in KINDS:
+            self._next(name)
+
+    def end(self) -> None:
+        """Change nothing more; the workers are there again.
+
+        A group whose assignor failed keeps its old target until it changes: so a member leaves it.
+        """
+        self._is_on = False
+        workers = self._cluster.workers
+        workers.restore()
+        for group_id in sorted(workers.failed):
+            for seat in self._seats:
+                driver = seat.driver
+                is_dynamic = seat.config.instance_id is None
+                if seat.config.group_id == group_id and is_dynamic and driver is not None:
+                    driver.leave()
+                    break
+
+    def _next(self, name: str) -> None:
+        mean_ms = getattr(self._world.settings.group_faults, name)
+        if mean_ms and self._is_on:
+            wait_ms = 1 + int(self._rng.expovariate(1 / mean_ms))
+            self._world.after(wait_ms, self._inject, name)
+
+    def _inject(self, name: str) -> None:
+        if self._is_on:
+            KINDS[name](self)
+            self._next(name)
+
+    # --- subscriptions
+
+    def _subscription(self) -> None:
+        """Have a member subscribe to something else; to another expression it does so anew."""
+        seats = [seat for seat in self._seats if seat.config.group_id.startswith(CONSUMER)]
+        if not seats:
+            return
+        seat = self._rng.choice(seats)
+        config, driver = seat.config, seat.driver
+        topics, regex = draw_subscription(self._rng, config.group_id)
+        assert isinstance(config, ConsumerMemberConfig)
+        self._world.fault("subscription", f"{config.client_id}: {topics}, {regex}")
+        seat.config = replace(config, topics=topics, topic_regex=regex)
+        if driver is None or driver.is_gone:
+            return
+        is_same = isinstance(driver.member, ConsumerMember) and regex == config.topic_regex
+        if is_same and driver.member.config == config:
+            driver.subscribe(topics)
+        else:
+            driver.leave()
+
+    # --- protocols
+
+    def _migration(self) -> None:
+        """Have one member, or all of a group one by one, speak the other protocol."""
+        seats = [seat for seat in self._seats if seat.config.group_id.startswith(MIXED)]
+        if not seats:
+            return
+        seat = self._rng.choice(seats)
+        group_id = seat.config.group_id
+        if self._rng.random() < 0.4:
+            self._world.fault("protocol", seat.config.client_id)
+            self._change(seat)
+            return
+        is_upgrade = self._rng.random() < 0.5
+        self._world.fault("group migrates", f"{group_id}, upgrade: {is_upgrade}")
+        wait_ms = 0
+        for each in seats:
+            if each.config.group_id == group_id:
+                self._world.after(wait_ms, self._move, each, is_upgrade)
+                wait_ms += int(self._rng.random() * 5_000)
+
+    def _move(self, seat: Seat, is_upgrade: bool) -> None:
+        if isinstance(seat.config, ConsumerMemberConfig) != is_upgrade:
+            self._change(seat)
+
+    def _change(self, seat: Seat) -> None:
+        assert seat.other is not None
+        seat.config, seat.other = seat.other, seat.config
+        driver = seat.driver
+        if driver is None or driver.is_gone:
+            return
+        if self._rng.random() < 0.7:
+            driver.leave()
+        else:
+            driver.vanish()
+            wait_ms = int(self._rng.random() * 6_000)
+            self._world.after(wait_ms, self._cluster.clients.start_if_free, seat)
+
+    # --- topics
+
+    def _topic(self) -> None:
+        """Grow a topic, delete one, or create one that expressions may match."""
+        groups = [each for each in self._cluster.clients.group_ids if each.startswith(CONSUMER)]
+        if not groups:
+            return
+        administrator, group_id = self._cluster.administrator, self._rng.choice(groups)
+        partitions_of = self._cluster.clients.partitions_of
+        first, more = first_topics(group_id)
+        spare = [name for name in sorted(partitions_of) if name.startswith(f"{group_id}.")]
+        kind = self._rng.choice(("grow", "grow", "delete", "create"))
+        if kind == "grow":
+            name = self._rng.choice([first, *spare])
+            if partitions_of[name] < GROW_MAX and name not in administrator.busy:
+                count = partitions_of[name] + self._rng.randint(1, 3)
+                self._world.fault("topic grows", f"{name} to {count} partitions")
+                administrator.grow_topic(name, count)
+        elif kind == "delete":
+            spare = [name for name in spare if name not in administrator.busy]
+            if spare:
+                name = self._rng.choice(spare)
+                self._world.fault("topic deleted", name)
+                administrator.delete_topic(name)
+        else:
+            names = [more, *(f"{group_id}.new-{number}" for number in range(NEW_TOPICS))]
+            names = [each for each in names if each not in partitions_of]
+            names = [each for each in names if each not in administrator.busy]
+            if names:
+                name = self._rng.choice(names)
+                self._world.fault("topic created", name)
+                administrator.create_topic(name, self._rng.randint(1, 4))
+
+    # --- workers
+
+    def _worker(self) -> None:
+        low, high = AWAY_MS
+        self._cluster.workers.kill(int(low * (high / low) ** self._rng.random()))
+
+
+KINDS: Mapping[str, Callable[[GroupInjector], Any]] = {
+    "subscription": GroupInjector._subscription,
+    "migration": GroupInjector._migration,
+    "topic": GroupInjector._topic,
+    "worker": GroupInjector._worker,
+}

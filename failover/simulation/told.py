@@ -1,0 +1,303 @@
+"""Who owns what in consumer groups and mixed groups, as members are told: checked at every answer.
+
+A member owns a partition from the answer that gives it the partition until the request in which it
+no longer says that it has it, or says that it goes. Until then nobody else may be told that it has
+the partition, unless the coordinator may have given the member up: it has not heard of it for a
+session timeout, or asked for the partition a rebalance timeout ago.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from failover.routing import partition_for
+from failover.simulation.story import Violation
+from failover.simulation.visible import EARLY
+from protocol.wire import messages as m
+from protocol.wire.embedded import decode_assignment
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from uuid import UUID
+
+    from kio.static.protocol import Entity
+
+    from failover.simulation.process import Answer, Process
+    from failover.simulation.values import Values
+    from failover.simulation.visible import Visible
+    from failover.simulation.world import World
+
+OK: Final = ErrorCode.none
+NEVER: Final = -1
+
+Place: TypeAlias = "tuple[UUID | str, int]"
+"""A topic's id (its name, when it is gone) and a partition."""
+
+
+@dataclass(slots=True, eq=False)
+class Speaker:
+    """A member as it has been talked to; times are true ones, :data:`NEVER` before the first.
+
+    ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
+    when that was. ``contact`` is when the last request came that prolonged its session.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+    is_classic: bool = False
+    contact: int = NEVER
+    epoch: int = 0
+    epoch_at: int = NEVER
+    has: dict[Place, int] = field(default_factory=dict)
+    asked_back: dict[Place, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class GroupTold:
+    """One group. ``epochs`` are the highest epochs that anybody was told, with when that was."""
+
+    speakers: dict[str, Speaker] = field(default_factory=dict)
+    challenged: dict[str, int] = field(default_factory=dict)
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+
+    def highest_before(self, at: int) -> int:
+        """Return the highest epoch that was told before then."""
+        return next((epoch for told_at, epoch in reversed(self.epochs) if told_at < at), 0)
+
+
+class Told:
+    """Checks answers in groups that members of the consumer protocol may be in.
+
+    ``topic_names`` learns what each topic id means, for the members.
+    """
+
+    def __init__(self, world: World, visible: Visible, values: Values) -> None:
+        self._world = world
+        self._visible = visible
+        self._values = values
+        self._groups: dict[str, GroupTold] = {}
+        self.topic_names: dict[UUID, str] = {}
+
+    def _group(self, group_id: str) -> GroupTold:
+        return self._groups.setdefault(group_id, GroupTold())
+
+    def _speaker(self, message: Any, member_id: str) -> Speaker:
+        speakers = self._group(message.group_id).speakers
+        speaker = speakers.get(member_id)
+        if speaker is None:
+            speaker = speakers[member_id] = Speaker(member_id)
+        return speaker
+
+    # --- what members say
+
+    def asked(self, message: Entity) -> None:
+        """Take notice of what a request says that its sender no longer has."""
+        if isinstance(message, m.ConsumerGroupHeartbeatRequest):
+            self._heard(message)
+        elif isinstance(message, m.JoinGroupRequest):
+            self._joins(message)
+        elif isinstance(message, m.LeaveGroupRequest):
+            for member in message.members:
+                self._gives_up(self._speaker(message, member.member_id), ())
+
+    def _heard(self, message: Any) -> None:
+        speaker = self._speaker(message, message.member_id)
+        if message.member_epoch < 0:
+            self._gives_up(speaker, ())
+        elif message.topic_partitions is not None:
+            self._gives_up(speaker, _places(message.topic_partitions))
+        if message.member_epoch == 0 and message.instance_id is not None:
+            self._group(message.group_id).challenged[message.instance_id] = self._world.now
+
+    def _joins(self, message: Any) -> None:
+        """Take notice of a classic member that joins: it gives up all that it has before."""
+        group, instance_id = self._group(message.group_id), message.group_instance_id
+        if message.member_id:
+            self._gives_up(self._speaker(message, message.member_id), ())
+        elif instance_id is not None:
+            for speaker in group.speakers.values():
+                if speaker.instance_id == instance_id:
+                    self._gives_up(speaker, ())  # KIP-345: its successor has its place at once
+
+    def _gives_up(self, speaker: Speaker, kept: Iterable[Place]) -> None:
+        kept = set(kept)
+        for place in [place for place in speaker.has if place not in kept]:
+            del speaker.has[place]
+            speaker.asked_back.pop(place, None)
+
+    # --- what members are told
+
+    def answered(self, process: Process, answer: Answer) -> None:
+        """Check an answer."""
+        check = CHECKS.get(type(answer.message))
+        if check is not None:
+            check(self, process, answer)
+
+    def _heartbeat(self, process: Process, answer: Answer) -> None:
+        message, response = answer.message, answer.response
+        code = response.error_code
+        self._visible.speaks(process, message.group_id, code)
+        if code is not OK or message.member_epoch < 0:
+            return
+        speaker = self._speaker(message, response.member_id)
+        speaker.is_classic, speaker.instance_id = False, message.instance_id
+        speaker.contact = max(speaker.contact, answer.asked_at)
+        is_join = message.member_epoch == 0
+        self._epoch(speaker, answer, response.member_epoch, is_join)
+        if is_join and message.instance_id is not None:
+            self._takes_place(speaker, answer)
+        if response.assignment is not None:
+            topics = response.assignment.topic_partitions
+            for topic in topics:
+                known = _by_id(process, topic.topic_id)
+                if known is not None:
+                    self.topic_names[topic.topic_id] = known.name
+            self._gives(speaker, answer, _places(topics))
+
+    def _takes_place(self, speaker: Speaker, answer: Answer) -> None:
+        """Hold that a static member's place goes to another one only when it is free."""
+        group = self._group(answer.message.group_id)
+        for other in group.speakers.values():
+            if other is not speaker and other.instance_id == speaker.instance_id:
+                for place in [*other.has]:
+                    self._may_lose(group, answer, other, place)
+                    self._gives_up(other, ())
+
+    def _classic_heartbeat(self, process: Process, answer: Answer) -> None:
+        message, code = answer.message, answer.response.error_code
+        self._visible.speaks(process, message.group_id, code)
+        speaker = self._speaker(message, message.member_id)
+        if code in (OK, ErrorCode.rebalance_in_progress):
+            speaker.contact = max(speaker.contact, answer.asked_at)
+        if code is ErrorCode.rebalance_in_progress:
+            for place in speaker.has:
+                speaker.asked_back.setdefault(place, answer.asked_at)
+
+    def _join(self, process: Process, answer: Answer) -> None:
+        message, response = answer.message, answer.response
+        code = response.error_code
+        self._visible.speaks(process, message.group_id, code)
+        if code is not OK:
+            return
+        speaker = self._speaker(message, response.member_id)
+        speaker.is_classic, speaker.instance_id = True, message.group_instance_id
+        self._gives_up(speaker, ())
+        self._epoch(speaker, answer, response.generation_id, True)
+
+    def _sync(self, process: Process, answer: Answer) -> None:
+        message, response = answer.message, answer.response
+        code = response.error_code
+        self._visible.speaks(process, message.group_id, code)
+        if code is not OK:
+            return
+        speaker = self._speaker(message, message.member_id)
+        self._epoch(speaker, answer, message.generation_id, False)
+        places = []
+        for name, index in decode_assignment(response.assignment) or ():
+            topic = _by_name(process, name)
+            places.append((name if topic is None else topic.topic_id, index))
+        self._gives(speaker, answer, places)
+
+    def _epoch(self, speaker: Speaker, answer: Answer, epoch: int, is_join: bool) -> None:
+        """Hold that epochs only grow: a member's own, and the group's as whoever joins sees it."""
+        group = self._group(answer.message.group_id)
+        if epoch < speaker.epoch and speaker.epoch_at < answer.asked_at:
+            raise Violation(
+                f"{speaker.member_id} is told epoch {epoch}, after epoch {speaker.epoch}",
+                answer.message.group_id,
+            )
+        highest = group.highest_before(answer.asked_at) if is_join else 0
+        if epoch < highest:
+            raise Violation(
+                f"{speaker.member_id} joins in epoch {epoch}, when {highest} had been told before",
+                answer.message.group_id,
+            )
+        if epoch > speaker.epoch:
+            speaker.epoch, speaker.epoch_at = epoch, self._world.now
+        if not group.epochs or epoch > group.epochs[-1][1]:
+            group.epochs.append((self._world.now, epoch))
+
+    def _gives(self, speaker: Speaker, answer: Answer, places: Iterable[Place]) -> None:
+        """Hold that what a member is told to have is nobody else's."""
+        group, now = self._group(answer.message.group_id), self._world.now
+        given = set(places)
+        for place in sorted(given - speaker.has.keys(), key=str):
+            for other in group.speakers.values():
+                if other is not speaker and place in other.has:
+                    self._may_lose(group, answer, other, place)
+                    del other.has[place]
+            speaker.has[place] = now
+        for place in speaker.has:
+            if place in given:
+                speaker.asked_back.pop(place, None)
+            else:
+                speaker.asked_back.setdefault(place, answer.asked_at)
+
+    def _may_lose(self, group: GroupTold, answer: Answer, other: Speaker, place: Place) -> None:
+        message, settings = answer.message, self._world.settings
+        number = partition_for(message.group_id, settings.partitions)
+        instance_id = other.instance_id if other.is_classic else None
+        if instance_id is not None and group.challenged.get(instance_id, NEVER) > NEVER:
+            return  # a static member of the consumer protocol may have taken its place
+        unheard_ms = self._visible.longest_unheard(number, other.contact)
+        if unheard_ms >= EARLY * settings.session_timeout_ms:
+            return
+        waited_ms = self._world.now - other.asked_back.get(place, self._world.now)
+        if waited_ms >= EARLY * settings.rebalance_timeout_ms:
+            return
+        name = self.topic_names.get(place[0], place[0])  # type: ignore[call-overload]
+        raise Violation(
+            f"{name}-{place[1]} is given away, when {other.member_id} still has it: no leader can have missed it for more than"
+            f" {unheard_ms} ms, and it was asked for it {waited_ms} ms ago",
+            message.group_id,
+        )
+
+    # --- commits
+
+    def _commit(self, process: Process, answer: Answer) -> None:
+        message = answer.message
+        for code in self._visible.committed(answer):
+            self._visible.speaks(process, message.group_id, code)
+        speaker = self._speaker(message, message.member_id)
+        for topic in answer.response.topics:
+            known = _by_name(process, topic.name)
+            for row in topic.partitions:
+                if row.error_code is OK and known is not None:
+                    self._is_owner(speaker, answer, (known.topic_id, row.partition_index))
+
+    def _is_owner(self, speaker: Speaker, answer: Answer, place: Place) -> None:
+        """Hold that nobody commits for a partition that somebody else was told to have."""
+        group_id = answer.message.group_id
+        if place in speaker.has:
+            return
+        for other in self._group(group_id).speakers.values():
+            if other.has.get(place, self._world.now) < answer.asked_at:
+                raise Violation(
+                    f"{speaker.member_id} commits for partition {place[1]} of"
+                    f" {self.topic_names.get(place[0], place[0])}, which is"  # type: ignore[call-overload]
+                    f" {other.member_id}'s",
+                    group_id,
+                )
+
+
+def _places(topics: Iterable[Any]) -> list[Place]:
+    return [(topic.topic_id, index) for topic in topics for index in topic.partitions]
+
+
+def _by_id(process: Process, topic_id: UUID) -> Any:
+    return None if process.host is None else process.host.view.catalog.topics.by_id(topic_id)
+
+
+def _by_name(process: Process, name: str) -> Any:
+    return None if process.host is None else process.host.view.catalog.topics.by_name(name)
+
+
+CHECKS: Final[Mapping[type, Callable[[Told, Process, Answer], None]]] = {
+    m.ConsumerGroupHeartbeatRequest: Told._heartbeat,
+    m.HeartbeatRequest: Told._classic_heartbeat,
+    m.JoinGroupRequest: Told._join,
+    m.SyncGroupRequest: Told._sync,
+    m.OffsetCommitRequest: Told._commit,
+}
