@@ -58,6 +58,13 @@ class Workers(Protocol):
         """Call a method of a worker without waiting for its end; calls may overtake each other."""
 
 
+def load_assignors() -> None:
+    """Load what assigns in place: it takes seconds, in which a leader would lose its lease."""
+    from protocol.assignors.kernels import warm_up
+
+    warm_up()
+
+
 class NoWorkers:
     """Nobody there: every run is done in place."""
 
@@ -108,6 +115,7 @@ class Background:
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = count(time.time_ns())  # higher than before a restart
         self._is_alone = False
+        self._can_do_it_here: asyncio.Future[None] | None = None
         self._has_looked = not workers.here
 
     def submit(self, partition: int, task: Task) -> None:
@@ -134,6 +142,11 @@ class Background:
             if not self._is_alone:
                 self._is_alone = True
                 _log.warning("no assignor worker is alive: assignments are computed in place")
+            if self._can_do_it_here is None:
+                self._can_do_it_here = asyncio.ensure_future(asyncio.to_thread(load_assignors))
+            await asyncio.shield(self._can_do_it_here)
+            worker = self._choose(task)
+        if worker is None:
             self._answered(partition, _refusal(task, "no assignor worker is alive", no_worker=True))
             return
         is_long = self._is_long(task)

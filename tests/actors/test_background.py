@@ -1,8 +1,11 @@
 """Which worker gets a task, and what if it dies."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from actors.background import Background, Setting
 from actors.task_frames import Timing, pack_answer, read_task
@@ -15,6 +18,12 @@ from protocol.groups.effects import (
     RegexesResolved,
     ResolveRegexes,
 )
+
+
+@pytest.fixture(autouse=True)
+def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is computed here: spare the time to load the assignors."""
+    monkeypatch.setattr("actors.background.load_assignors", lambda: None)
 
 
 class Workers:
@@ -170,6 +179,35 @@ def test_without_a_worker_the_group_is_told_so_and_with_one_again_it_is_served()
         desk.background.close()
 
     asyncio.run(scenario())
+
+
+def test_assignors_are_loaded_beside_the_event_loop_before_they_run_in_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        loaded, loads = threading.Event(), []
+
+        def load() -> None:
+            loads.append(threading.current_thread())
+            assert loaded.wait(10)
+
+        monkeypatch.setattr("actors.background.load_assignors", load)
+        desk = Desk(count=0)
+        desk.background.submit(3, run_of("g"))
+        desk.background.submit(3, run_of("h"))
+        async with asyncio.timeout(10):
+            while not loads:
+                await asyncio.sleep(0)
+        assert not desk.answers
+        loaded.set()
+        async with asyncio.timeout(10):
+            while len(desk.answers) < 2:
+                await asyncio.sleep(0)
+        assert all(answer.no_worker for _, answer in desk.answers)
+        assert len(loads) == 1
+        assert loads[0] is not threading.main_thread()
+
+    asyncio.run(story())
 
 
 def test_a_cancelled_run_is_left_out_where_it_waits() -> None:
