@@ -7,6 +7,7 @@ could know. Local mode, one task per core, is what a laptop needs; nothing but
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from dataclasses import dataclass
@@ -94,6 +95,16 @@ def local_session() -> SparkSession:
         .getOrCreate()
     )
     return session
+
+
+def warm_up(session: SparkSession) -> None:
+    """Let Spark start its Python workers: what they import to drive members takes seconds."""
+    tasks = session.sparkContext.defaultParallelism
+    session.sparkContext.parallelize(range(tasks), tasks).foreach(_import_engine)
+
+
+def _import_engine(_number: int) -> None:
+    importlib.import_module(drive.__module__)
 
 
 def run_load(

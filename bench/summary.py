@@ -26,6 +26,12 @@ class Share:
     kept_partitions: int
     longest_gap_ms: int
 
+    @property
+    def kept_everything(self) -> bool:
+        """Whether every member kept its id, its generation and its partitions."""
+        kept = self.kept_member_id, self.kept_generation, self.kept_partitions
+        return all(count == self.members for count in kept)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -43,10 +49,10 @@ class Summary:
 
     @property
     def is_flawless(self) -> bool:
-        """Whether no static member lost anything that it must keep, and no commit is gone."""
-        static = self.static
+        """Whether nobody noticed: no rebalance, no member that lost anything, no commit gone."""
         return (
-            static.members == static.kept_member_id == static.kept_partitions
+            all(share.kept_everything for share in (self.static, self.dynamic))
+            and not self.rebalances
             and not self.owned_twice
             and not self.lost_commits
         )
@@ -73,8 +79,9 @@ class Summary:
         lines = [f"{name:28}{static:>16}{dynamic:>16}" for name, static, dynamic in rows]
         return "\n".join(
             (
-                f"The killed coordinator had {self.killed_members} members in "
-                f"{self.killed_groups} groups; {self.disconnects} requests went unanswered.",
+                f"The killed coordinator led {self.killed_groups} groups with "
+                f"{self.killed_members} members; {self.disconnects} connections broke or failed, "
+                "and another replica went on.",
                 *lines,
                 f"rebalances after the kill: {self.rebalances}",
                 f"partitions with two owners in one generation: {self.owned_twice}",

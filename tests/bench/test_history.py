@@ -119,7 +119,7 @@ def test_an_acknowledged_offset_that_is_gone_or_went_back_is_found(session):
     assert lost == {"t-0": 9, "t-1": 5}
 
 
-def test_the_summary_is_flawless_only_if_static_members_kept_all(session):
+def test_the_summary_is_flawless_only_if_nobody_lost_anything_and_no_group_rebalanced(session):
     from bench.history import COMMITTED_SCHEMA
     from bench.summary import summarize
 
@@ -130,3 +130,7 @@ def test_the_summary_is_flawless_only_if_static_members_kept_all(session):
     assert "100.0 %" in summary.text()
     moved = [fine[0], row("s1", FINAL, 100, 2, owned=["t-1"])]
     assert not summarize(frame(session, *moved), nothing, 50, ["g"]).is_flawless
+    again = [fine[0], row("s1", Kind.ASSIGNED, 60, 2, ["t-0"]), fine[1]]
+    summary = summarize(frame(session, *again), nothing, 50, ["g"])
+    assert summary.rebalances == 1
+    assert not summary.is_flawless
