@@ -228,6 +228,7 @@ class ClassicMember:
             return requests.leave(self, self._leave_reason)
         if self.state is State.UNJOINED:
             self.state = State.PREPARING_REBALANCE
+            self.partitions = ()  # given up before it joins: its subscription says so
             return requests.join(self, JOIN_REASONS[self._joins_because])
         if self.state is State.COMPLETING_REBALANCE:
             return requests.sync(self, self._protocol_name, self._assignments)
@@ -267,7 +268,6 @@ class ClassicMember:
             self.state = State.COMPLETING_REBALANCE
             self.member_id = response.member_id
             self.generation = response.generation_id
-            self.partitions = ()
             self._failures = 0
             self._protocol_name = response.protocol_name or ""
             self._assignments = self._assign(response)

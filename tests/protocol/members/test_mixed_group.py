@@ -1,0 +1,153 @@
+"""Members of both protocols in one group, as the simulator and the load run them."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from protocol.assignors.executor import Executor
+from protocol.config import Configs
+from protocol.groups.consumer_group import ConsumerGroup
+from protocol.groups.effects import CancelAssignment, Client, Elected, Request, TimersDue
+from protocol.groups.shard import GroupShard
+from protocol.members.classic import ClassicMember, MemberConfig, State
+from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.wire.apis import API
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    NO_THROTTLE,
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from tests.protocol.groups.consumer_talk import image, topic_id
+
+if TYPE_CHECKING:
+    from protocol.groups.effects import Result
+
+TOPICS = {"a": 4, "b": 3}
+STEP_MS = 50
+NAMED_TOPICS = 9
+"""The last version of OffsetCommit that names topics; no other request here has a later one."""
+
+
+class Fleet:
+    """One shard, its members and an assignor worker; time goes in steps."""
+
+    def __init__(self) -> None:
+        configs = Configs({"group.initial.rebalance.delay.ms": "0"})
+        self.shard = GroupShard(configs, image(TOPICS), random.Random(1))
+        self.executor = Executor(lambda: 0.0)
+        self.now = 1_000_000
+        self.members: dict[str, Any] = {}
+        self.asked: dict[int, tuple[Any, Any]] = {}
+        self.take(self.shard.handle(Elected(), self.now))
+
+    def classic(self, name: str) -> None:
+        """Add a member of the classic protocol."""
+        config = MemberConfig(group_id="g", topics=("a", "b"), heartbeat_interval_ms=500)
+        self.members[name] = ClassicMember(config, random.Random(name), TOPICS)
+
+    def consumer(self, name: str) -> None:
+        """Add a member of the consumer protocol."""
+        config = ConsumerMemberConfig(group_id="g", topics=("a", "b"), heartbeat_interval_ms=500)
+        names = {topic_id(topic): topic for topic in TOPICS}
+        self.members[name] = ConsumerMember(config, random.Random(name), names)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        for _ in range(int(seconds * 1_000 / STEP_MS)):
+            self.now += STEP_MS
+            for name, member in self.members.items():
+                for outgoing in member.poll(self.now):
+                    self.send(name, member, outgoing)
+            deadline = self.shard.next_deadline()
+            if deadline is not None and deadline <= self.now:
+                self.take(self.shard.handle(TimersDue(), self.now))
+            self.check()
+
+    def send(self, name: str, member: Any, outgoing: Any) -> None:
+        """Carry a request to the shard."""
+        message = outgoing.message
+        if isinstance(message, FindCoordinatorRequest):
+            member.receive(outgoing, FOUND, self.now)
+            return
+        ticket = len(self.asked) + 1
+        self.asked[ticket] = (member, outgoing)
+        request = Request(
+            ticket=ticket,
+            api_key=message.__api_key__,
+            api_version=min(API[message.__api_key__].max_version, NAMED_TOPICS),
+            client=Client(name, "/127.0.0.1"),
+            message=message,
+        )
+        self.take(self.shard.handle(request, self.now))
+
+    def take(self, result: Result) -> None:
+        """Carry answers back, and do the assignors' work."""
+        for reply in result.replies:
+            member, outgoing = self.asked[reply.ticket]
+            member.receive(outgoing, reply.message, self.now)
+        for task in result.tasks:
+            if not isinstance(task, CancelAssignment):
+                self.take(self.shard.handle(self.executor.run(task), self.now))
+
+    def check(self) -> None:
+        """Nobody shares a partition."""
+        present = [member for member in self.members.values() if not member.is_done]
+        owned = [each for member in present for each in member.partitions]
+        assert len(owned) == len(set(owned))
+
+    def shares(self) -> list[int]:
+        """How many partitions each member has that is still in."""
+        return sorted(
+            len(member.partitions)
+            for member in self.members.values()
+            if member.state is State.STABLE
+        )
+
+    @property
+    def is_consumer_group(self) -> bool:
+        """Whether it is one now."""
+        return isinstance(self.shard._context.groups["g"], ConsumerGroup)
+
+
+FOUND = FindCoordinatorResponse(
+    throttle_time=NO_THROTTLE,
+    coordinators=(
+        Coordinator(
+            key="g", node_id=1, host="h", port=9, error_code=ErrorCode.none, error_message=None
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("order", ["classic first", "consumer first"])
+def test_members_of_both_protocols_share_one_group_and_go_back_to_a_classic_one(order: str) -> None:
+    fleet = Fleet()
+    first, second = (fleet.classic, fleet.consumer)
+    if order == "consumer first":
+        first, second = second, first
+    first("one")
+    first("two")
+    fleet.run(5)
+    assert fleet.shares() == [3, 4]
+    second("three")
+    second("four")
+    fleet.run(10)
+    assert fleet.is_consumer_group
+    assert fleet.shares() == [1, 2, 2, 2]
+    for member in fleet.members.values():
+        assert member.generation == fleet.shard._context.groups["g"].epoch
+        member.commit(dict.fromkeys(member.partitions, 5))
+    fleet.run(1)
+    for member in fleet.members.values():
+        if isinstance(member, ConsumerMember):
+            member.leave()
+    fleet.run(10)
+    assert not fleet.is_consumer_group
+    assert fleet.shares() == [3, 4]
+    committed = fleet.shard._context.offsets["g"]
+    assert {topic: len(partitions) for topic, partitions in committed.items()} == TOPICS
