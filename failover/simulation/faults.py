@@ -119,9 +119,15 @@ class Injector:
         for process in self._cluster.processes:
             self._kill_one(process.node_id)
 
-    def _lose_disk(self) -> None:
+    def _lose_disk(self, tries: int = 60) -> None:
+        """Lose a disk as soon as the cluster can bear it, which it seldom can for long."""
         node_id = self._victim()
-        if self._cluster.may_lose_disk():
+        if not self._is_on:
+            return
+        if not self._cluster.may_lose_disk():
+            if tries:
+                self._world.after(500, self._lose_disk, tries - 1)
+        else:
             self._world.fault("lose disk", f"node {node_id} dies and its disk is gone")
             self._cluster.lose_disk(node_id)
             self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)

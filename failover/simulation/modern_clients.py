@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from failover.simulation.kinds import CONSUMER, MIXED
 from protocol.members.classic import MemberConfig, State
-from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.consumer import ConsumerMemberConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from failover.simulation.clients import Clients, Seat
     from failover.simulation.settings import Settings
@@ -113,52 +113,60 @@ def unrest(clients: Clients, group_id: str) -> str:
     topics that they subscribe to, each once, and no others; the load is balanced.
     """
     taken = [seat for seat in clients.seats if seat.config.group_id == group_id]
-    members = []
+    why = _unsettled(taken) or _unowned(taken, clients.partitions_of)
+    if not why and all(isinstance(seat.config, ConsumerMemberConfig) for seat in taken):
+        why = _imbalance(group_id, taken)
+    return f"{group_id}: {why}" if why else ""
+
+
+def _unsettled(taken: Sequence[Seat]) -> str:
+    """Say who is away or not Stable, or that not all are in one epoch."""
     for seat in taken:
         if seat.driver is None or seat.driver.is_gone:
-            return f"{group_id}: {seat.config.client_id} is away"
-        members.append(seat.driver.member)
+            return f"{seat.config.client_id} is away"
+    members = [seat.driver.member for seat in taken if seat.driver is not None]
     states = {member.state for member in members}
     if states != {State.STABLE}:
-        return f"{group_id}: its members are {', '.join(sorted(states))}"
+        return f"its members are {', '.join(sorted(states))}"
     if len({member.generation for member in members}) > 1:
-        return f"{group_id}: its members are in several epochs"
-    wanted = sorted(
-        (name, index)
-        for name in set().union(*(topics_of(seat, clients.partitions_of) for seat in taken))
-        for index in range(clients.partitions_of[name])
-    )
-    owned = sorted(at for member in members for at in member.partitions)
-    if owned != wanted:
-        return f"{group_id}: {len(owned)} of {len(wanted)} partitions are owned: {owned}, {wanted}"
-    for seat, member in zip(taken, members, strict=True):
-        own = {topic for topic, _ in member.partitions}
-        if not own <= topics_of(seat, clients.partitions_of):
-            return f"{group_id}: {seat.config.client_id} owns what it does not subscribe to"
-    if all(isinstance(member, ConsumerMember) for member in members):
-        return _imbalance(group_id, taken)
+        return "its members are in several epochs"
     return ""
 
 
-def _imbalance(group_id: str, taken: Iterable[Seat]) -> str:
+def _unowned(taken: Sequence[Seat], partitions_of: Mapping[str, int]) -> str:
+    """Say which partitions are owned and should not be, or should be and are not."""
+    wanted: set[str] = set()
+    owned: list[tuple[str, int]] = []
+    for seat in taken:
+        assert seat.driver is not None
+        topics, partitions = topics_of(seat, partitions_of), seat.driver.member.partitions
+        wanted |= topics
+        owned += partitions
+        if not {topic for topic, _ in partitions} <= topics:
+            return f"{seat.config.client_id} owns what it does not subscribe to"
+    every = sorted((name, index) for name in wanted for index in range(partitions_of[name]))
+    return "" if sorted(owned) == every else f"{len(owned)} of {len(every)} partitions are owned"
+
+
+def _imbalance(group_id: str, taken: Sequence[Seat]) -> str:
     """Say which members of one subscription have shares that differ by more than one partition.
 
     The range assignor balances each topic for itself.
     """
-    shares: dict[tuple[object, ...], list[int]] = {}
+    shares: dict[tuple[tuple[str, ...], str | None, str], list[int]] = {}
     for seat in taken:
         config = seat.config
         assert seat.driver is not None
         assert isinstance(config, ConsumerMemberConfig)
         partitions = seat.driver.member.partitions
-        same = (config.topics, config.topic_regex)
+        names, regex = config.topics, config.topic_regex
         if config.server_assignor == "range":
             counts = Counter(topic for topic, _ in partitions)
             for topic in first_topics(group_id):
-                shares.setdefault((*same, topic), []).append(counts[topic])
+                shares.setdefault((names, regex, topic), []).append(counts[topic])
         else:
-            shares.setdefault(same, []).append(len(partitions))
-    for same, counts in shares.items():
-        if max(counts) - min(counts) > 1:
-            return f"{group_id}: members that subscribe to {same} have {counts} partitions"
+            shares.setdefault((names, regex, ""), []).append(len(partitions))
+    for same, sizes in shares.items():
+        if max(sizes) - min(sizes) > 1:
+            return f"members that subscribe to {same} have {sizes} partitions"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import gt
 from typing import TYPE_CHECKING, Any
 
 from failover.simulation.story import Violation
@@ -63,13 +64,12 @@ class Progress:
                 continue
             before = self._seen.get(group_id)
             epochs = (group.epoch, group.assignment_epoch)
-            if before is not None and before[0] is group:
-                if epochs[0] < before[1] or epochs[1] < before[2]:
-                    raise Violation(
-                        f"the epochs of the group and its target fall from {before[1:]} to"
-                        f" {epochs}",
-                        group_id,
-                    )
+            is_same = before is not None and before[0] is group
+            if before is not None and is_same and any(map(gt, before[1:], epochs)):
+                raise Violation(
+                    f"the epochs of the group and its target fall from {before[1:]} to {epochs}",
+                    group_id,
+                )
             self._seen[group_id] = (group, *epochs)
             self._is_whole(context.numbers, group)
 

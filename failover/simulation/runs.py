@@ -33,7 +33,7 @@ SMALL: Final = (
     (target, "SLICE_MEMBERS", 2),
     (modern, "SLICE_SESSIONS", 3),
 )
-"""Limits of the log and of large groups made small, so that minutes of a simulation meet what takes days outside."""
+"""Limits of logs and of large groups made small: minutes of a simulation meet what takes days."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,12 +247,16 @@ class Told:
         waited_ms = self._world.now - other.asked_back.get(place, self._world.now)
         if waited_ms >= EARLY * settings.rebalance_timeout_ms:
             return
-        name = self.topic_names.get(place[0], place[0])  # type: ignore[call-overload]
         raise Violation(
-            f"{name}-{place[1]} is given away, when {other.member_id} still has it: no leader can have missed it for more than"
-            f" {unheard_ms} ms, and it was asked for it {waited_ms} ms ago",
+            f"{self._name(place)} is given away, when {other.member_id} still has it: no leader can"
+            f" have missed it for more than {unheard_ms} ms, and it was asked for it {waited_ms} ms"
+            " ago",
             message.group_id,
         )
+
+    def _name(self, place: Place) -> str:
+        topic = place[0]
+        return f"{topic if isinstance(topic, str) else self.topic_names.get(topic)}-{place[1]}"
 
     # --- commits
 
@@ -275,8 +279,7 @@ class Told:
         for other in self._group(group_id).speakers.values():
             if other.has.get(place, self._world.now) < answer.asked_at:
                 raise Violation(
-                    f"{speaker.member_id} commits for partition {place[1]} of"
-                    f" {self.topic_names.get(place[0], place[0])}, which is"  # type: ignore[call-overload]
+                    f"{speaker.member_id} commits for {self._name(place)}, which is"
                     f" {other.member_id}'s",
                     group_id,
                 )

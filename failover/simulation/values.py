@@ -70,7 +70,7 @@ class Values:
             self._places[place].writes[value].is_refused = True
 
     def topic_deleted(self, topic: str) -> None:
-        """Learn that a topic is being deleted: whatever is read of its name from now on is right."""
+        """Learn that a topic is being deleted: of its name anything may be read now."""
         self._deleted.add(topic)
         for place in [place for place in self._places if place[1] == topic]:
             del self._places[place]
@@ -78,10 +78,9 @@ class Values:
     def explain(self, place: Place, value: int, began: int) -> str:
         """Say why a read that began at ``began`` may not return this; empty when it may."""
         register = self._places.get(place)
-        if register is None and place[1] in self._deleted:
-            return ""
         if register is None:
-            return "" if value == -1 else f"{value} was read where nothing was ever committed"
+            is_well = value == -1 or place[1] in self._deleted
+            return "" if is_well else f"{value} was read where nothing was ever committed"
         newest_start = -1
         for end, latest in reversed(register.acknowledged):
             if end < began:

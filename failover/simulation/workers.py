@@ -108,15 +108,15 @@ class Workers:
         if ask.worker.life != ask.worker_life:
             self._say(ask, _lost(task))
             return
-        is_run = isinstance(task, ComputeAssignment) and self._world.faulty
-        if is_run and rng.random() < faults.lost_run:
-            self._world.fault("run lost", task.group_id)
-            return
-        if is_run and rng.random() < faults.failed_run:
-            self._world.fault("run fails", task.group_id)
-            self.failed.add(task.group_id)
-            self._say(ask, _failure(task, "it was made to fail"))
-            return
+        if isinstance(task, ComputeAssignment) and self._world.faulty:
+            if rng.random() < faults.lost_run:
+                self._world.fault("run lost", task.group_id)
+                return
+            if rng.random() < faults.failed_run:
+                self._world.fault("run fails", task.group_id)
+                self.failed.add(task.group_id)
+                self._say(ask, _failure(task, "it was made to fail"))
+                return
         answer = self._executor(ask).run(task)
         self._say(ask, answer)
         if self._world.faulty and rng.random() < faults.twice:

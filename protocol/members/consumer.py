@@ -201,6 +201,10 @@ class ConsumerMember:
         """Say what has changed since the last answered heartbeat: mostly nothing."""
         config, tells_all = self.config, self._tells_all
         names = self.topics if config.topic_regex is None or self.topics else None
+        regex = config.topic_regex
+        if self.generation == JOIN_EPOCH and config.instance_id is not None:
+            # A predecessor's subscription would stay in force as far as nothing is said of it.
+            names, regex = self.topics, regex or ""
         owned = self._owned if tells_all or self._tells_owned else None
         rebalance_timeout = timedelta(milliseconds=config.rebalance_timeout_ms)
         return ConsumerGroupHeartbeatRequest(
@@ -211,7 +215,7 @@ class ConsumerMember:
             rack_id=config.rack_id if tells_all else None,
             rebalance_timeout=rebalance_timeout if tells_all else UNCHANGED,
             subscribed_topic_names=names if tells_all or self._tells_topics else None,
-            subscribed_topic_regex=config.topic_regex if tells_all else None,
+            subscribed_topic_regex=regex if tells_all else None,
             server_assignor=config.server_assignor if tells_all else None,
             topic_partitions=() if self.generation == JOIN_EPOCH else owned,
         )
