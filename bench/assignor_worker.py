@@ -12,7 +12,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from actors.task_frames import Timing, pack_answer, read_answer, read_task, task_parts
 from protocol.groups.effects import (
@@ -107,7 +107,7 @@ def running_worker(spec: GroupSpec, assignor: str) -> Iterator[Worker]:
         if not ours.poll(START_TIMEOUT_S):
             raise OSError(f"the worker process was not ready after {START_TIMEOUT_S} s")
         ours.recv_bytes()
-        yield Worker(cast("Connection", ours), spec, assignor)
+        yield Worker(ours, spec, assignor)
     finally:
         ours.close()
         process.join(10)

@@ -22,7 +22,7 @@ class LogIdentity:
 
 
 def render(identity: LogIdentity) -> str:
-    """Return the text of ``meta.properties``, as far as it is known before the directory is made."""
+    """Return the text of ``meta.properties``, as far as it is known before there is a directory."""
     return (
         f"version={FORMAT_VERSION}\n"
         f"cluster.id={identity.cluster_id}\n"
