@@ -185,9 +185,17 @@ class Controller:
     def _give_back(
         self, number: int, partition: _Partition, leader: int, now: int
     ) -> Transfer | None:
-        """Let the preferred replica lead again, once it has been well for a while."""
+        """Let the preferred replica lead again, once all replicas have been well for a while.
+
+        While one is missing nothing is moved for the sake of order: a move that fails is an outage.
+        """
         preferred = partition.nodes[0]
-        if preferred == leader or not self._is_well(number, preferred, leader):
+        in_sync = self._nodes[leader].rows[number].in_sync
+        if (
+            preferred == leader
+            or not set(partition.nodes) <= set(in_sync)
+            or not self._is_well(number, preferred, leader)
+        ):
             partition.steady_ms = None
             return None
         if partition.steady_ms is None:

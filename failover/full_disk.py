@@ -5,26 +5,28 @@ one is refused with a retriable error before it changes anything. Records that w
 here, in their order, and are tried again until there is room; whatever waits for them waits on.
 
 To other nodes it says only what a leader may say before its own disk has the records: Raft counts
-it as a holder of them no sooner than they are written. It promises nothing (no vote, nothing
-acknowledged), so a replica with room takes over or goes on without this one.
+it as a holder of them no sooner than they are written. It gives no vote, and acknowledges no more
+than the disk has, so a replica with room takes over or goes on without this one.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, cast
 
 from protocol.groups.effects import Reply
 from protocol.wire import apis
 from protocol.wire.errors import ErrorCode
-from storage.log import FullDiskError
-from storage.messages import Append, InstallSnapshot, Leading, TransferLeadership
+from storage.log import AppendBatch, ApplyState, DropBefore, FullDiskError
+from storage.messages import Append, Appended, InstallSnapshot, Leading, TransferLeadership
 
 if TYPE_CHECKING:
     from failover.effects import Effects
     from protocol.groups.effects import Request
     from protocol.wire.messages import ConsumerGroupHeartbeatRequest
     from storage.log import Log, Write
+    from storage.messages import Message
 
 RETRY_MS: Final = 100
 """How often a full disk is tried again."""
@@ -70,10 +72,28 @@ class Backlog:
         self._kept += effects.writes
         self._sync = self._sync or effects.sync
         for node_id, messages in list(effects.messages.items()):
-            effects.messages[node_id] = [
-                message for message in messages if isinstance(message, SAYS_NOTHING_OF_OUR_DISK)
-            ]
+            told = (self._told(message) for message in messages)
+            effects.messages[node_id] = [message for message in told if message is not None]
         return False
+
+    def _told(self, message: Message) -> Message | None:
+        """Return what may be told of a message now: of an acknowledgement, what the disk has.
+
+        So a leader goes on hearing of its standbys, and keeps its lease, when their disks are full.
+        """
+        if isinstance(message, SAYS_NOTHING_OF_OUR_DISK):
+            return message
+        if not isinstance(message, Appended) or not message.accepted:
+            return None
+        end_offset = message.end_offset
+        for write in self._kept:
+            if write.partition != message.partition:
+                continue
+            if isinstance(write, AppendBatch):
+                end_offset = min(end_offset, write.batch.base_offset)
+            elif not isinstance(write, ApplyState | DropBefore):
+                return None  # a vote, a truncation or a snapshot: it is to be on disk first
+        return replace(message, end_offset=end_offset)
 
     def retry(self, now: int) -> bool:
         """Try again when it is time; tell whether everything is on disk now."""

@@ -100,13 +100,32 @@ def test_nothing_is_promised_to_other_nodes_that_the_disk_does_not_hold(log: Sma
         TransferLeadership(0, 1, ME),
         Leading(0, 1, 0),
     ]
-    promises: list[Message] = [Voted(0, 1, ME, True, False), Appended(0, 1, ME, True, 1, 1, 0)]
-    full = Effects(writes=[append(0)], messages={1: [*promises, *harmless]})
+    vote = Voted(0, 1, ME, True, False)
+    refusal = Appended(0, 1, ME, False, 1, 1, 7)
+    full = Effects(writes=[append(0)], messages={1: [vote, refusal, *harmless]})
     assert not backlog.write(full, 0)
     assert full.messages == {1: harmless}
-    later = Effects(messages={1: [*harmless, *promises]})
+    later = Effects(messages={1: [*harmless, vote]})
     assert not backlog.write(later, 10)
     assert later.messages == {1: harmless}
+
+
+def test_a_full_standby_goes_on_acknowledging_what_it_has_so_that_its_leader_stays(
+    log: SmallLog,
+) -> None:
+    backlog = Backlog(log)
+    log.is_full = True
+    heard = Effects(writes=[append(3)], messages={1: [Appended(0, 1, ME, True, 4, 1, 7)]})
+    assert not backlog.write(heard, 0)
+    assert heard.messages == {1: [Appended(0, 1, ME, True, 3, 1, 7)]}
+    other = Effects(messages={1: [Appended(5, 1, ME, True, 4, 1, 8)]})
+    assert not backlog.write(other, 10)
+    assert other.messages == {1: [Appended(5, 1, ME, True, 4, 1, 8)]}
+    joined = Effects(
+        writes=[SaveVote(0, 2, -1, 0)], messages={1: [Appended(0, 2, ME, True, 3, 1, 9)]}
+    )
+    assert not backlog.write(joined, 20)
+    assert joined.messages == {1: []}, "its epoch is not on disk"
 
 
 def steady(**changes: Any) -> m.ConsumerGroupHeartbeatRequest:
