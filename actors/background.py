@@ -131,6 +131,12 @@ class Background:
                 self._spawn(self._look(worker))
         self._spawn(self._run(partition, task))
 
+    def prepare_here(self) -> asyncio.Future[None]:
+        """Load the assignors beside the event loop, for runs that are to be done in place."""
+        if self._can_do_it_here is None:
+            self._can_do_it_here = asyncio.ensure_future(asyncio.to_thread(load_assignors))
+        return self._can_do_it_here
+
     def close(self) -> None:
         """Forget what is under way."""
         for task in self._tasks:
@@ -142,9 +148,7 @@ class Background:
             if not self._is_alone:
                 self._is_alone = True
                 _log.warning("no assignor worker is alive: assignments are computed in place")
-            if self._can_do_it_here is None:
-                self._can_do_it_here = asyncio.ensure_future(asyncio.to_thread(load_assignors))
-            await asyncio.shield(self._can_do_it_here)
+            await asyncio.shield(self.prepare_here())
             worker = self._choose(task)
         if worker is None:
             self._answered(partition, _refusal(task, "no assignor worker is alive", no_worker=True))

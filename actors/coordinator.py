@@ -52,6 +52,7 @@ _log = logging.getLogger("rollcall.coordinator")
 LOAD_SLICE_RECORDS: Final = 2_000
 """Records read between two looks at the sockets: a few milliseconds."""
 
+OFFLOAD: Final = "group.consumer.assignor.offload.enable"
 FORWARD_S: Final = 30.0
 RETRY_S: Final = 0.2
 BIND_TRIES: Final = 25
@@ -167,6 +168,8 @@ class Coordinator:
             if self._beating is None:
                 self._clock.beat()  # to open a log takes what it takes
                 self._beat()
+                if not self._configs.boolean(OFFLOAD):
+                    self._background.prepare_here()
             await self._load()
         except (LogError, OSError) as error:
             self._fail(error)
