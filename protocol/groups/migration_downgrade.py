@@ -1,15 +1,16 @@
 """A consumer group becomes a classic group: its last member of the consumer protocol is gone.
 
-The group epoch becomes the generation, everybody's target its assignment. As a rule that is not
-what the members have, so the group rebalances at once. Its record then names no leader, which tells
-whoever loads it that this rebalance has not been held yet.
+The group epoch becomes the generation, and what everybody has its assignment; whoever upgrades the
+group again finds there what nobody else may have yet. As a rule that is not what members should
+have, so the group rebalances at once. Its record then names no leader, which tells whoever loads it
+that this rebalance has not been held yet.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import membership, migration, modern, rebuild, target
+from protocol.groups import membership, migration, modern, rebuild
 from protocol.groups.ballots import Ballots
 from protocol.groups.classic import CONSUMER
 from protocol.groups.facts import GroupConverted
@@ -134,19 +135,18 @@ def _generation(
         protocol=protocol,
         leader=staying[0].member_id if has_leader else None,
         current_state_timestamp=now,
-        members=tuple(_member(ctx, group, each, protocol) for each in staying),
+        members=tuple(_member(ctx, each, protocol) for each in staying),
     )
 
 
-def _member(
-    ctx: Context, group: ConsumerGroup, member: ConsumerMember, protocol: str
-) -> MemberMetadata:
+def _member(ctx: Context, member: ConsumerMember, protocol: str) -> MemberMetadata:
     metadata = member.metadata
     classic = metadata.classic_member_metadata
     assert classic is not None
     offered = {each.name: each.metadata for each in reversed(classic.supported_protocols)}
     subscription = offered[protocol]
-    goal = target.of_member(ctx, group, member)
+    standing = member.standing
+    held = {*standing.assigned, *standing.revoking}
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=metadata.instance_id,
@@ -155,7 +155,7 @@ def _member(
         rebalance_timeout=metadata.rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
         subscription=subscription,
-        assignment=assignment_of(ctx, member, goal, version_of(subscription)),
+        assignment=assignment_of(ctx, member, held, version_of(subscription)),
     )
 
 

@@ -1,6 +1,6 @@
 """Planted bugs: each breaks one promise of the shipped code, and the checkers must find it.
 
-A mutation is a set of patches that hold for a while. ``seed`` is the first of a few seeds that find
+A mutation is a set of patches that hold for a while; ``groups`` is where it shows. ``seed`` is the first of a few seeds that find
 it quickly, so that a short run is enough to see that the checkers bite.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 from failover.gate import Gate
 from failover.host import Host
 from failover.partition import Partition, PartitionState
+from failover.simulation.settings import Groups
 from protocol.groups import rebuild, shard
 from protocol.groups.shard import GroupShard
 from protocol.records import GroupMetadataKey, Record
@@ -24,6 +25,7 @@ from storage.messages import Append, InstallSnapshot
 from storage.replica import Replica
 
 Patch = tuple[Any, str, Any]
+"""Whose attribute of which name becomes what."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Mutation:
     about: str
     patches: Callable[[], list[Patch]]
     seed: int = 0
+    groups: Groups = Groups.CLASSIC
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -255,3 +258,4 @@ MUTATIONS: Mapping[str, Mutation] = {
         (sessions_not_renewed, 0, "sessions go on counting through a failover"),
     )
 }
+"""Planted in the replicas, and in what classic groups rely on."""

@@ -1,0 +1,147 @@
+"""Planted bugs in consumer groups, online migration and the way of an assignment."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from failover.simulation.settings import Groups
+from protocol.groups import (
+    consumer_members,
+    consumer_offsets,
+    consumer_steps,
+    migration_upgrade,
+    mixed_join,
+    modern,
+    reconcile,
+    shard,
+    target,
+)
+from protocol.groups.consumer_group import NO_STANDING
+from protocol.groups.effects import AssignmentComputed
+from protocol.groups.modern import ModernGroup
+from protocol.groups.target_feed import TargetFeed
+from protocol.records import ConsumerGroupTargetAssignmentMemberKey, Record
+from tests.simulation.mutations import MUTATIONS, Mutation, Patch
+
+
+def target_slice_applied_early() -> list[Patch]:
+    original = target._emit_metadata
+
+    def emit_metadata(ctx: Any, group: Any, epoch: int, at_ms: int, arriving_epoch: int) -> None:
+        if not arriving_epoch:
+            original(ctx, group, epoch, at_ms, 0)
+
+    return [(target, "_emit_metadata", emit_metadata)]
+
+
+def stale_assignment_applied() -> list[Patch]:
+    def computed(ctx: Any, event: AssignmentComputed, now: int) -> None:
+        live = ctx.modern.get(event.group_id)
+        if live is not None and live.run is not None:
+            event = replace(event, group_epoch=live.run.epoch)
+        target.computed(ctx, event, now)
+
+    return [(shard, "_EVENTS", {**shard._EVENTS, AssignmentComputed: computed})]
+
+
+def unreleased_partition_handed_out() -> list[Patch]:
+    original = consumer_steps.Wish
+
+    def wish(**known: Any) -> reconcile.Wish:
+        return original(**{**known, "is_free": lambda _: True})
+
+    return [(consumer_steps, "Wish", wish)]
+
+
+def revocation_not_awaited() -> list[Patch]:
+    return [(reconcile, "_holds", lambda wish, partitions: False)]
+
+
+def epoch_not_persisted() -> list[Patch]:
+    def bump(ctx: Any, live: ModernGroup, now: int) -> None:
+        live.group.epoch += 1
+        live.group.metadata_hash = modern.metadata_hash(ctx, live)
+        live.changed_ms = now
+        live.is_stale = False
+
+    return [(modern, "bump", bump)]
+
+
+def static_successor_loses_its_share() -> list[Patch]:
+    original = consumer_members.replace_member
+
+    def replace_member(ctx: Any, live: ModernGroup, old: Any, member_id: str, now: int) -> None:
+        original(ctx, live, old, member_id, now)
+        key = ConsumerGroupTargetAssignmentMemberKey(live.group_id, member_id)
+        ctx.emit(Record(key, None))
+        consumer_members.emit_standing(ctx, live.group_id, member_id, NO_STANDING)
+
+    return [(consumer_members, "replace_member", replace_member)]
+
+
+def classic_member_told_by_group_epoch() -> list[Patch]:
+    original = mixed_join._stay
+
+    def stay(ctx: Any, live: ModernGroup, member: Any, join: Any) -> None:
+        original(ctx, live, member, join)
+        replies = ctx.result.replies
+        told = replace(replies[-1].message, generation_id=live.group.epoch)
+        replies[-1] = replace(replies[-1], message=told)
+
+    return [(mixed_join, "_stay", stay)]
+
+
+def upgrade_forgets_who_owns_what() -> list[Patch]:
+    def owned(ctx: Any, group: Any, subscriptions: Any) -> dict[str, list[int]]:
+        return {member_id: [] for member_id in group.members}
+
+    return [(migration_upgrade, "_owned", owned)]
+
+
+def answers_repeated_for_ever() -> list[Patch]:
+    return [(ModernGroup, "end_leases", lambda self: None)]
+
+
+def commits_of_any_epoch_taken() -> list[Patch]:
+    return [(consumer_offsets, "check_commit", lambda ctx, group, request: None)]
+
+
+def sessions_not_armed_after_election() -> list[Patch]:
+    def arm_slice(ctx: Any, live: ModernGroup, now: int) -> int:
+        live.unarmed.clear()
+        return 0
+
+    return [(modern, "arm_slice", arm_slice)]
+
+
+def workers_told_too_little() -> list[Patch]:
+    def member_gone(self: TargetFeed, member_id: str, successor: str | None = None) -> None:
+        self.changed.pop(member_id, None)
+
+    return [(TargetFeed, "member_gone", member_gone)]
+
+
+GROUP_MUTATIONS: Mapping[str, Mutation] = {
+    function.__name__: Mutation(about, function, seed, groups)
+    for function, seed, groups, about in (
+        (target_slice_applied_early, 0, Groups.CONSUMER, "a part of a target is in force at once"),
+        (stale_assignment_applied, 0, Groups.CONSUMER, "a run's late answer passes for the next's"),
+        (unreleased_partition_handed_out, 0, Groups.CONSUMER, "others' partitions are given away"),
+        (revocation_not_awaited, 0, Groups.CONSUMER, "nobody waits for a member to give up"),
+        (epoch_not_persisted, 0, Groups.CONSUMER, "a group epoch is in the leader's memory only"),
+        (static_successor_loses_its_share, 0, Groups.CONSUMER, "a static member begins anew"),
+        (
+            classic_member_told_by_group_epoch,
+            0,
+            Groups.MIXED,
+            "a generation is ahead of the target",
+        ),
+        (upgrade_forgets_who_owns_what, 0, Groups.MIXED, "classic members' partitions are free"),
+        (answers_repeated_for_ever, 0, Groups.CONSUMER, "a new target does not end leases"),
+        (commits_of_any_epoch_taken, 0, Groups.CONSUMER, "a commit's epoch is not looked at"),
+        (sessions_not_armed_after_election, 0, Groups.CONSUMER, "a new leader expects nobody"),
+        (workers_told_too_little, 0, Groups.CONSUMER, "a worker is not told who has gone"),
+    )
+}
+
+ALL_MUTATIONS: Mapping[str, Mutation] = {**MUTATIONS, **GROUP_MUTATIONS}
