@@ -146,7 +146,7 @@ def _member(ctx: Context, member: ConsumerMember, protocol: str) -> MemberMetada
     offered = {each.name: each.metadata for each in reversed(classic.supported_protocols)}
     subscription = offered[protocol]
     standing = member.standing
-    held = {*standing.assigned, *standing.revoking}
+    held = sorted(_named(ctx, (*standing.assigned, *standing.revoking)))
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=metadata.instance_id,
@@ -155,7 +155,7 @@ def _member(ctx: Context, member: ConsumerMember, protocol: str) -> MemberMetada
         rebalance_timeout=metadata.rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
         subscription=subscription,
-        assignment=assignment_of(ctx, member, held, version_of(subscription)),
+        assignment=encode_assignment(held, version=version_of(subscription)),
     )
 
 
@@ -163,16 +163,16 @@ def assignment_of(
     ctx: Context, member: ConsumerMember, partitions: Iterable[Partition], version: int
 ) -> bytes:
     """Write partitions as a classic member reads them: none of a topic it does not subscribe to."""
-    return encode_assignment(sorted(_named(ctx, member, partitions)), version=version)
+    names = member.subscription.names
+    wanted = sorted(each for each in _named(ctx, partitions) if each[0] in names)
+    return encode_assignment(wanted, version=version)
 
 
-def _named(
-    ctx: Context, member: ConsumerMember, partitions: Iterable[Partition]
-) -> Iterable[TopicPartition]:
-    uuids, names = ctx.numbers.uuids, member.subscription.names
+def _named(ctx: Context, partitions: Iterable[Partition]) -> Iterable[TopicPartition]:
+    uuids = ctx.numbers.uuids
     for partition in partitions:
         topic = ctx.topics.by_id(uuids[partition >> TOPIC_SHIFT])
-        if topic is not None and topic.name in names:
+        if topic is not None:
             yield topic.name, partition & INDEX_MASK
 
 

@@ -665,6 +665,20 @@ def test_a_reload_in_the_middle_of_a_downgrade_rebalances_all_the_same() -> None
     assert talk.shares("A", "B") == [2, 2]
 
 
+def test_a_group_upgraded_again_before_that_rebalance_knows_who_owns_what() -> None:
+    talk = mixed("A")
+    talk.join("D")  # the target has moved on, A has not
+    owned = talk.classic("A").owned
+    talk.leave("D")
+    talk.leave("C")
+    assert not talk.is_consumer_group
+    talk.join("E", topics=("b",))
+    held = talk.group.members[talk.classic("A").member_id].standing.assigned
+    assert {("a", partition & 0xFFFF) for partition in held} == owned
+    talk.settle_all("A", "E")
+    assert talk.shares("A", "E") == [4, 2]
+
+
 def test_the_downgraded_group_offers_all_that_its_members_support() -> None:
     talk = mixed("A")
     talk.leave("C")
