@@ -28,6 +28,8 @@ SLOW_MS: Final = (500, 150_000)
 """The longest run is given up before it answers."""
 
 QUICK_MS: Final = 20
+AGAIN_MS: Final = (5, 60_000)
+"""How long after its first answer a run is answered once more."""
 
 
 @dataclass(slots=True)
@@ -121,7 +123,8 @@ class Workers:
         self._say(ask, answer)
         if self._world.faulty and rng.random() < faults.twice:
             self._world.fault("run answered twice", task.group_id)
-            self._world.after(self._delay(), self._say, ask, answer)
+            low, high = AGAIN_MS
+            self._world.after(int(low * (high / low) ** rng.random()), self._say, ask, answer)
 
     def _executor(self, ask: Ask) -> Executor:
         executors, node_id = ask.worker.executors, ask.process.node_id

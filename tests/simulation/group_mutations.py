@@ -7,8 +7,8 @@ from typing import Any
 from failover.simulation.settings import Groups
 from protocol.groups import (
     consumer_members,
-    consumer_offsets,
     consumer_steps,
+    migration_downgrade,
     migration_upgrade,
     mixed_join,
     modern,
@@ -16,12 +16,12 @@ from protocol.groups import (
     shard,
     target,
 )
-from protocol.groups.consumer_group import NO_STANDING
+from protocol.groups.consumer_group import NO_STANDING, ConsumerGroup, ConsumerMember
 from protocol.groups.effects import AssignmentComputed
 from protocol.groups.modern import ModernGroup
 from protocol.groups.target_feed import TargetFeed
-from protocol.records import ConsumerGroupTargetAssignmentMemberKey, Record
-from tests.simulation.mutations import MUTATIONS, Mutation, Patch
+from protocol.records import ConsumerGroupTargetAssignmentMemberKey, MemberMetadata, Record
+from tests.simulation.mutations import Mutation, Patch
 
 
 def target_slice_applied_early() -> list[Patch]:
@@ -37,8 +37,8 @@ def target_slice_applied_early() -> list[Patch]:
 def stale_assignment_applied() -> list[Patch]:
     def computed(ctx: Any, event: AssignmentComputed, now: int) -> None:
         live = ctx.modern.get(event.group_id)
-        if live is not None and live.run is not None:
-            event = replace(event, group_epoch=live.run.epoch)
+        if live is not None and live.run is None and live.delivery is None:
+            live.run = modern.Run(event.group_epoch, "uniform", now, in_place=False)
         target.computed(ctx, event, now)
 
     return [(shard, "_EVENTS", {**shard._EVENTS, AssignmentComputed: computed})]
@@ -102,8 +102,21 @@ def answers_repeated_for_ever() -> list[Patch]:
     return [(ModernGroup, "end_leases", lambda self: None)]
 
 
-def commits_of_any_epoch_taken() -> list[Patch]:
-    return [(consumer_offsets, "check_commit", lambda ctx, group, request: None)]
+def downgrade_takes_targets_for_owned() -> list[Patch]:
+    original = migration_downgrade._member
+
+    def member(ctx: Any, each: Any, protocol: str) -> MemberMetadata:
+        group = next(group for group in ctx.groups.values() if each in _members(group))
+        goal = dict.fromkeys(target.of_member(ctx, group, each), 0)
+        standing = replace(each.standing, assigned=goal, revoking={})
+        wrong = ConsumerMember(each.member_id, each.metadata, each.subscription, standing)
+        return original(ctx, wrong, protocol)
+
+    return [(migration_downgrade, "_member", member)]
+
+
+def _members(group: Any) -> list[ConsumerMember]:
+    return [*group.members.values()] if isinstance(group, ConsumerGroup) else []
 
 
 def sessions_not_armed_after_election() -> list[Patch]:
@@ -125,23 +138,21 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed, groups)
     for function, seed, groups, about in (
         (target_slice_applied_early, 0, Groups.CONSUMER, "a part of a target is in force at once"),
-        (stale_assignment_applied, 0, Groups.CONSUMER, "a run's late answer passes for the next's"),
+        (stale_assignment_applied, 0, Groups.CONSUMER, "an answer is taken though nobody waits for it"),
         (unreleased_partition_handed_out, 0, Groups.CONSUMER, "others' partitions are given away"),
         (revocation_not_awaited, 0, Groups.CONSUMER, "nobody waits for a member to give up"),
         (epoch_not_persisted, 0, Groups.CONSUMER, "a group epoch is in the leader's memory only"),
-        (static_successor_loses_its_share, 0, Groups.CONSUMER, "a static member begins anew"),
+        (static_successor_loses_its_share, 9, Groups.CONSUMER, "a static member begins anew"),
         (
             classic_member_told_by_group_epoch,
             0,
             Groups.MIXED,
             "a generation is ahead of the target",
         ),
-        (upgrade_forgets_who_owns_what, 0, Groups.MIXED, "classic members' partitions are free"),
+        (upgrade_forgets_who_owns_what, 10, Groups.MIXED, "classic members' partitions are free"),
         (answers_repeated_for_ever, 0, Groups.CONSUMER, "a new target does not end leases"),
-        (commits_of_any_epoch_taken, 0, Groups.CONSUMER, "a commit's epoch is not looked at"),
+        (downgrade_takes_targets_for_owned, 19, Groups.MIXED, "what classic members have is lost"),
         (sessions_not_armed_after_election, 0, Groups.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 0, Groups.CONSUMER, "a worker is not told who has gone"),
     )
 }
-
-ALL_MUTATIONS: Mapping[str, Mutation] = {**MUTATIONS, **GROUP_MUTATIONS}

@@ -1,7 +1,8 @@
 """Planted bugs: each breaks one promise of the shipped code, and the checkers must find it.
 
-A mutation is a set of patches that hold for a while; ``groups`` is where it shows. ``seed`` is the first of a few seeds that find
-it quickly, so that a short run is enough to see that the checkers bite.
+A mutation is a set of patches that hold for a while; ``groups`` is where it shows. ``seed`` is the
+first of a few seeds that find it quickly, so that a short run is enough to see that the checkers
+bite.
 """
 
 from collections.abc import Callable, Iterator, Mapping
