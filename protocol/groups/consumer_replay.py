@@ -130,11 +130,13 @@ def replay_target_metadata(
     group = _found(ctx, key.group_id)
     group.assignment_epoch = value.assignment_epoch
     group.assignment_timestamp_ms = value.assignment_timestamp
-    if group.arriving is not None and not value.arriving_epoch:
-        group.targets.update(group.arriving.targets)
-        group.arriving = None
-    elif value.arriving_epoch:
-        group.arriving = ArrivingTarget(value.arriving_epoch)
+    arriving = group.arriving
+    is_followed = arriving is not None and arriving.epoch == value.assignment_epoch
+    if arriving is not None and (is_followed or not value.arriving_epoch):
+        # Is followed: of the record that closes it and the one that opens the next, both in one
+        # batch, only the last was written.
+        group.targets.update(arriving.targets)
+    group.arriving = ArrivingTarget(value.arriving_epoch) if value.arriving_epoch else None
 
 
 def replay_current(

@@ -32,6 +32,8 @@ REGRESSIONS = (
     (Groups.MIXED, 19),
     # A static member came back without its regular expression, and kept it all the same.
     (Groups.ALL, 3),
+    # One record ended a target and began the next one: whoever replayed it lost the first.
+    (Groups.CONSUMER, 55),
 )
 
 

@@ -14,6 +14,12 @@ from protocol.groups.effects import (
     TimersDue,
 )
 from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+from protocol.records import (
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    Record,
+)
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import DeleteGroupsRequest
 from tests.protocol.groups.consumer_talk import ConsumerTalk
@@ -287,3 +293,26 @@ def test_half_a_target_is_never_in_force_whoever_leads() -> None:
             for each in talk.group.members.values()
         ]
         assert sizes == [1] * count
+
+
+def test_a_target_whose_end_and_the_next_ones_beginning_are_one_record_is_in_force() -> None:
+    talk = many(2)
+    talk.work()
+    group, first, second = talk.group, *talk.group.members
+    values = [group.targets[each] for each in (second, first)]
+    key, epoch = ConsumerGroupTargetAssignmentMetadataKey(group.group_id), group.assignment_epoch
+
+    def metadata(assignment_epoch: int, arriving_epoch: int) -> Record:
+        value = ConsumerGroupTargetAssignmentMetadataValue(
+            assignment_epoch=assignment_epoch, assignment_timestamp=1, arriving_epoch=arriving_epoch
+        )
+        return Record(key, value)
+
+    talk.shard.replay(metadata(epoch, epoch + 1))
+    for member_id, value in zip((first, second), values, strict=True):
+        member_key = ConsumerGroupTargetAssignmentMemberKey(group.group_id, member_id)
+        talk.shard.replay(Record(member_key, value))
+    talk.shard.replay(metadata(epoch + 1, epoch + 2))
+    assert [group.targets[each] for each in (first, second)] == values
+    assert group.arriving is not None
+    assert group.arriving.epoch == epoch + 2
