@@ -54,7 +54,7 @@ class GroupFaults:
     topic: int = 45_000
     worker: int = 40_000
     slow_run: float = 0.2
-    twice: float = 0.1
+    twice: float = 0.3
     lost_run: float = 0.02
     failed_run: float = 0.02
 

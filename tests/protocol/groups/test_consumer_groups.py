@@ -340,7 +340,7 @@ def test_a_group_id_belongs_to_one_type_of_group() -> None:
         protocol_type="consumer",
         protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
     )
-    assert talk.ask(join, 9).error_code is ErrorCode.inconsistent_group_protocol
+    assert talk.ask(join, 3).error_code is ErrorCode.inconsistent_group_protocol
     sync = SyncGroupRequest(
         group_id="g",
         generation_id=1,
