@@ -61,6 +61,7 @@ class Workers:
         self._rng = world.random("workers")
         self._workers = [Worker() for _ in range(WORKERS)]
         self._homes: dict[tuple[int, str], Worker] = {}
+        self._before: dict[tuple[int, str], tuple[Ask, Any]] = {}
         self.failed: set[str] = set()
 
     def submit(self, process: Process, partition: int, task: Task) -> None:
@@ -77,6 +78,9 @@ class Workers:
         self._homes[process.node_id, task.group_id] = home
         ask = Ask(process, process.life, partition, task, home, home.life)
         self._world.after(self._delay(), self._work, ask)
+        before = self._before.pop((process.node_id, task.group_id), None)
+        if before is not None:
+            self._world.after(1, self._say, *before)
 
     def kill(self, gone_ms: int) -> None:
         """End a worker for a while, or with it the other one too."""
@@ -123,6 +127,9 @@ class Workers:
         self._say(ask, answer)
         if self._world.faulty and rng.random() < faults.twice:
             self._world.fault("run answered twice", task.group_id)
+            if rng.random() < 0.5:  # while the next one is under way
+                self._before[ask.process.node_id, task.group_id] = ask, answer
+                return
             low, high = AGAIN_MS
             self._world.after(int(low * (high / low) ** rng.random()), self._say, ask, answer)
 

@@ -39,6 +39,8 @@ def stale_assignment_applied() -> list[Patch]:
         live = ctx.modern.get(event.group_id)
         if live is not None and live.run is None and live.delivery is None:
             live.run = modern.Run(event.group_epoch, "uniform", now, in_place=False)
+        elif live is not None and live.run is not None:
+            event = replace(event, group_epoch=live.run.epoch)
         target.computed(ctx, event, now)
 
     return [(shard, "_EVENTS", {**shard._EVENTS, AssignmentComputed: computed})]
@@ -138,7 +140,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed, groups)
     for function, seed, groups, about in (
         (target_slice_applied_early, 0, Groups.CONSUMER, "a part of a target is in force at once"),
-        (stale_assignment_applied, 0, Groups.CONSUMER, "an answer nobody waits for is taken"),
+        (stale_assignment_applied, 7, Groups.CONSUMER, "an answer nobody waits for is taken"),
         (unreleased_partition_handed_out, 0, Groups.CONSUMER, "others' partitions are given away"),
         (revocation_not_awaited, 0, Groups.CONSUMER, "nobody waits for a member to give up"),
         (epoch_not_persisted, 0, Groups.CONSUMER, "a group epoch is in the leader's memory only"),
