@@ -29,11 +29,9 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": "500",
 }
 COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-STRATEGIES = (
-    ("confluent-kafka", "range"),
-    ("confluent-kafka", "cooperative-sticky"),
-    ("java", COOPERATIVE),
-)
+# librdkafka's own cooperative assignor puts data of its own into assignments, which an upgrade would
+# lose: such a group stays classic, here as in Kafka.
+STRATEGIES = (("confluent-kafka", "range"), ("java", COOPERATIVE))
 CLASSIC, CONSUMER = 0, 1
 
 pytestmark = pytest.mark.timeout(600)

@@ -70,8 +70,6 @@ REQUIRED = (
     "ConsumerGroupDescribeRequestTest.testConsumerGroupDescribeWithMigrationMember",
     "ConsumerGroupDescribeRequestTest.testConsumerGroupDescribeWithNewGroupCoordinator",
     *(f"{AT_ONCE}.{test}" for test in HEARTBEAT_TESTS),
-    *(f"{MIGRATION_AT_ONCE}.{test}" for test in ONLINE_MIGRATION_TESTS),
-    *with_policy("Bidirectional"),
     "DeleteGroupsRequestTest.testDeleteGroupsWithNewConsumerGroupProtocol",
     "LeaveGroupRequestTest.testLeaveGroupWithNewConsumerGroupProtocolAndNewGroupCoordinator",
     "ListGroupsRequestTest.testListGroupsWithNewConsumerGroupProtocol",
@@ -119,10 +117,7 @@ with the next heartbeat, we as soon as the interval is over."""
 OTHER_SERVERS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
     "batching": (
         {"group.consumer.assignment.interval.ms": "1000"},
-        (
-            *(f"{HEARTBEATS}.{test}" for test in HEARTBEAT_TESTS),
-            *(f"{MIGRATION}.{test}" for test in ONLINE_MIGRATION_TESTS),
-        ),
+        tuple(f"{HEARTBEATS}.{test}" for test in HEARTBEAT_TESTS),
     ),
     "short sessions": (
         {
@@ -130,6 +125,17 @@ OTHER_SERVERS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
             "group.consumer.session.timeout.ms": "5001",
         },
         (f"{HEARTBEATS}.{SESSION_TEST}", f"{AT_ONCE}.{SESSION_TEST}"),
+    ),
+    "migration, batching": (
+        {"group.consumer.assignment.interval.ms": "1000"},
+        tuple(f"{MIGRATION}.{test}" for test in ONLINE_MIGRATION_TESTS),
+    ),
+    "migration, at once": (
+        {},
+        (
+            *(f"{MIGRATION_AT_ONCE}.{test}" for test in ONLINE_MIGRATION_TESTS),
+            *with_policy("Bidirectional"),
+        ),
     ),
     "no migration": (
         {"group.consumer.migration.policy": "disabled"},
@@ -166,7 +172,10 @@ OTHER_SERVERS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
         ),
     ),
 }
-"""Servers that some tests need: what they are started with beside SETTINGS, and the tests."""
+"""Servers that some tests need: what they are started with beside SETTINGS, and the tests.
+
+Migration has its own: one of the heartbeats' tests leaves a config to the group that all tests use.
+"""
 
 PASSED = Outcome("PASS", "")
 
@@ -204,7 +213,7 @@ def outcomes(kafkas_tests: Path, tmp_path_factory: pytest.TempPathFactory) -> Ma
         return suite.run(kafkas_tests, bootstrap, REQUIRED, SETTINGS, out)
 
 
-@pytest.mark.parametrize("test", REQUIRED)
+@pytest.mark.parametrize("test", REQUIRED, ids=REQUIRED)
 def test_kafkas_own_test_passes(outcomes: Mapping[str, Outcome], test: str) -> None:
     outcome = outcomes.get(test)
     assert outcome is not None, "it was not run"
