@@ -41,13 +41,15 @@ class Speaker:
     """A member as it has been talked to; times are true ones, :data:`NEVER` before the first.
 
     ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
-    when that was. ``contact`` is when the last request came that prolonged its session.
+    when that was. ``contact`` is when the last request came that prolonged its session, ``said``
+    when the last one came that tells what it has.
     """
 
     member_id: str
     instance_id: str | None = None
     is_classic: bool = False
     contact: int = NEVER
+    said: int = NEVER
     epoch: int = 0
     epoch_at: int = NEVER
     has: dict[Place, int] = field(default_factory=dict)
@@ -123,6 +125,7 @@ class Told:
 
     def _gives_up(self, speaker: Speaker, kept: Iterable[Place]) -> None:
         kept = set(kept)
+        speaker.said = self._world.now
         for place in [place for place in speaker.has if place not in kept]:
             del speaker.has[place]
             speaker.asked_back.pop(place, None)
@@ -183,7 +186,6 @@ class Told:
             return
         speaker = self._speaker(message, response.member_id)
         speaker.is_classic, speaker.instance_id = True, message.group_instance_id
-        self._gives_up(speaker, ())
         self._epoch(speaker, answer, response.generation_id, True)
 
     def _sync(self, process: Process, answer: Answer) -> None:
@@ -221,6 +223,8 @@ class Told:
 
     def _gives(self, speaker: Speaker, answer: Answer, places: Iterable[Place]) -> None:
         """Hold that what a member is told to have is nobody else's."""
+        if answer.asked_at < speaker.said:
+            return  # it has asked anew since then, and takes no answer to what it asked before
         group, now = self._group(answer.message.group_id), self._world.now
         given = set(places)
         for place in sorted(given - speaker.has.keys(), key=str):
