@@ -100,8 +100,9 @@ class ModernGroup:
     with the partitions' racks if ``is_rack_aware``. ``changed_ms``: since when the target
     assignment lags behind. ``failed_epoch``: the assignor could do nothing with the group as of
     this epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet
-    after an election. ``resolving``: regular expressions are being resolved; ``has_new_topics``:
-    they may match topics that they were not held against.
+    after an election. ``resolving``: the version of the topics that regular expressions are being
+    held against, None when they are not; ``has_new_topics``: they may match topics that they were
+    not held against.
     """
 
     group: ConsumerGroup
@@ -118,7 +119,7 @@ class ModernGroup:
     is_rack_aware: bool = False
     hash_sum: int = 0
     unarmed: list[str] = field(default_factory=list)
-    resolving: bool = False
+    resolving: int | None = None
     has_new_topics: bool = True
     diary: list[MemberEvent] = field(default_factory=list)
 

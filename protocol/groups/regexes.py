@@ -78,7 +78,7 @@ def drop_unused(ctx: Context, group: ConsumerGroup) -> None:
 def resolve_if_due(ctx: Context, live: ModernGroup, now: int) -> None:
     """Have expressions resolved: new ones at once, all of them when topics came or time went by."""
     group = live.group
-    if live.resolving or not group.regex_members:
+    if live.resolving is not None or not group.regex_members:
         return
     last_ms = max((each.timestamp_ms for each in group.regexes.values()), default=None)
     wanted = [regex for regex in group.regex_members if regex not in group.regexes]
@@ -91,7 +91,7 @@ def resolve_if_due(ctx: Context, live: ModernGroup, now: int) -> None:
             return
         wanted = list(group.regex_members)
         live.has_new_topics = False
-    live.resolving = True
+    live.resolving = ctx.topics_version
     ctx.submit(
         ResolveRegexes(
             group_id=live.group_id,
@@ -105,10 +105,10 @@ def resolve_if_due(ctx: Context, live: ModernGroup, now: int) -> None:
 def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
     """Take in what expressions match; with nobody to ask, it is worked out here after all."""
     live = ctx.modern.get(event.group_id)
-    if live is None or not live.resolving:
-        return
+    if live is None or live.resolving != event.version:
+        return  # nobody waits for it, or for a later one
     group = live.group
-    live.resolving = False
+    live.resolving = None
     topics = event.topics
     if topics is None:
         wanted = [each for each in group.regex_members if each not in group.regexes]

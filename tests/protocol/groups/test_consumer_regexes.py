@@ -131,3 +131,18 @@ def test_a_new_leader_resolves_what_was_left_open() -> None:
     assert len(regex_tasks(talk)) == 1
     talk.converge("A")
     assert talk.owned("A") == [3]
+
+
+def test_an_answer_about_earlier_topics_is_not_taken_for_the_one_that_is_awaited() -> None:
+    talk = talk_of()
+    talk.join("A", None, regex="foo.*")
+    [task] = regex_tasks(talk)
+    early = talk.executor.run(task)
+    talk.converge("A")
+    talk.set_topics(**TOPICS, foo3=1)
+    talk.advance(10_000)
+    [again] = regex_tasks(talk)
+    talk.handle(early)
+    talk.handle(talk.executor.run(again))
+    talk.converge("A")
+    assert ("foo3", 0) in talk.client("A").owned
