@@ -139,7 +139,11 @@ def test_a_killed_coordinator_is_back_on_its_port_with_its_data(new_cluster: New
     third = killed_and_back(cluster, 1)
     assert len({first, second, third}) == 3
     assert cluster.addresses[1] == (host, port)
-    assert cluster.status()["partitions"][1]["leader"] == 1
+    until(
+        lambda: cluster.status()["partitions"][1]["leader"] == 1,
+        30,
+        "it leads its partition again, once all is well",
+    )
     until(lambda: nodes(cluster.bootstrap) == everyone, 30, "it is listed again")
     assert "coordinator 1 is back" in cluster.log_lines("controller")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -114,15 +115,20 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def create_topics(bootstrap: str, topics: Iterable[str], partitions: int) -> None:
-    """Create topics and wait until every server knows each."""
+    """Create topics and wait until every server knows each, one that was just killed too."""
+
+    def is_known(server: str) -> bool:
+        try:
+            return all(wire.partitions(server, topic) == partitions for topic in topics)
+        except OSError:
+            return False
+
     client = admin(bootstrap)
     for future in client.create_topics([NewTopic(t, partitions, 1) for t in topics]).values():
         future.result(ADMIN_S)
     for server in bootstrap.split(","):
         until(
-            lambda server=server: all(
-                wire.partitions(server, topic) == partitions for topic in topics
-            ),
+            partial(is_known, server),
             20,
             f"{server} knows {topics} with {partitions} partitions",
         )

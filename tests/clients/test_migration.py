@@ -29,8 +29,8 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": "500",
 }
 COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-# librdkafka's own cooperative assignor puts data of its own into assignments, which an upgrade would
-# lose: such a group stays classic, here as in Kafka.
+# librdkafka's own cooperative assignor puts data of its own into assignments, which an upgrade
+# would lose: such a group stays classic, here as in Kafka.
 STRATEGIES = (("confluent-kafka", "range"), ("java", COOPERATIVE))
 CLASSIC, CONSUMER = 0, 1
 
