@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from failover.routing import partition_for
+from failover.simulation.kinds import MIXED
 from failover.simulation.story import Violation
 from failover.simulation.visible import EARLY
 from protocol.wire import messages as m
@@ -42,13 +43,14 @@ class Speaker:
 
     ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
     when that was. ``contact`` is when the last request came that prolonged its session, ``said``
-    when the last one came that tells what it has.
+    when the last one came that tells what it has. ``is_gone``: it said that it leaves.
     """
 
     member_id: str
     instance_id: str | None = None
     is_classic: bool = False
     contact: int = NEVER
+    is_gone: bool = False
     said: int = NEVER
     epoch: int = 0
     epoch_at: int = NEVER
@@ -102,11 +104,14 @@ class Told:
             self._joins(message)
         elif isinstance(message, m.LeaveGroupRequest):
             for member in message.members:
-                self._gives_up(self._speaker(message, member.member_id), ())
+                speaker = self._speaker(message, member.member_id)
+                speaker.is_gone = True
+                self._gives_up(speaker, ())
 
     def _heard(self, message: Any) -> None:
         speaker = self._speaker(message, message.member_id)
-        if message.member_epoch < 0:
+        speaker.is_gone = message.member_epoch < 0
+        if speaker.is_gone:
             self._gives_up(speaker, ())
         elif message.topic_partitions is not None:
             self._gives_up(speaker, _places(message.topic_partitions))
@@ -205,12 +210,17 @@ class Told:
     def _epoch(self, speaker: Speaker, answer: Answer, epoch: int, is_join: bool) -> None:
         """Hold that epochs only grow: a member's own, and the group's as whoever joins sees it."""
         group = self._group(answer.message.group_id)
+        highest = group.highest_before(answer.asked_at) if is_join else 0
+        if epoch < highest and self._may_be_new(group, speaker, answer.message.group_id):
+            group.epochs.clear()
+            highest = 0
+            for each in group.speakers.values():
+                each.epoch = 0
         if epoch < speaker.epoch and speaker.epoch_at < answer.asked_at:
             raise Violation(
                 f"{speaker.member_id} is told epoch {epoch}, after epoch {speaker.epoch}",
                 answer.message.group_id,
             )
-        highest = group.highest_before(answer.asked_at) if is_join else 0
         if epoch < highest:
             raise Violation(
                 f"{speaker.member_id} joins in epoch {epoch}, when {highest} had been told before",
@@ -220,6 +230,19 @@ class Told:
             speaker.epoch, speaker.epoch_at = epoch, self._world.now
         if not group.epochs or epoch > group.epochs[-1][1]:
             group.epochs.append((self._world.now, epoch))
+
+    def _may_be_new(self, group: GroupTold, speaker: Speaker, group_id: str) -> bool:
+        """Tell whether a member that joins may have found nobody: then its type of group is made.
+
+        Nobody is there when all others went, or were not heard of for a session.
+        """
+        number = partition_for(group_id, self._world.settings.partitions)
+        enough_ms = EARLY * self._world.settings.session_timeout_ms
+        return group_id.startswith(MIXED) and all(
+            other.is_gone or self._visible.longest_unheard(number, other.contact) >= enough_ms
+            for other in group.speakers.values()
+            if other is not speaker
+        )
 
     def _gives(self, speaker: Speaker, answer: Answer, places: Iterable[Place]) -> None:
         """Hold that what a member is told to have is nobody else's."""

@@ -208,6 +208,7 @@ def resigned(ctx: Context) -> None:
         cancel_run(ctx, live)
     ctx.modern.clear()
     ctx.subscribers.clear()
+    ctx.topics_version += 1  # while another leads nobody counts what becomes of the topics
 
 
 def forget(ctx: Context, live: ModernGroup) -> None:

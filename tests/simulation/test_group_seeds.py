@@ -36,6 +36,7 @@ REGRESSIONS = (
     (Groups.CONSUMER, 55),
     # A worker's second answer about a regular expression passed for the one that was awaited.
     (Groups.CONSUMER, 2046),
+    (Groups.ALL, 2075),
 )
 
 
