@@ -107,8 +107,9 @@ def test_a_deleted_topic_is_taken_back_before_the_expression_is_resolved_again()
 def test_with_nobody_to_ask_expressions_are_resolved_in_place() -> None:
     talk = talk_of()
     talk.join("A", None, regex="b.r")
+    [task] = regex_tasks(talk)
     talk.tasks.clear()
-    talk.handle(RegexesResolved(group_id="g", version=0, topics=None))
+    talk.handle(RegexesResolved(group_id="g", version=task.version, topics=None))
     talk.converge("A")
     assert talk.owned("A") == [1]
 
