@@ -110,6 +110,7 @@ class Told:
 
     def _heard(self, message: Any) -> None:
         speaker = self._speaker(message, message.member_id)
+        speaker.instance_id = message.instance_id
         speaker.is_gone = message.member_epoch < 0
         if speaker.is_gone:
             self._gives_up(speaker, ())
