@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def described(context: Any, group: ConsumerGroup) -> Any:
-    """Give all that the log says of a group; topics by their ids, not by a machine's numbers."""
+    """Give all that the log says of a group; topics by their ids, not by a machine's numbers.
+
+    While a target arrives, whoever loaded the group cannot tell the members' records of it from
+    those of the one before: targets are left out then.
+    """
     numbers = context.numbers
     members = {
         member_id: (
@@ -35,8 +39,9 @@ def described(context: Any, group: ConsumerGroup) -> Any:
     return (
         (group.epoch, group.metadata_hash, group.assignment_epoch, group.assignment_timestamp_ms),
         members,
-        {member_id: _set(target, numbers) for member_id, target in group.targets.items()},
-        None if arriving is None else (arriving.epoch, [*arriving.targets]),
+        {member_id: _set(target, numbers) for member_id, target in group.targets.items()}
+        if arriving is None
+        else arriving.epoch,
         group.regexes,
         group.static_members,
     )
