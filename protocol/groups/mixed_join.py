@@ -21,13 +21,11 @@ from protocol.groups import (
     migration,
     migration_downgrade,
     modern,
-    rebalance,
     target,
 )
 from protocol.groups.classic import CONSUMER
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.migration_upgrade import classic_metadata, partitions
-from protocol.groups.states import ClassicGroupState
 from protocol.groups.timers import TimerKind
 from protocol.records import (
     ConsumerGroupMemberMetadataKey,
@@ -226,14 +224,9 @@ def _stay(ctx: Context, live: ModernGroup, member: ConsumerMember, join: Join) -
 def _downgrade(ctx: Context, live: ModernGroup, member: ConsumerMember, join: Join) -> None:
     """Let the group become a classic one, of which the newcomer is a member already.
 
-    If it is Stable the newcomer has its generation, and need not assign; else it waits with the
-    others for the next one.
+    It has the generation, and need not assign. If the group is not Stable, SyncGroup tells it to join
+    again with the others.
     """
-    member_id, ticket = member.member_id, join.request.ticket
     group = migration_downgrade.convert(ctx, live, (), join.now)
-    joined = group.members[member_id]
-    if group.state is ClassicGroupState.STABLE:
-        ctx.reply(ticket, answers.joined(group, joined, leader=""), group.group_id)
-        return
-    membership.park_join(ctx, group, joined, ticket)
-    rebalance.maybe_complete_join(ctx, group, join.now)
+    answer = answers.joined(group, group.members[member.member_id], leader="")
+    ctx.reply(join.request.ticket, answer, group.group_id)

@@ -617,8 +617,8 @@ def test_a_replacement_while_others_are_behind_rebalances_the_classic_group() ->
     talk.join("A", member_id="A1")
     talk.join_group("A=i")
     assert not talk.is_consumer_group
-    assert talk.classic("A").waits_for == "join"
     assert talk.describe_classic().group_state == "PreparingRebalance"
+    assert talk.sync_group("A").error_code is ErrorCode.rebalance_in_progress
     talk.settle_all("A", "B")
     assert talk.shares("A", "B") == [2, 2]
 
