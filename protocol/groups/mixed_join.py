@@ -224,8 +224,8 @@ def _stay(ctx: Context, live: ModernGroup, member: ConsumerMember, join: Join) -
 def _downgrade(ctx: Context, live: ModernGroup, member: ConsumerMember, join: Join) -> None:
     """Let the group become a classic one, of which the newcomer is a member already.
 
-    It has the generation, and need not assign. If the group is not Stable, SyncGroup tells it to join
-    again with the others.
+    It has the generation, and need not assign. If the group is not Stable, SyncGroup tells it to
+    join again with the others.
     """
     group = migration_downgrade.convert(ctx, live, (), join.now)
     answer = answers.joined(group, group.members[member.member_id], leader="")
