@@ -12,8 +12,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.waiting import until
+
+# How long an example takes says something about the machine, and nothing about what is tested.
+settings.register_profile("rollcall", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rollcall")
 
 READY_S = 90.0
 STOP_S = 40.0
