@@ -66,7 +66,7 @@ def bump(ctx: Context, live: ModernGroup, member: ConsumerMember, before: Before
     is_resolved = False
     if regex_changed:
         is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
-    if names_changed or is_resolved:
+    if names_changed or is_resolved or live.must_bump:
         modern.bump(ctx, live, now)
     elif live.is_stale:
         modern.bump_if_topics_changed(ctx, live, now)

@@ -212,6 +212,7 @@ def convert(ctx: Context, planned: ConsumerGroup, now: int) -> None:
         modern.arm(ctx, live, session, now + session.session_timeout_ms)
     live.diary = group.recent_events()
     live.is_stale = False
+    live.must_bump = group.rebalance is not None or _is_open(ctx, live.group)
     ctx.fact(
         GroupConverted(
             group_id=group_id,
@@ -221,6 +222,12 @@ def convert(ctx: Context, planned: ConsumerGroup, now: int) -> None:
             members=len(planned.members),
         )
     )
+
+
+def _is_open(ctx: Context, group: ConsumerGroup) -> bool:
+    """Whether some partition that the group subscribes to is nobody's."""
+    known = (ctx.topics.by_name(name) for name in group.topics)
+    return sum(topic.partitions for topic in known if topic is not None) > len(group.holders)
 
 
 def _disband(ctx: Context, group: Group, now: int) -> None:

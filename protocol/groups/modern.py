@@ -102,7 +102,8 @@ class ModernGroup:
     this epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet
     after an election. ``resolving``: the version of the topics that regular expressions are being
     held against, None when they are not; ``has_new_topics``: they may match topics that they were
-    not held against.
+    not held against. ``must_bump``: the classic group that it was owes somebody a partition, so a
+    new target is due whatever has changed since.
     """
 
     group: ConsumerGroup
@@ -121,6 +122,7 @@ class ModernGroup:
     unarmed: list[str] = field(default_factory=list)
     resolving: int | None = None
     has_new_topics: bool = True
+    must_bump: bool = False
     diary: list[MemberEvent] = field(default_factory=list)
 
     @property
@@ -306,7 +308,7 @@ def bump(ctx: Context, live: ModernGroup, now: int) -> None:
         epoch=group.epoch + 1, metadata_hash=metadata_hash(ctx, live)
     )
     ctx.emit(Record(ConsumerGroupMetadataKey(live.group_id), value))
-    live.is_stale = False
+    live.is_stale = live.must_bump = False
 
 
 def bump_if_topics_changed(ctx: Context, live: ModernGroup, now: int) -> None:

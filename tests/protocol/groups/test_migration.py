@@ -575,6 +575,28 @@ def test_a_static_member_may_upgrade_its_group_by_coming_back() -> None:
     assert len(talk.group.members) == 2
 
 
+def test_a_static_member_that_upgrades_its_group_amid_a_rebalance_begins_a_new_epoch() -> None:
+    talk = MixedTalk()
+    talk.classic_group("A=i", "B")
+    talk.join_group("D")  # parked: nobody will hold that rebalance
+    talk.client("A=i")
+    talk.join("A", member_id="A2")
+    talk.classics.pop("A")
+    talk.settle_all("B", "D", "A")
+    assert sorted(talk.shares("A", "B", "D")) == [1, 1, 2]
+
+
+def test_a_static_member_that_upgrades_its_group_sees_to_partitions_that_are_nobodys() -> None:
+    talk = MixedTalk()
+    talk.classic_group("A=i", "B")
+    talk.set_topics(a=6, b=2)
+    talk.client("A=i")
+    talk.join("A", member_id="A2")
+    talk.classics.pop("A")
+    talk.settle_all("B", "A")
+    assert talk.shares("A", "B") == [3, 3]
+
+
 def test_a_classic_static_member_takes_a_consumer_ones_place_without_waiting() -> None:
     talk = MixedTalk()
     talk.client("A=i")
