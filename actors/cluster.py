@@ -47,9 +47,6 @@ STOP_S: Final = 10.0
 EXPORT_S: Final = 2.0
 """For the last metrics to be delivered, where they are wanted."""
 
-RESTART_S: Final = 0.05
-"""For the answer to whoever asked for the restart."""
-
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -153,11 +150,6 @@ class CoordinatorActor:
     async def mend(self) -> None:
         """Have all links again."""
         self._coordinator.mend()
-
-    async def restart(self) -> None:
-        """End cleanly and begin anew in another process, which Ray starts."""
-        await self._coordinator.stop()
-        asyncio.get_running_loop().call_later(RESTART_S, os._exit, 0)
 
     async def forwarded_here(self, request: Request) -> Entity | None:
         """Answer a request that another node's client made."""

@@ -29,13 +29,12 @@ ENTRIES_MAX: Final = 50_000
 class Memo:
     """The leased answers of one coordinator, by request frame less the correlation id."""
 
-    __slots__ = ("_answers", "_entries_max", "_tails", "hits")
+    __slots__ = ("_answers", "_entries_max", "_tails")
 
     def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
         self._answers: dict[bytes, tuple[HeartbeatLease, bytes, bytes]] = {}
         self._tails: dict[bytes, bytes] = {}
         self._entries_max = entries_max
-        self.hits = 0
 
     def recall(self, key: bytes, frame: bytes, now: Callable[[], int]) -> bytes | None:
         """Return the answer to ``frame`` and extend its member's session; None: ask the host."""
@@ -51,7 +50,6 @@ class Memo:
             return None  # perhaps another leads by now: the host knows, or waits to know
         member = lease.member
         member.session_deadline_ms = now_ms + member.session_timeout_ms
-        self.hits += 1
         return head + frame[4:8] + tail
 
     def remember(self, key: bytes, lease: HeartbeatLease, answer: bytes) -> None:

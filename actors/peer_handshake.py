@@ -27,7 +27,6 @@ PROTOCOL_VERSION: Final = 1
 
 MAGIC: Final = b"rollcall-peer"
 NONCE_BYTES: Final = 32
-PROOF_BYTES: Final = hashlib.sha256().digest_size
 HELLO_BYTES_MAX: Final = 1_024
 
 CALLER: Final = b"caller"

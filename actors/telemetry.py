@@ -160,11 +160,6 @@ def open_metrics(
         return None
 
 
-def otel_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Pick the variables that a process elsewhere needs to export as this one would."""
-    return {name: value for name, value in environ.items() if name.startswith("OTEL_")}
-
-
 def _open_traces(resource: Mapping[str, str | int], losses: Losses) -> Traces | None:
     if not asks_for_traces(os.environ):
         return None

@@ -114,7 +114,6 @@ class ConsumerLoad:
         self._reactor = reactor
         self._due: list[tuple[float, int, ConsumerMember]] = []
         self._numbers = count()
-        self._unsettled: set[ConsumerMember] = set()
 
     def add(self, members: Sequence[ConsumerMember]) -> None:
         """Let members join now, all at once."""

@@ -29,7 +29,6 @@ TOPIC: Final = "bench-offsets"
 PARTITIONS: Final = 100
 """Offsets in one commit, and partitions of the topic."""
 IN_FLIGHT: Final = 8
-SECONDS_MAX: Final = 600
 OFFSET_COMMIT, VERSION = 8, 9
 
 Address = tuple[str, int]

@@ -29,19 +29,19 @@ class DrillError(Exception):
 class Action(StrEnum):
     """What a step does."""
 
-    KILL = "kill"
-    START = "start"
-    FREEZE = "freeze"
-    THAW = "thaw"
-    CUT = "cut"
-    MEND = "mend"
-    LOSE_DISK = "lose-disk"
-    ROLL = "roll"
-    FILL_DISK = "fill-disk"
-    FREE_DISK = "free-disk"
-    RESTART_MEMBERS = "restart-members"
-    JOIN_MEMBERS = "join-members"
-    WAIT = "wait"
+    KILL = "kill"  # end the target's processes at once, as kill -9 does
+    START = "start"  # have every killed node serve again (a live cluster starts them by itself)
+    FREEZE = "freeze"  # stop the target's processes without ending them, as SIGSTOP does
+    THAW = "thaw"  # let every frozen process go on
+    CUT = "cut"  # part the target from all other nodes, but not from its clients
+    MEND = "mend"  # end every cut
+    LOSE_DISK = "lose-disk"  # end the target's processes and delete what they have written
+    ROLL = "roll"  # drain, end and start the target's nodes, one after the other
+    FILL_DISK = "fill-disk"  # leave no space for what the target writes
+    FREE_DISK = "free-disk"  # give the space back
+    RESTART_MEMBERS = "restart-members"  # end a share of the static ones and start them again
+    JOIN_MEMBERS = "join-members"  # let more dynamic members join, a share of those that there are
+    WAIT = "wait"  # wait until the condition holds
 
 
 class Target(StrEnum):
@@ -64,23 +64,6 @@ class Condition(StrEnum):
     REPLICATED = "replicated"
     STABLE = "stable"
 
-
-ABOUT: Final[Mapping[Action, str]] = {
-    Action.KILL: "end the target's processes at once, as kill -9 does",
-    Action.START: "have every killed node serve again (a live cluster starts them by itself)",
-    Action.FREEZE: "stop the target's processes without ending them, as SIGSTOP does",
-    Action.THAW: "let every frozen process go on",
-    Action.CUT: "part the target from all other nodes, but not from its clients",
-    Action.MEND: "end every cut",
-    Action.LOSE_DISK: "end the target's processes and delete what they have written",
-    Action.ROLL: "drain, end and start the target's nodes, one after the other",
-    Action.FILL_DISK: "leave no space for what the target writes",
-    Action.FREE_DISK: "give the space back",
-    Action.RESTART_MEMBERS: "end a share of the static members and start them again at once",
-    Action.JOIN_MEMBERS: "let more dynamic members join, a share of those that there are",
-    Action.WAIT: "wait until the condition holds",
-}
-"""What each action does, for people and for whoever runs drills."""
 
 FAULTS: Final = frozenset(
     {

@@ -184,11 +184,6 @@ class Partition:
         return self._me in self.replica.voters
 
     @property
-    def open_requests(self) -> int:
-        """How many requests wait for their answer."""
-        return len(self._open)
-
-    @property
     def _is_alone(self) -> bool:
         voters = self.replica.voters
         return len(voters) == 1 and voters[0] == self._me

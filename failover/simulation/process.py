@@ -40,7 +40,6 @@ STALL_MS: Final = 1_000
 """As in the actor's clock: what is noticed as a stall, and how exactly."""
 
 LOAD_SLICE_RECORDS: Final = 40
-FULL_DISK_RETRY_MS: Final = 500
 KEYS: Final = {api.request: key for key, api in apis.API.items()}
 VERSIONS: Final = {8: 9, 9: 9}
 """OffsetCommit and OffsetFetch name topics by their names up to this version."""
@@ -135,7 +134,6 @@ class Process:
         self._open: dict[int, tuple[Answering, Any, Entity, int]] = {}
         self._connections: dict[Connection, None] = {}
         self._tickets = 0
-        self._stuck: Effects | None = None
         self._is_scheduled = False
         self._armed_true: int | None = None
         self._paused_at = 0
@@ -151,7 +149,6 @@ class Process:
         self._inbox.clear()
         self._open.clear()
         self._connections.clear()
-        self._stuck = None
         self._is_scheduled, self._armed_true = False, None
         self.host = Host(identity, configs, self.log, rng, self.local_now())
         self.network.connect(self.node_id)

@@ -199,8 +199,3 @@ def rough_settings(seed: int) -> Settings:
         delay_ms=rng.choice(((1, 6), (1, 200))),
         loss=rng.choice((0.0, 0.1)),
     )
-
-
-def with_faults(settings: Settings, **rates: int) -> Settings:
-    """Return the settings with other fault rates."""
-    return replace(settings, faults=replace(settings.faults, **rates))

@@ -16,10 +16,9 @@ is ``values[starts[i]:starts[i + 1]]``. Arrays are never written to by whoever i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,8 +26,6 @@ Int32s: TypeAlias = NDArray[np.int32]
 
 NOBODY: Final = -1
 """The owner of a partition that has none; also "no rack" and "not static"."""
-PACKED_VERSION: Final = 1
-_ALIGNMENT_BYTES: Final = 8
 
 
 class AssignorError(Exception):
@@ -120,59 +117,3 @@ class Assignor(Protocol):
 
     def assign(self, spec: GroupSpec) -> GroupAssignment:
         """Give every partition an owner; raise AssignorError when that can not be done."""
-
-
-def pack_spec(spec: GroupSpec) -> bytes:
-    """Write a spec for another process: a msgpack header, then the arrays as they lie in memory."""
-    return pack_arrays([getattr(spec, each.name) for each in fields(GroupSpec)])
-
-
-def unpack_spec(packed: bytes | memoryview) -> GroupSpec:
-    """Read a spec without copying: its arrays are views into ``packed``, read-only if that is."""
-    names = [each.name for each in fields(GroupSpec)]
-    arrays = unpack_arrays(packed)
-    if len(arrays) != len(names):
-        raise AssignorError(f"a packed group has {len(arrays)} arrays instead of {len(names)}")
-    return GroupSpec(**dict(zip(names, arrays, strict=True)))
-
-
-def pack_assignment(assignment: GroupAssignment) -> bytes:
-    """Write an assignment for another process."""
-    return pack_arrays([assignment.owner])
-
-
-def unpack_assignment(packed: bytes | memoryview) -> GroupAssignment:
-    """Read an assignment without copying."""
-    arrays = unpack_arrays(packed)
-    if len(arrays) != 1:
-        raise AssignorError(f"a packed assignment has {len(arrays)} arrays instead of one")
-    return GroupAssignment(arrays[0])
-
-
-def pack_arrays(arrays: list[Int32s]) -> bytes:
-    """Write arrays one after the other behind a header of ``[version, lengths]``."""
-    header = msgpack.packb([PACKED_VERSION, [len(array) for array in arrays]])
-    padding = bytes(-len(header) % _ALIGNMENT_BYTES)
-    rows = [np.ascontiguousarray(array, "<i4").data for array in arrays]
-    return b"".join([header, padding, *rows])
-
-
-def unpack_arrays(packed: bytes | memoryview) -> list[Int32s]:
-    """Read what ``pack_arrays`` wrote; the arrays are views into ``packed``."""
-    reader = msgpack.Unpacker(max_buffer_size=len(packed))
-    reader.feed(packed)
-    try:
-        version, lengths = reader.unpack()
-        at = reader.tell()
-        if version != PACKED_VERSION:
-            raise AssignorError(f"packed arrays have version {version}, not {PACKED_VERSION}")
-        at += -at % _ALIGNMENT_BYTES
-        if at + 4 * sum(lengths) != len(packed):
-            raise AssignorError("packed arrays are cut short or followed by something")
-        arrays = []
-        for length in lengths:
-            arrays.append(np.frombuffer(packed, "<i4", length, at))
-            at += 4 * length
-    except (TypeError, ValueError, msgpack.UnpackException) as error:
-        raise AssignorError(f"packed arrays can not be read: {error}") from None
-    return arrays

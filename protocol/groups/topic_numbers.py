@@ -44,11 +44,6 @@ class TopicNumbers:
         return None if topic_id is None else self._numbers.get(topic_id.bytes)
 
 
-def topic_of(partition: Partition) -> int:
-    """Give the number of the partition's topic."""
-    return partition >> TOPIC_SHIFT
-
-
 def by_topic(partitions: Iterable[Partition]) -> Iterator[tuple[int, list[int]]]:
     """Group partitions: (topic's number, indexes ascending), topics in the order of numbers."""
     current = -1

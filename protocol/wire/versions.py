@@ -63,26 +63,6 @@ def _plan(shape: type[Entity], newest: type[Entity], rows: tuple[Special, ...]) 
     return Plan(shape, converter(shape, newest, up), converter(newest, shape, down))
 
 
-def upgrade(api_key: int, version: int, request: Any) -> Any:
-    """Bring a client's request to the newest shape; nothing is copied when it already is."""
-    return request_plan(api_key, version).up(request)
-
-
-def downgrade(api_key: int, version: int, response: Any) -> Any:
-    """Bring an answer from the newest shape to the version that the client asked in."""
-    return response_plan(api_key, version).down(response)
-
-
-def downgrade_request(api_key: int, version: int, request: Any) -> Any:
-    """Bring a request of our own client to the version that the server speaks."""
-    return request_plan(api_key, version).down(request)
-
-
-def upgrade_response(api_key: int, version: int, response: Any) -> Any:
-    """Bring a server's answer to the newest shape."""
-    return response_plan(api_key, version).up(response)
-
-
 Fields: TypeAlias = "Mapping[str, Convert]"
 _NONE: Final[Fields] = MappingProxyType({})
 

@@ -1,4 +1,4 @@
-"""Issue 3, part 8: one log sentence per rebalance; KIP-800: reasons are logged."""
+"""One log sentence per rebalance; KIP-800: reasons are logged."""
 
 import pytest
 

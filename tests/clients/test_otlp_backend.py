@@ -1,4 +1,4 @@
-"""A rebalance is found in a real OTLP backend, with who caused it and why (issue 3, part 8)."""
+"""A rebalance is found in a real OTLP backend, with who caused it and why."""
 
 import subprocess
 from collections.abc import Iterator

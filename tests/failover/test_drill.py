@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failover.drill import ABOUT, Action, DrillError, Target, Workload, named, names, parse
+from failover.drill import DrillError, Target, Workload, named, names, parse
 
 STEPS = '[[steps]]\ndo = "kill"\n'
 
@@ -27,10 +27,6 @@ def test_the_drills_that_come_with_the_program_are_all_well_formed():
         drill = named(name)
         assert drill.name == name
         assert drill.steps
-
-
-def test_every_action_is_described():
-    assert set(ABOUT) == set(Action)
 
 
 def test_a_step_says_what_it_does_to_whom():

@@ -17,13 +17,7 @@ from protocol.wire.apis import API
 from protocol.wire.convert import blank, converter
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response, encode_response
-from protocol.wire.versions import (
-    UnsupportedVersionError,
-    downgrade,
-    downgrade_request,
-    upgrade,
-    upgrade_response,
-)
+from protocol.wire.versions import UnsupportedVersionError, request_plan, response_plan
 from protocol.wire.writers import encoder
 from tests.protocol.wire.strategies import messages
 
@@ -31,6 +25,22 @@ VERSIONS = [(a.key, v) for a in API.values() for v in range(a.min_version, a.max
 NAMES = [f"{API[key].name}-v{version}" for key, version in VERSIONS]
 QUICK = settings(max_examples=5, suppress_health_check=list(HealthCheck), deadline=None)
 ID = UUID(int=7)
+
+
+def upgrade(key: int, version: int, request: Any) -> Any:
+    return request_plan(key, version).up(request)
+
+
+def downgrade(key: int, version: int, response: Any) -> Any:
+    return response_plan(key, version).down(response)
+
+
+def downgrade_request(key: int, version: int, request: Any) -> Any:
+    return request_plan(key, version).down(request)
+
+
+def upgrade_response(key: int, version: int, response: Any) -> Any:
+    return response_plan(key, version).up(response)
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS, ids=NAMES)
