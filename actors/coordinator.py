@@ -52,6 +52,9 @@ _log = logging.getLogger("rollcall.coordinator")
 LOAD_SLICE_RECORDS: Final = 2_000
 """Records read between two looks at the sockets: a few milliseconds."""
 
+SERVE_S: Final = 0.002
+"""For so long clients' requests are handled between two looks at the sockets."""
+
 OFFLOAD: Final = "group.consumer.assignor.offload.enable"
 FORWARD_S: Final = 30.0
 RETRY_S: Final = 0.2
@@ -337,13 +340,16 @@ class Coordinator:
         """Return the Unix time in milliseconds."""
         return self._clock.now()
 
-    def receive(self, request: Request) -> None:
-        """Take a client's request; all requests of one look at the sockets share one turn."""
-        if self._host is None:
-            return
-        if not self._is_scheduled:
+    def wake(self) -> None:
+        """Have a turn: clients' requests wait."""
+        if self._host is not None and not self._is_scheduled:
             self._forgive_stall()
             self._schedule()
+
+    def receive(self, request: Request) -> None:
+        """Take a client's request; all that are handled in one turn are answered together."""
+        if self._host is None:
+            return
         refusal = None if self._backlog is None else self._backlog.refusal(request)
         if refusal is None:
             self._host.receive(request, self.now())
@@ -363,6 +369,7 @@ class Coordinator:
         answer: asyncio.Future[Entity] = self._loop.create_future()
         self._waiting[ticket] = answer
         try:
+            self.wake()
             self.receive(replace(request, ticket=ticket))
             return await asyncio.wait_for(answer, FORWARD_S)
         except TimeoutError:
@@ -500,6 +507,8 @@ class Coordinator:
         host, backlog, links = self._host, self._backlog, self._links
         if host is None or backlog is None or links is None:
             return
+        if self._listener.serve(SERVE_S):
+            self._schedule()  # the others after another look at the sockets: memo hits go first
         now = self.now()
         if backlog.retry(now):
             _log.warning("there is room on the disk again: everything is written")

@@ -2,19 +2,22 @@
 
 A connection has one request in flight and gets its answers in order, as in Kafka; what it sends
 meanwhile waits, and when too much waits its socket is not read any more. A heartbeat that is like
-the one before is answered here, without asking the host (see :class:`Memo`).
+the one before is answered here as soon as it is read, without asking the host (see :class:`Memo`);
+all else waits in an :class:`Inbox`, from which the coordinator takes as much as it has time for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from actors.complaints import Complaints
+from actors.inbox import Inbox
 from actors.memo import MEMORABLE, Memo
 from protocol.groups.effects import Client, Request
 from protocol.wire.frames import (
@@ -44,13 +47,17 @@ SLOW_READER_SWEEPS: Final = 4
 SWEEPS_PER_IDLE_TIME: Final = 8
 SWEEP_S_MAX: Final = 15.0
 BACKLOG: Final = 4_096
+NOTHING_ASKED: Final = (b"", None)
 
 
 class Door(Protocol):
     """What the listener needs of the coordinator behind it."""
 
+    def wake(self) -> None:
+        """Learn that requests wait: have a turn that calls :meth:`Listener.serve`."""
+
     def receive(self, request: Request) -> None:
-        """Take a request; the answer comes by :meth:`Listener.answer` in a later turn."""
+        """Take a request; the answer comes by :meth:`Listener.answer`."""
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""
@@ -71,8 +78,10 @@ class Connection(asyncio.Protocol):
     """One client. Only the event loop touches it."""
 
     __slots__ = (
+        "_asked",
         "_client",
         "_frames",
+        "_group_id",
         "_is_full",
         "_is_paused",
         "_listener",
@@ -81,6 +90,7 @@ class Connection(asyncio.Protocol):
         "_waiting",
         "full_sweeps",
         "in_flight",
+        "is_busy",
         "peer",
         "seen_sweep",
     )
@@ -92,8 +102,11 @@ class Connection(asyncio.Protocol):
         self._out: list[bytes] = []
         self._transport: asyncio.Transport | None = None
         self._client: Client | None = None
+        self._asked: tuple[bytes, bytes | None] = NOTHING_ASKED
+        self._group_id = ""  # of its last request: a consumer has a connection for its group
         self._is_full = False
         self._is_paused = False
+        self.is_busy = False
         self.in_flight: _InFlight | None = None
         self.seen_sweep = listener.sweeps
         self.full_sweeps = 0
@@ -124,7 +137,7 @@ class Connection(asyncio.Protocol):
             self.drop(str(error))
             return
         for frame in frames:
-            if self.in_flight is not None or self._is_full or self._waiting:
+            if self.is_busy or self._is_full or self._waiting:
                 self._waiting.append(frame)
             else:
                 self._take(frame)
@@ -149,6 +162,7 @@ class Connection(asyncio.Protocol):
     def send(self, answer: bytes) -> None:
         """Write the answer to the request in flight and look at the next one."""
         self.in_flight = None
+        self.is_busy = False
         if self._transport is not None:
             if not self._out:
                 self._listener.unflushed.append(self)
@@ -192,6 +206,16 @@ class Connection(asyncio.Protocol):
             if answer is not None:
                 self._out.append(answer)
                 return
+        self.is_busy = True
+        self._asked = (frame, key)
+        listener.inbox.push(self._group_id, self)
+        listener.door.wake()
+
+    def ask(self) -> None:
+        """Ask the coordinator what the client has asked."""
+        (frame, memo_key), self._asked = self._asked, NOTHING_ASKED
+        if self._transport is None:
+            return
         try:
             decoded = decode_request(frame)
         except BadFrame as error:
@@ -201,24 +225,26 @@ class Connection(asyncio.Protocol):
             if error.answer is None:
                 self.drop(str(error))
             else:
-                self._out.append(error.answer)
+                self.send(error.answer)
+                self.flush()
             return
         client = self._client
         client_id = decoded.client_id or ""
         if client is None or client.client_id != client_id:
             client = self._client = Client(client_id, "/" + self.peer)
-        self.in_flight = _InFlight(self, decoded.api_key, decoded.api_version, frame[4:8], key)
+        self._group_id = getattr(decoded.message, "group_id", self._group_id)
+        self.in_flight = _InFlight(self, decoded.api_key, decoded.api_version, frame[4:8], memo_key)
         request = Request(
-            ticket=listener.ticket_for(self.in_flight),
+            ticket=self._listener.ticket_for(self.in_flight),
             api_key=decoded.api_key,
             api_version=decoded.api_version,
             client=client,
             message=decoded.message,
         )
-        listener.door.receive(request)
+        self._listener.door.receive(request)
 
     def _go_on(self) -> None:
-        while self._waiting and self.in_flight is None and not self._is_full:
+        while self._waiting and not self.is_busy and not self._is_full:
             self._take(self._waiting.popleft())
         if self._is_paused and not self._is_full and len(self._waiting) <= WAITING_FRAMES_MAX // 2:
             self._is_paused = False
@@ -263,6 +289,7 @@ class Listener:
         self.complaints = Complaints(_log)
         self.connections: set[Connection] = set()
         self.unflushed: list[Connection] = []
+        self.inbox: Inbox[Connection] = Inbox()
         self.sweeps = 0
         self._tickets: dict[Ticket, _InFlight] = {}
         self._last_ticket: Ticket = 0
@@ -286,6 +313,15 @@ class Listener:
             self._sweeper.cancel()
         for connection in list(self.connections):
             connection.close()
+
+    def serve(self, seconds: float) -> bool:
+        """Hand waiting requests to the door for about so long, at least one; True if some wait."""
+        inbox, until = self.inbox, time.perf_counter() + seconds
+        while inbox:
+            inbox.pop().ask()
+            if time.perf_counter() >= until:
+                break
+        return bool(inbox)
 
     # --- tickets
 
@@ -350,7 +386,7 @@ class Listener:
                 connection.full_sweeps += 1
                 if connection.full_sweeps > SLOW_READER_SWEEPS:
                     connection.drop("the client does not read its answers")
-            elif connection.in_flight is None and self.sweeps - connection.seen_sweep > silent_max:
+            elif not connection.is_busy and self.sweeps - connection.seen_sweep > silent_max:
                 connection.close()
         self._sweeper = loop.call_later(period_s, self._sweep, loop)
 

@@ -45,11 +45,20 @@ class Door:
         self.requests: list[Request] = []
         self.abandoned: list[Ticket] = []
         self.answers_at_once = True
+        self.is_serving = True
+        self.serve_s = 1.0
         self.lease: HeartbeatLease | None = None
         self.listener: Listener
 
     def now(self) -> int:
         return 1_000
+
+    def wake(self) -> None:
+        asyncio.get_running_loop().call_soon(self.serve)
+
+    def serve(self) -> None:
+        if self.is_serving and self.listener.serve(self.serve_s):
+            self.wake()
 
     def receive(self, request: Request) -> None:
         self.requests.append(request)
@@ -87,8 +96,10 @@ async def _true(value: bool) -> bool:
     return value
 
 
-def heartbeat(correlation_id: int, client_id: str = "c") -> bytes:
-    request = HeartbeatRequest(group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+def heartbeat(correlation_id: int, client_id: str = "c", group_id: str = "g") -> bytes:
+    request = HeartbeatRequest(
+        group_id=group_id, generation_id=1, member_id="m", group_instance_id=None
+    )
     return encode_request(HEARTBEAT, 4, correlation_id, client_id, request)
 
 
@@ -283,6 +294,75 @@ def test_a_leased_heartbeat_is_answered_without_asking_again() -> None:
             assert len(door.requests) == 1
             assert member.session_deadline_ms == 11_000
             writer.close()
+
+    run(test)
+
+
+def test_a_leased_heartbeat_does_not_wait_behind_the_requests_of_others() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            door.lease = HeartbeatLease(Group(), 1, Member())
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(heartbeat(1))
+            await read_answer(reader)
+            door.is_serving = False
+            _, other_writer = await asyncio.open_connection("127.0.0.1", port)
+            other_writer.write(api_versions(1))
+            await until_async(lambda: _true(bool(door.listener.inbox)), 5, "the other waits")
+            writer.write(heartbeat(2))
+            assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 2
+            assert len(door.listener.inbox) == 1
+            writer.close()
+            other_writer.close()
+
+    run(test)
+
+
+def test_a_group_that_asks_much_waits_for_itself_and_lets_others_through() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            many = [await known_member(port, "many") for _ in range(20)]
+            one = await known_member(port, "one")
+            door.requests.clear()
+            door.is_serving, door.serve_s = False, 0.0
+            for _, writer in many:
+                writer.write(heartbeat(2, group_id="many"))
+            await until_async(lambda: _true(len(door.listener.inbox) == 20), 5, "all wait")
+            one[1].write(heartbeat(2, group_id="one"))
+            await until_async(lambda: _true(len(door.listener.inbox) == 21), 5, "the last waits")
+            assert door.listener.serve(0.0), "one is served at a time"
+            assert door.listener.serve(0.0)
+            assert [each.message.group_id for each in door.requests] == ["many", "one"]
+            assert door.listener.serve(1.0) is False
+            assert len(door.requests) == 21
+            for _, writer in (*many, one):
+                writer.close()
+
+    run(test)
+
+
+async def known_member(
+    port: int, group_id: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect and ask once, so that the listener knows whose connection it is."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(heartbeat(1, group_id=group_id))
+    await read_answer(reader)
+    return reader, writer
+
+
+def test_a_request_whose_client_goes_before_it_is_served_is_not_asked() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            door.is_serving = False
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(heartbeat(1))
+            await until_async(lambda: _true(bool(door.listener.inbox)), 5, "the request waits")
+            writer.transport.abort()
+            await until_async(lambda: _true(not door.listener.connections), 5, "the client is gone")
+            assert door.listener.serve(1.0) is False
+            assert door.requests == []
+            assert door.abandoned == []
 
     run(test)
 
