@@ -510,10 +510,7 @@ class Coordinator:
         if self._listener.serve(SERVE_S):
             self._schedule()  # the others after another look at the sockets: memo hits go first
         now = self.now()
-        if backlog.retry(now):
-            _log.warning("there is room on the disk again: everything is written")
-            host.disk_is_full = False
-            host.persisted(now)
+        self._retry(host, backlog, now)
         while effects := host.drain(now):
             if backlog.write(effects, now):
                 host.persisted(now)
@@ -534,6 +531,13 @@ class Coordinator:
         self._listener.flush()
         self._arm(_first(host.next_deadline(), backlog.retry_ms), now)
         self._look_around(host)
+
+    def _retry(self, host: Host, backlog: Backlog, now: int) -> None:
+        """Write what waits for room on a full disk, when it is time to try."""
+        if backlog.retry(now):
+            _log.warning("there is room on the disk again: everything is written")
+            host.disk_is_full = False
+            host.persisted(now)
 
     async def _forward(self, forward: Forward) -> None:
         response = await self._others.forward(forward.node_id, forward.request)

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 class Inbox(Generic[Item]):
-    """Items by group; each :meth:`pop` takes the oldest of the group that was served longest ago."""
+    """Items by group; :meth:`pop` takes the oldest of the group that was served longest ago."""
 
     __slots__ = ("_length", "_waiting")
 
@@ -34,13 +34,12 @@ class Inbox(Generic[Item]):
 
     def pop(self) -> Item:
         """Take out what is served next. Raises IndexError when nothing waits."""
-        for group_id, waiting in self._waiting.items():
-            break
-        else:
+        group_id = next(iter(self._waiting), None)
+        if group_id is None:
             raise IndexError("nothing waits")
+        waiting = self._waiting.pop(group_id)
         item = waiting.popleft()
         self._length -= 1
-        del self._waiting[group_id]
         if waiting:
             self._waiting[group_id] = waiting  # behind all others
         return item
