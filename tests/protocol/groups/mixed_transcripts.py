@@ -44,8 +44,11 @@ class MixedStage:
         command, *words = shlex.split(line)
         names = [word for word in words if "=" not in word]
         options = dict(word.split("=", 1) for word in words if "=" in word)
-        COMMANDS[command](self, names, options)
+        self.commands()[command](self, names, options)
         return self._news()
+
+    def commands(self) -> Mapping[str, Callable[[Any, list[str], dict[str, str]], None]]:
+        return COMMANDS
 
     # -- commands --------------------------------------------------------------------------------
 

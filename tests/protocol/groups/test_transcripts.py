@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.protocol.groups.consumer_transcripts import ConsumerStage
 from tests.protocol.groups.mixed_transcripts import MixedStage
-from tests.protocol.groups.transcripts import play
+from tests.protocol.groups.transcripts import Player, play
 
 FOLDER = Path(__file__).parents[2] / "transcripts"
-MIGRATION = FOLDER / "migration"
-TRANSCRIPTS = sorted([*FOLDER.glob("*.txt"), *MIGRATION.glob("*.txt")])
+STAGES: Mapping[str, Callable[[], Player | None]] = {
+    "transcripts": lambda: None,
+    "migration": MixedStage,
+    "consumer": ConsumerStage,
+}
+TRANSCRIPTS = sorted(FOLDER.rglob("*.txt"))
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
     written = path.read_text()
-    played = play(written, MixedStage() if path.parent == MIGRATION else None)
+    played = play(written, STAGES[path.parent.name]())
     if os.environ.get("REWRITE_TRANSCRIPTS"):
         path.write_text(played)
     else:
