@@ -19,8 +19,9 @@ import uvloop
 
 from bench.load import FAREWELL_SECONDS, Driver, Lookups, now_ms
 from failover.verdict import Story
-from protocol.members.classic import ClassicMember, State
+from protocol.members.classic import ClassicMember
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.conversation import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

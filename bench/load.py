@@ -22,8 +22,9 @@ import uvloop
 
 from bench.asking import version_of
 from bench.stream import Stream
-from protocol.members.classic import ClassicMember, MemberConfig, Outgoing, State
+from protocol.members.classic import ClassicMember, MemberConfig
 from protocol.members.consumer import ConsumerMember
+from protocol.members.conversation import Outgoing, State
 from protocol.members.history import Kind
 from protocol.wire.frames import decode_response, encode_request
 

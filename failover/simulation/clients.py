@@ -12,8 +12,9 @@ from failover.simulation import modern_clients
 from failover.simulation.connection import Connection
 from failover.simulation.kinds import is_modern
 from failover.simulation.modern_clients import AnyConfig
-from protocol.members.classic import ClassicMember, MemberConfig, State
+from protocol.members.classic import ClassicMember, MemberConfig
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.conversation import State
 
 if TYPE_CHECKING:
     import random
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from failover.simulation.settings import Settings
     from failover.simulation.values import Values
     from failover.simulation.world import World
-    from protocol.members.classic import Outgoing
+    from protocol.members.conversation import Outgoing
     from protocol.members.history import MemberHistoryEvent
 
 

@@ -8,8 +8,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from failover.simulation.kinds import CONSUMER, MIXED
-from protocol.members.classic import MemberConfig, State
+from protocol.members.classic import MemberConfig
 from protocol.members.consumer import ConsumerMemberConfig
+from protocol.members.conversation import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,30 +1,26 @@
 """A classic consumer-group member, dynamic or static, without sockets and without a clock.
 
-Its driver (a test, the simulator, the load engine) asks ``poll(now)`` what to send, brings back
-each answer with ``receive`` or its absence with ``lost``, and polls again at ``next_deadline()``.
-At most one request is in flight; a JoinGroup may stay unanswered for the whole rebalance timeout.
-
 The member finds its coordinator, joins (KIP-394: once more when it is told its member id), assigns
 if it is the group's leader (not when KIP-814 tells it to skip), heartbeats, commits, joins again
 when told to, and leaves with a reason (KIP-800). A static member never leaves: it just stops, and
-whoever runs its instance id next takes its place (KIP-345).
+whoever runs its instance id next takes its place (KIP-345). A JoinGroup may
+stay unanswered for the whole rebalance timeout.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocol.members import requests
 from protocol.members.assignor import Subscriber, range_assign
+from protocol.members.conversation import Conversation, Receivers, State
 from protocol.members.cures import CURES, JOIN_REASONS, Cure, cure
-from protocol.members.history import Kind, MemberHistoryEvent
+from protocol.members.history import Kind
 from protocol.wire.embedded import decode_assignment, decode_subscription, encode_assignment
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     FindCoordinatorRequest,
-    FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -32,7 +28,6 @@ from protocol.wire.messages import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     OffsetCommitRequest,
-    OffsetCommitResponse,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,
@@ -40,11 +35,10 @@ from protocol.wire.messages import (
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from kio.static.protocol import Entity, RequestPayload
 
-    from protocol.wire.embedded import TopicPartition
 
 UNKNOWN_GENERATION: Final = -1
 JOIN_GRACE_MS: Final = 5_000
@@ -67,39 +61,7 @@ class MemberConfig:
     retry_backoff_max_ms: int = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """Where a coordinator listens."""
-
-    node_id: int
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outgoing:
-    """A request to send: to the coordinator, or (``to`` None) to any node of the cluster."""
-
-    message: RequestPayload
-    to: Node | None
-
-
-class State(StrEnum):
-    """Where the member stands.
-
-    UNJOINED: joins as soon as it may. PREPARING_REBALANCE: its JoinGroup is in flight.
-    COMPLETING_REBALANCE: it syncs. STABLE: it heartbeats. LEFT and FAILED: it is done.
-    """
-
-    UNJOINED = "unjoined"
-    PREPARING_REBALANCE = "preparing-rebalance"
-    COMPLETING_REBALANCE = "completing-rebalance"
-    STABLE = "stable"
-    LEFT = "left"
-    FAILED = "failed"
-
-
-class ClassicMember:
+class ClassicMember(Conversation):
     """One member's conversation with its coordinator.
 
     ``partitions_of`` (topic name to partition count) is what the member knows of the topics when
@@ -109,101 +71,13 @@ class ClassicMember:
     def __init__(
         self, config: MemberConfig, rng: random.Random, partitions_of: Mapping[str, int]
     ) -> None:
-        self.config = config
+        super().__init__(rng, member_id="", generation=UNKNOWN_GENERATION)
+        self.config: MemberConfig = config
         self.partitions_of = partitions_of
-        self.state = State.UNJOINED
-        self.member_id = ""
-        self.generation = UNKNOWN_GENERATION
-        self.partitions: tuple[TopicPartition, ...] = ()
-        self.coordinator: Node | None = None
-        self.history: list[MemberHistoryEvent] = []
-        self._rng = rng
-        self._in_flight: Outgoing | None = None
-        self._overdue_at = 0
-        self._retry_at = 0
-        self._failures = 0
-        self._heartbeat_at = 0
         self._joins_because: Cure | None = None
         self._protocol_name = ""
         self._assignments: tuple[SyncGroupRequestAssignment, ...] = ()
-        self._uncommitted: dict[TopicPartition, int] = {}
-        self._committing: dict[TopicPartition, int] = {}
         self._leave_reason: str | None = None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the member has left or failed for good."""
-        return self.state is State.LEFT or self.state is State.FAILED
-
-    # What the driver calls.
-
-    def poll(self, now: int) -> list[Outgoing]:
-        """Return what to send now: one request or none."""
-        if self._in_flight is not None:
-            if now < self._overdue_at:
-                return []
-            self.lost(self._in_flight, now)
-        if self.is_done or now < self._retry_at:
-            return []
-        message = self._next_message(now)
-        if message is None:
-            return []
-        patience_ms = self.config.request_timeout_ms
-        if isinstance(message, JoinGroupRequest):
-            patience_ms = self.config.rebalance_timeout_ms + JOIN_GRACE_MS
-        to = None if isinstance(message, FindCoordinatorRequest) else self.coordinator
-        self._in_flight = Outgoing(message, to)
-        self._overdue_at = now + patience_ms
-        return [self._in_flight]
-
-    def receive(self, request: Outgoing, response: Entity, now: int) -> None:
-        """Take the answer to ``request``; an answer that came too late changes nothing."""
-        if request is self._in_flight:
-            self._in_flight = None
-            RECEIVERS[type(request.message)](self, response, now)
-
-    def lost(self, request: Outgoing, now: int) -> None:
-        """Take it that ``request`` will have no answer: its connection is gone."""
-        if request is not self._in_flight:
-            return
-        self._in_flight = None
-        self._note(now, Kind.DISCONNECTED)
-        if isinstance(request.message, OffsetCommitRequest):
-            self._note(now, Kind.COMMIT_FAILED, "disconnected", self._committing)
-        elif isinstance(request.message, LeaveGroupRequest):
-            self._end(State.LEFT, now)
-        elif isinstance(request.message, (JoinGroupRequest, SyncGroupRequest)):
-            self.state = State.UNJOINED
-        self._heartbeat_at = now
-        self._back_off(now, Cure.REDISCOVER)
-
-    def disconnected(self, now: int) -> None:
-        """Take it that the idle connection to the coordinator is gone: look for it at once.
-
-        A heartbeat follows as soon as it is found, as the group may have moved.
-        """
-        if self._in_flight is None and self.coordinator is not None and not self.is_done:
-            self._note(now, Kind.DISCONNECTED)
-            self._heartbeat_at = now
-            self.coordinator = None
-
-    def next_deadline(self) -> int | None:
-        """Return when to poll next if nothing happens before; None once the member is done."""
-        if self.is_done:
-            return None
-        if self._in_flight is not None:
-            return self._overdue_at
-        idle = (
-            self.state is State.STABLE
-            and self.coordinator is not None
-            and not self._uncommitted
-            and self._leave_reason is None
-        )
-        return max(self._retry_at, self._heartbeat_at if idle else 0)
-
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit ``offsets`` with the next poll, as far as their partitions are owned then."""
-        self._uncommitted.update(offsets)
 
     def leave(self, reason: str) -> None:
         """Leave the group with the next poll (dynamic), or stop (static)."""
@@ -229,6 +103,7 @@ class ClassicMember:
         if self.state is State.UNJOINED:
             self.state = State.PREPARING_REBALANCE
             self.partitions = ()  # given up before it joins: its subscription says so
+            self._overdue_at = now + self.config.rebalance_timeout_ms + JOIN_GRACE_MS
             return requests.join(self, JOIN_REASONS[self._joins_because])
         if self.state is State.COMPLETING_REBALANCE:
             return requests.sync(self, self._protocol_name, self._assignments)
@@ -237,26 +112,12 @@ class ClassicMember:
     def _heartbeat_is_due(self, now: int) -> bool:
         return self.state is State.STABLE and now >= self._heartbeat_at
 
-    def _take_owned(self) -> bool:
-        """Take the offsets of owned partitions out of the queue; the others are forgotten."""
-        self._committing = {
-            partition: self._uncommitted[partition]
-            for partition in self.partitions
-            if partition in self._uncommitted
-        }
-        self._uncommitted.clear()
-        return bool(self._committing)
+    def _has_work(self) -> bool:
+        return self.state is not State.STABLE or self._leave_reason is not None
 
     # What came back.
 
-    def _coordinator_found(self, response: FindCoordinatorResponse, now: int) -> None:
-        found = response.coordinators[0]
-        if found.error_code:
-            self._cure(found.error_code, now)
-        else:
-            self.coordinator = Node(found.node_id, found.host, found.port)
-
-    def _joined(self, response: JoinGroupResponse, now: int) -> None:
+    def _joined(self, _: Entity, response: JoinGroupResponse, now: int) -> None:
         if response.error_code is ErrorCode.member_id_required:
             self.state = State.UNJOINED
             self.member_id = response.member_id
@@ -286,7 +147,7 @@ class ClassicMember:
             for member_id, owned in range_assign(subscribers, self.partitions_of).items()
         )
 
-    def _synced(self, response: SyncGroupResponse, now: int) -> None:
+    def _synced(self, _: Entity, response: SyncGroupResponse, now: int) -> None:
         if response.error_code:
             self._cure(response.error_code, now)
             return
@@ -297,7 +158,7 @@ class ClassicMember:
         self._heartbeat_at = now + self.config.heartbeat_interval_ms
         self._note(now, Kind.ASSIGNED)
 
-    def _heartbeat_answered(self, response: HeartbeatResponse, now: int) -> None:
+    def _heartbeat_answered(self, _: Entity, response: HeartbeatResponse, now: int) -> None:
         if response.error_code:
             self._cure(response.error_code, now)
             return
@@ -305,21 +166,14 @@ class ClassicMember:
         self._heartbeat_at = now + self.config.heartbeat_interval_ms
         self._note(now, Kind.HEARTBEAT)
 
-    def _committed(self, response: OffsetCommitResponse, now: int) -> None:
-        errors = (
-            partition.error_code for topic in response.topics for partition in topic.partitions
-        )
-        error = next(filter(None, errors), None)
-        if error is None:
-            self._failures = 0
-            self._note(now, Kind.COMMITTED, offsets=self._committing)
-        else:
-            self._note(now, Kind.COMMIT_FAILED, error.name, self._committing)
-            if error in CURES:  # the others are about the offsets, not about the member
-                self._cure(error, now)
-
-    def _left(self, _response: LeaveGroupResponse, now: int) -> None:
+    def _left(self, _: Entity, _response: LeaveGroupResponse, now: int) -> None:
         self._end(State.LEFT, now)
+
+    def _unanswered(self, message: RequestPayload, now: int) -> None:
+        if isinstance(message, LeaveGroupRequest):
+            self._end(State.LEFT, now)
+        elif isinstance(message, (JoinGroupRequest, SyncGroupRequest)):
+            self.state = State.UNJOINED
 
     # What an error leads to.
 
@@ -346,47 +200,15 @@ class ClassicMember:
         kind = Kind.REBALANCING if because is Cure.REJOIN else Kind.LOST
         self._note(now, kind, error.name)
 
-    def _back_off(self, now: int, needed: Cure = Cure.RETRY) -> None:
-        """Wait exponentially longer with each failure in a row, give or take a fifth."""
-        config = self.config
-        delay_ms = min(config.retry_backoff_ms << self._failures, config.retry_backoff_max_ms)
-        self._failures = min(self._failures + 1, 10)
-        self._retry_at = now + round(delay_ms * self._rng.uniform(0.8, 1.2))
-        if needed is Cure.REDISCOVER:
-            self.coordinator = None
+    def _commit_refused(self, error: ErrorCode, now: int) -> None:
+        if error in CURES:  # the others are about the offsets, not about the member
+            self._cure(error, now)
 
-    def _end(self, state: State, now: int, error: str | None = None) -> None:
-        self.state = state
-        self._uncommitted.clear()
-        self._note(now, Kind.LEFT if state is State.LEFT else Kind.FAILED, error)
-
-    def _note(
-        self,
-        now: int,
-        kind: Kind,
-        error: str | None = None,
-        offsets: Mapping[TopicPartition, int] | None = None,
-    ) -> None:
-        self.history.append(
-            MemberHistoryEvent(
-                time_ms=now,
-                kind=kind,
-                member_id=self.member_id,
-                instance_id=self.config.instance_id,
-                generation=self.generation,
-                partitions=self.partitions,
-                error=error,
-                offsets=tuple((*at, offset) for at, offset in sorted((offsets or {}).items())),
-            )
-        )
-
-
-RECEIVERS: Final[Mapping[type, Callable[[ClassicMember, Any, int], None]]] = {
-    FindCoordinatorRequest: ClassicMember._coordinator_found,
-    JoinGroupRequest: ClassicMember._joined,
-    SyncGroupRequest: ClassicMember._synced,
-    HeartbeatRequest: ClassicMember._heartbeat_answered,
-    OffsetCommitRequest: ClassicMember._committed,
-    LeaveGroupRequest: ClassicMember._left,
-}
-"""Request type to the method that takes its answer (whose type the request's settles)."""
+    RECEIVERS: ClassVar[Receivers] = {
+        FindCoordinatorRequest: Conversation._coordinator_found,
+        JoinGroupRequest: _joined,
+        SyncGroupRequest: _synced,
+        HeartbeatRequest: _heartbeat_answered,
+        OffsetCommitRequest: Conversation._committed,
+        LeaveGroupRequest: _left,
+    }

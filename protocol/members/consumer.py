@@ -1,9 +1,8 @@
 """A member of a consumer group (KIP-848), dynamic or static, without sockets and without a clock.
 
-It is driven as a :class:`~protocol.members.classic.ClassicMember` is: ``poll``, ``receive``,
-``lost``, ``next_deadline``. One request does everything: the first heartbeat (epoch 0) joins, each
-answer may bring a new epoch and assignment, the next heartbeat tells what is owned, and epoch -1
-(-2 for a static member that will be back) leaves. A member revokes and takes over at once.
+One request does everything: the first heartbeat (epoch 0) joins, each answer may bring a new epoch
+and assignment, the next heartbeat tells what is owned, and epoch -1 (-2 for a static member that
+will be back) leaves. A member revokes and takes over at once.
 """
 
 from __future__ import annotations
@@ -11,30 +10,27 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from protocol.members import requests
-from protocol.members.classic import Node, Outgoing, State
+from protocol.members.conversation import Conversation, Receivers, State
 from protocol.members.cures import CONSUMER_CURES, Cure, cure
-from protocol.members.history import Kind, MemberHistoryEvent
+from protocol.members.history import Kind
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     FindCoordinatorRequest,
-    FindCoordinatorResponse,
     OffsetCommitRequest,
-    OffsetCommitResponse,
     OwnedTopicPartitions,
 )
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from kio.static.protocol import Entity, RequestPayload
+    from kio.static.protocol import RequestPayload
 
-    from protocol.wire.embedded import TopicPartition
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -66,7 +62,7 @@ class ConsumerMemberConfig:
     retry_backoff_max_ms: int = 1_000
 
 
-class ConsumerMember:
+class ConsumerMember(Conversation):
     """One member's conversation with its coordinator.
 
     ``topic_names`` tells what topic an id means; its driver may replace it. ``generation`` is the
@@ -79,93 +75,17 @@ class ConsumerMember:
         rng: random.Random,
         topic_names: Mapping[uuid.UUID, str],
     ) -> None:
-        self.config = config
+        member_id = str(uuid.UUID(int=rng.getrandbits(128), version=4))
+        super().__init__(rng, member_id, JOIN_EPOCH)
+        self.config: ConsumerMemberConfig = config
         self.topic_names = topic_names
         self.topics = config.topics
-        self.state = State.UNJOINED
-        self.member_id = str(uuid.UUID(int=rng.getrandbits(128), version=4))
-        self.generation = JOIN_EPOCH
-        self.partitions: tuple[TopicPartition, ...] = ()
-        self.coordinator: Node | None = None
-        self.history: list[MemberHistoryEvent] = []
-        self._rng = rng
         self._owned: tuple[OwnedTopicPartitions, ...] = ()
         self._tells_all = True
         self._tells_owned = False
         self._tells_topics = False
-        self._in_flight: Outgoing | None = None
-        self._overdue_at = 0
-        self._retry_at = 0
-        self._failures = 0
-        self._heartbeat_at = 0
-        self._uncommitted: dict[TopicPartition, int] = {}
-        self._committing: dict[TopicPartition, int] = {}
         self._leaves = False
         self._is_for_good = False
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the member has left or failed for good."""
-        return self.state is State.LEFT or self.state is State.FAILED
-
-    # What the driver calls.
-
-    def poll(self, now: int) -> list[Outgoing]:
-        """Return what to send now: one request or none."""
-        if self._in_flight is not None:
-            if now < self._overdue_at:
-                return []
-            self.lost(self._in_flight, now)
-        if self.is_done or now < self._retry_at:
-            return []
-        message = self._next_message(now)
-        if message is None:
-            return []
-        to = None if isinstance(message, FindCoordinatorRequest) else self.coordinator
-        self._in_flight = Outgoing(message, to)
-        self._overdue_at = now + self.config.request_timeout_ms
-        return [self._in_flight]
-
-    def receive(self, request: Outgoing, response: Entity, now: int) -> None:
-        """Take the answer to ``request``; an answer that came too late changes nothing."""
-        if request is self._in_flight:
-            self._in_flight = None
-            RECEIVERS[type(request.message)](self, request.message, response, now)
-
-    def lost(self, request: Outgoing, now: int) -> None:
-        """Take it that ``request`` will have no answer: its connection is gone."""
-        if request is not self._in_flight:
-            return
-        self._in_flight = None
-        self._note(now, Kind.DISCONNECTED)
-        if isinstance(request.message, OffsetCommitRequest):
-            self._note(now, Kind.COMMIT_FAILED, "disconnected", self._committing)
-        elif self._leaves and isinstance(request.message, ConsumerGroupHeartbeatRequest):
-            self._end(State.LEFT, now)
-        self._tells_all = True
-        self._heartbeat_at = now
-        self._back_off(now, Cure.REDISCOVER)
-
-    def disconnected(self, now: int) -> None:
-        """Take it that the idle connection to the coordinator is gone: look for it at once."""
-        if self._in_flight is None and self.coordinator is not None and not self.is_done:
-            self._note(now, Kind.DISCONNECTED)
-            self._tells_all = True
-            self._heartbeat_at = now
-            self.coordinator = None
-
-    def next_deadline(self) -> int | None:
-        """Return when to poll next if nothing happens before; None once the member is done."""
-        if self.is_done:
-            return None
-        if self._in_flight is not None:
-            return self._overdue_at
-        has_work = self.coordinator is None or self._uncommitted or self._leaves
-        return max(self._retry_at, 0 if has_work else self._heartbeat_at)
-
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit ``offsets`` with the next poll, as far as their partitions are owned then."""
-        self._uncommitted.update(offsets)
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Subscribe to other topics with the next heartbeat, which is due at once."""
@@ -230,24 +150,10 @@ class ConsumerMember:
             topic_partitions=None,
         )
 
-    def _take_owned(self) -> bool:
-        """Take the offsets of owned partitions out of the queue; the others are forgotten."""
-        self._committing = {
-            partition: self._uncommitted[partition]
-            for partition in self.partitions
-            if partition in self._uncommitted
-        }
-        self._uncommitted.clear()
-        return bool(self._committing)
+    def _has_work(self) -> bool:
+        return self._leaves
 
     # What came back.
-
-    def _coordinator_found(self, _: Entity, response: FindCoordinatorResponse, now: int) -> None:
-        found = response.coordinators[0]
-        if found.error_code:
-            self._cure(found.error_code, now)
-        else:
-            self.coordinator = Node(found.node_id, found.host, found.port)
 
     def _heartbeat_answered(
         self,
@@ -302,20 +208,13 @@ class ConsumerMember:
     def _topic_name(self, topic_id: uuid.UUID | None) -> str:
         return self.topic_names.get(topic_id or uuid.UUID(int=0)) or str(topic_id)
 
-    def _committed(self, _: Entity, response: OffsetCommitResponse, now: int) -> None:
-        errors = (
-            partition.error_code for topic in response.topics for partition in topic.partitions
-        )
-        error = next(filter(None, errors), None)
-        if error is None:
-            self._failures = 0
-            self._note(now, Kind.COMMITTED, offsets=self._committing)
-            return
-        self._note(now, Kind.COMMIT_FAILED, error.name, self._committing)
-        if error is ErrorCode.stale_member_epoch:
-            self._heartbeat_at = now  # its answer brings the new epoch
-        elif error in CONSUMER_CURES:
-            self._cure(error, now)
+    def _unanswered(self, message: RequestPayload, now: int) -> None:
+        if self._leaves and isinstance(message, ConsumerGroupHeartbeatRequest):
+            self._end(State.LEFT, now)
+
+    def _reconnects(self, now: int) -> None:
+        self._tells_all = True
+        super()._reconnects(now)
 
     # What an error leads to.
 
@@ -335,44 +234,14 @@ class ConsumerMember:
             self._heartbeat_at = now
             self._note(now, Kind.LOST, error.name)
 
-    def _back_off(self, now: int, needed: Cure = Cure.RETRY) -> None:
-        """Wait exponentially longer with each failure in a row, give or take a fifth."""
-        config = self.config
-        delay_ms = min(config.retry_backoff_ms << self._failures, config.retry_backoff_max_ms)
-        self._failures = min(self._failures + 1, 10)
-        self._retry_at = now + round(delay_ms * self._rng.uniform(0.8, 1.2))
-        if needed is Cure.REDISCOVER:
-            self.coordinator = None
+    def _commit_refused(self, error: ErrorCode, now: int) -> None:
+        if error is ErrorCode.stale_member_epoch:
+            self._heartbeat_at = now  # its answer brings the new epoch
+        elif error in CONSUMER_CURES:
+            self._cure(error, now)
 
-    def _end(self, state: State, now: int, error: str | None = None) -> None:
-        self.state = state
-        self._uncommitted.clear()
-        self._note(now, Kind.LEFT if state is State.LEFT else Kind.FAILED, error)
-
-    def _note(
-        self,
-        now: int,
-        kind: Kind,
-        error: str | None = None,
-        offsets: Mapping[TopicPartition, int] | None = None,
-    ) -> None:
-        self.history.append(
-            MemberHistoryEvent(
-                time_ms=now,
-                kind=kind,
-                member_id=self.member_id,
-                instance_id=self.config.instance_id,
-                generation=self.generation,
-                partitions=self.partitions,
-                error=error,
-                offsets=tuple((*at, offset) for at, offset in sorted((offsets or {}).items())),
-            )
-        )
-
-
-RECEIVERS: Final[Mapping[type, Callable[[ConsumerMember, Any, Any, int], None]]] = {
-    FindCoordinatorRequest: ConsumerMember._coordinator_found,
-    ConsumerGroupHeartbeatRequest: ConsumerMember._heartbeat_answered,
-    OffsetCommitRequest: ConsumerMember._committed,
-}
-"""Request type to the method that takes its answer (whose type the request's settles)."""
+    RECEIVERS: ClassVar[Receivers] = {
+        FindCoordinatorRequest: Conversation._coordinator_found,
+        ConsumerGroupHeartbeatRequest: _heartbeat_answered,
+        OffsetCommitRequest: Conversation._committed,
+    }

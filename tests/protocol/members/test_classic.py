@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from protocol.members.classic import ClassicMember, MemberConfig, Node, State
+from protocol.members.classic import ClassicMember, MemberConfig
+from protocol.members.conversation import Node, State
 from protocol.members.history import Kind
 from protocol.wire.embedded import decode_assignment, encode_assignment, encode_subscription
 from protocol.wire.errors import ErrorCode

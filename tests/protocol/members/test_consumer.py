@@ -5,8 +5,8 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-from protocol.members.classic import Outgoing, State
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.conversation import Outgoing, State
 from protocol.members.history import Kind
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (

@@ -1,0 +1,270 @@
+"""What members of both protocols do alike in their conversation with the coordinator.
+
+Its driver (a test, the simulator, the load engine) asks ``poll(now)`` what to send, brings back
+each answer with ``receive`` or its absence with ``lost``, and polls again at ``next_deadline()``.
+At most one request is in flight. No sockets and no clock: times are the driver's, in milliseconds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+from protocol.members import requests
+from protocol.members.cures import Cure
+from protocol.members.history import Kind, MemberHistoryEvent
+from protocol.wire.messages import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+)
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+
+    from kio.static.protocol import Entity, RequestPayload
+
+    from protocol.wire.embedded import TopicPartition
+    from protocol.wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Where a coordinator listens."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outgoing:
+    """A request to send: to the coordinator, or (``to`` None) to any node of the cluster."""
+
+    message: RequestPayload
+    to: Node | None
+
+
+class State(StrEnum):
+    """Where the member stands.
+
+    UNJOINED: joins as soon as it may. PREPARING_REBALANCE: its JoinGroup is in flight.
+    COMPLETING_REBALANCE: it syncs. STABLE: it heartbeats. LEFT and FAILED: it is done.
+    """
+
+    UNJOINED = "unjoined"
+    PREPARING_REBALANCE = "preparing-rebalance"
+    COMPLETING_REBALANCE = "completing-rebalance"
+    STABLE = "stable"
+    LEFT = "left"
+    FAILED = "failed"
+
+
+Receivers: TypeAlias = "Mapping[type, Callable[[Any, Any, Any, int], None]]"
+"""Request type to the method that takes the request, its answer and the time."""
+
+
+class Settings(requests.AnyConfig, Protocol):
+    """The settings of a conversation, under Kafka's names."""
+
+    @property
+    def request_timeout_ms(self) -> int:
+        """How long an answer is waited for."""
+
+    @property
+    def retry_backoff_ms(self) -> int:
+        """The pause after the first failure in a row; it doubles with each further one."""
+
+    @property
+    def retry_backoff_max_ms(self) -> int:
+        """The longest pause."""
+
+
+class Conversation(ABC):
+    """One member's conversation with its coordinator; its protocol says what, and when.
+
+    ``generation`` is a consumer group member's epoch. ``partitions`` are the member's own, sorted.
+    """
+
+    RECEIVERS: ClassVar[Receivers]
+
+    config: Settings
+
+    def __init__(self, rng: random.Random, member_id: str, generation: int) -> None:
+        self.state = State.UNJOINED
+        self.member_id = member_id
+        self.generation = generation
+        self.partitions: tuple[TopicPartition, ...] = ()
+        self.coordinator: Node | None = None
+        self.history: list[MemberHistoryEvent] = []
+        self._rng = rng
+        self._in_flight: Outgoing | None = None
+        self._overdue_at = 0
+        self._retry_at = 0
+        self._failures = 0
+        self._heartbeat_at = 0
+        self._uncommitted: dict[TopicPartition, int] = {}
+        self._committing: dict[TopicPartition, int] = {}
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the member has left or failed for good."""
+        return self.state is State.LEFT or self.state is State.FAILED
+
+    # What the driver calls.
+
+    def poll(self, now: int) -> list[Outgoing]:
+        """Return what to send now: one request or none."""
+        if self._in_flight is not None:
+            if now < self._overdue_at:
+                return []
+            self.lost(self._in_flight, now)
+        if self.is_done or now < self._retry_at:
+            return []
+        self._overdue_at = now + self.config.request_timeout_ms
+        message = self._next_message(now)
+        if message is None:
+            return []
+        to = None if isinstance(message, FindCoordinatorRequest) else self.coordinator
+        self._in_flight = Outgoing(message, to)
+        return [self._in_flight]
+
+    def receive(self, request: Outgoing, response: Entity, now: int) -> None:
+        """Take the answer to ``request``; an answer that came too late changes nothing."""
+        if request is self._in_flight:
+            self._in_flight = None
+            self.RECEIVERS[type(request.message)](self, request.message, response, now)
+
+    def lost(self, request: Outgoing, now: int) -> None:
+        """Take it that ``request`` will have no answer: its connection is gone."""
+        if request is not self._in_flight:
+            return
+        self._in_flight = None
+        self._note(now, Kind.DISCONNECTED)
+        if isinstance(request.message, OffsetCommitRequest):
+            self._note(now, Kind.COMMIT_FAILED, "disconnected", self._committing)
+        else:
+            self._unanswered(request.message, now)
+        self._reconnects(now)
+        self._back_off(now, Cure.REDISCOVER)
+
+    def disconnected(self, now: int) -> None:
+        """Take it that the idle connection to the coordinator is gone: look for it at once.
+
+        A heartbeat follows as soon as it is found, as the group may have moved.
+        """
+        if self._in_flight is None and self.coordinator is not None and not self.is_done:
+            self._note(now, Kind.DISCONNECTED)
+            self._reconnects(now)
+            self.coordinator = None
+
+    def next_deadline(self) -> int | None:
+        """Return when to poll next if nothing happens before; None once the member is done."""
+        if self.is_done:
+            return None
+        if self._in_flight is not None:
+            return self._overdue_at
+        has_work = self.coordinator is None or self._uncommitted or self._has_work()
+        return max(self._retry_at, 0 if has_work else self._heartbeat_at)
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit ``offsets`` with the next poll, as far as their partitions are owned then."""
+        self._uncommitted.update(offsets)
+
+    # What a protocol says.
+
+    @abstractmethod
+    def _next_message(self, now: int) -> RequestPayload | None:
+        """Give what is to be sent now; None: nothing yet.
+
+        It may put off the time at which the answer is overdue.
+        """
+
+    @abstractmethod
+    def _has_work(self) -> bool:
+        """Tell whether something is to be sent before the next heartbeat is due."""
+
+    @abstractmethod
+    def _unanswered(self, message: RequestPayload, now: int) -> None:
+        """Take it that a request, other than a commit, will have no answer."""
+
+    @abstractmethod
+    def _commit_refused(self, error: ErrorCode, now: int) -> None:
+        """Do what the refusal of a commit asks for, if it is about the member."""
+
+    @abstractmethod
+    def _cure(self, error: ErrorCode, now: int) -> None:
+        """Do what an error asks for."""
+
+    def _reconnects(self, now: int) -> None:
+        """Prepare to speak to a coordinator anew: the next heartbeat is due at once."""
+        self._heartbeat_at = now
+
+    # What both protocols take and do alike.
+
+    def _coordinator_found(self, _: Entity, response: FindCoordinatorResponse, now: int) -> None:
+        found = response.coordinators[0]
+        if found.error_code:
+            self._cure(found.error_code, now)
+        else:
+            self.coordinator = Node(found.node_id, found.host, found.port)
+
+    def _take_owned(self) -> bool:
+        """Take the offsets of owned partitions out of the queue; the others are forgotten."""
+        self._committing = {
+            partition: self._uncommitted[partition]
+            for partition in self.partitions
+            if partition in self._uncommitted
+        }
+        self._uncommitted.clear()
+        return bool(self._committing)
+
+    def _committed(self, _: Entity, response: OffsetCommitResponse, now: int) -> None:
+        errors = (
+            partition.error_code for topic in response.topics for partition in topic.partitions
+        )
+        error = next(filter(None, errors), None)
+        if error is None:
+            self._failures = 0
+            self._note(now, Kind.COMMITTED, offsets=self._committing)
+            return
+        self._note(now, Kind.COMMIT_FAILED, error.name, self._committing)
+        self._commit_refused(error, now)
+
+    def _back_off(self, now: int, needed: Cure = Cure.RETRY) -> None:
+        """Wait exponentially longer with each failure in a row, give or take a fifth."""
+        config = self.config
+        delay_ms = min(config.retry_backoff_ms << self._failures, config.retry_backoff_max_ms)
+        self._failures = min(self._failures + 1, 10)
+        self._retry_at = now + round(delay_ms * self._rng.uniform(0.8, 1.2))
+        if needed is Cure.REDISCOVER:
+            self.coordinator = None
+
+    def _end(self, state: State, now: int, error: str | None = None) -> None:
+        self.state = state
+        self._uncommitted.clear()
+        self._note(now, Kind.LEFT if state is State.LEFT else Kind.FAILED, error)
+
+    def _note(
+        self,
+        now: int,
+        kind: Kind,
+        error: str | None = None,
+        offsets: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self.history.append(
+            MemberHistoryEvent(
+                time_ms=now,
+                kind=kind,
+                member_id=self.member_id,
+                instance_id=self.config.instance_id,
+                generation=self.generation,
+                partitions=self.partitions,
+                error=error,
+                offsets=tuple((*at, offset) for at, offset in sorted((offsets or {}).items())),
+            )
+        )
