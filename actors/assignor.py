@@ -62,13 +62,17 @@ class _Waiting:
 class Assignor:
     """One worker; ``time_limit_ms`` is the longest that a run may take.
 
-    ``log_path`` is the file of its log lines, if they are to have one.
+    ``log_path`` is the file of its log lines, if they are to have one; ``niceness`` is by how much
+    it stands back when processors are scarce.
     """
 
-    def __init__(self, time_limit_ms: int = 30_000, log_path: Path | None = None) -> None:
+    def __init__(
+        self, time_limit_ms: int = 30_000, log_path: Path | None = None, niceness: int = 0
+    ) -> None:
         from actors.lean import leave_out_hypothesis
 
         leave_out_hypothesis()
+        os.nice(niceness)
         if log_path is not None:
             log_lines_to(log_path)
         self._time_limit_s = time_limit_ms / 1000

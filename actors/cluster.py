@@ -108,7 +108,7 @@ class CoordinatorActor:
         return self._coordinator.status()
 
     async def metrics(self) -> dict[str, Any]:
-        """Return what the coordinator had done in the background."""
+        """Return what the coordinator measures of itself."""
         return self._coordinator.metrics()
 
     async def node_changed(self, node: Node) -> bool:

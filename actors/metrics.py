@@ -29,12 +29,18 @@ SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0
 
 
 class Samples:
-    """The measurements of the last minute, in milliseconds; the last so many of them."""
+    """The measurements of the last ``window_s``, in milliseconds; the last so many of them."""
 
-    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock_s: Callable[[], float] = time.monotonic,
+        window_s: float = WINDOW_S,
+        samples_max: int = SAMPLES_MAX,
+    ) -> None:
         self._clock_s = clock_s
+        self._window_s = window_s
         self._began_s = clock_s()
-        self._values: deque[tuple[float, float]] = deque(maxlen=SAMPLES_MAX)
+        self._values: deque[tuple[float, float]] = deque(maxlen=samples_max)
 
     def add(self, value_ms: float) -> None:
         """Take a measurement."""
@@ -48,11 +54,11 @@ class Samples:
 
     def share(self) -> float:
         """Tell how much of the time was measured: above 1 if several things were at once."""
-        window_s = min(max(self._clock_s() - self._began_s, 1.0), WINDOW_S)
+        window_s = min(max(self._clock_s() - self._began_s, 1.0), self._window_s)
         return sum(self._recent()) / (1000 * window_s)
 
     def _recent(self) -> list[float]:
-        since_s = self._clock_s() - WINDOW_S
+        since_s = self._clock_s() - self._window_s
         return [value_ms for at_s, value_ms in list(self._values) if at_s >= since_s]
 
 
@@ -91,8 +97,7 @@ class BackgroundMetrics:
         busy = self.processing_ms.share() / self._threads if self._threads else 0.0
         rows = {"background-thread-idle-ratio-avg": round(max(1 - busy, 0.0), 6)}
         for what, samples in (("queue", self.queue_ms), ("processing", self.processing_ms)):
-            for name, value in samples.percentiles().items():
-                rows[f"background-{what}-time-ms-{name}"] = round(value, 3)
+            rows |= percentile_rows(f"background-{what}-time-ms", samples)
         return rows
 
     def status(self) -> dict[str, Any]:
@@ -100,6 +105,14 @@ class BackgroundMetrics:
         counts = {f"assignor-{name}": self._counts[name] for name in COUNTS}
         return {**self.gauges(), **counts, "assignor-failures": dict(self._failures)}
 
+
+def percentile_rows(name: str, samples: Samples) -> dict[str, float]:
+    """Return the percentiles as gauges, ``name-p50`` and so on."""
+    return {f"{name}-{each}": round(value, 3) for each, value in samples.percentiles().items()}
+
+
+GAUGES: Final = ("background-", "event-loop-")
+"""What the names of gauges begin with."""
 
 COUNTS: Final[Mapping[str, str]] = {
     "runs": "Target assignments computed.",

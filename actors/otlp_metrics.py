@@ -9,7 +9,7 @@ from opentelemetry.metrics import Observation
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-from actors.metrics import COUNTS, FAILURES, GROUP
+from actors.metrics import COUNTS, FAILURES, GAUGES, GROUP
 from actors.traces import resource_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class MetricsExport:
         )
         meter = self._provider.get_meter("rollcall")
         for name in read():
-            if name.startswith("background-"):
+            if name.startswith(GAUGES):
                 unit = "1" if "ratio" in name else "ms"
                 meter.create_observable_gauge(f"{GROUP}.{name}", [self._value(name)], unit)
         for name, about in COUNTS.items():

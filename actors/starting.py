@@ -38,6 +38,9 @@ ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
 }
 """For every actor of ours; calls are not repeated by Ray, whoever asks decides that."""
 
+WORKER_NICENESS: Final = 5
+"""By which assignor workers stand back: whoever waits for a heartbeat's answer goes first."""
+
 SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
 """For coordinators: a machine that is lost takes as few of them along as can be."""
 
@@ -125,7 +128,9 @@ def _start_workers(spec: ClusterSpec) -> None:
         worker: Any = ray.remote(Assignor)
         name = assignor_name(number)
         log_path = spec.text_log_path(name)
-        worker.options(**options, name=name).remote(time_limit_ms, log_path).warm_up.remote()
+        worker.options(**options, name=name).remote(
+            time_limit_ms, log_path, WORKER_NICENESS
+        ).warm_up.remote()
 
 
 def _nodes() -> list[str]:

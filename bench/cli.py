@@ -27,7 +27,7 @@ from bench.report import as_json, table
 from bench.rollcall import ONE_COORDINATOR, running_rollcall
 from bench.rounds import Row, Setting
 from bench.server import Server, StartError
-from bench.storm import bench_storm
+from bench.storm import WATCHED, bench_storm
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
     ),
     "storm": Bench(
         "heartbeats of an innocent group beside one that changes its subscriptions all the time",
-        bench_storm, ONE_COORDINATOR,
+        bench_storm, WATCHED,
     ),
     "replicated-commits": KillingBench(
         "OffsetCommit on one partition with three replicas, acknowledged by a majority",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 START_SECONDS: Final = 120
 READY: Final = re.compile(r"^READY bootstrap=(?P<bootstrap>\S+)", re.MULTILINE)
+CONSOLE: Final = re.compile(r"console=(?P<console>http\S+)")
 ONE_COORDINATOR: Final[Mapping[str, str]] = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -48,12 +49,14 @@ def running_rollcall(
                 stderr=log,
             )
         try:
-            bootstrap = parse_ready(_first_line(process, directory / "up.log"))
+            ready = _first_line(process, directory / "up.log")
+            bootstrap, console = parse_ready(ready), CONSOLE.search(ready)
             yield Server(
                 name="rollcall",
                 bootstrap=bootstrap,
                 root=process.pid,
                 serving=serving_processes(bootstrap),
+                metrics=f"{console['console']}/metrics" if console else "",
             )
         finally:
             stop(process)

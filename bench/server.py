@@ -28,13 +28,14 @@ class Server:
     ``root`` is the process that was started; ``serving`` are the processes that hold the client
     listeners, and everything a benchmark charges to the server is charged to these. What else
     runs under ``root`` (for Rollcall: Ray's own processes and the assignor workers) is reported
-    apart.
+    apart. ``metrics`` is where Prometheus reads, if it can.
     """
 
     name: str
     bootstrap: tuple[tuple[str, int], ...]
     root: int
     serving: tuple[int, ...]
+    metrics: str = ""
 
     @property
     def address(self) -> tuple[str, int]:

@@ -8,12 +8,15 @@ each; and when they have settled, 200 of them a second change their subscription
 from __future__ import annotations
 
 import random
+import re
 import time
+import urllib.request
 from typing import TYPE_CHECKING, Final
 
 from bench.asking import Connection
 from bench.consumers import ConsumerLoad, ConsumerMember
 from bench.reactor import Reactor
+from bench.rollcall import ONE_COORDINATOR
 from bench.rounds import Figures, Row, latencies
 from bench.victim import MEMBERS, TOPIC, heartbeating_victim
 
@@ -34,6 +37,8 @@ CHANGES_PER_SECOND: Final = 200
 JOINING_SECONDS: Final = 10.0
 QUIET_SECONDS: Final = 5.0
 SEED: Final = 1263
+WATCHED: Final = {**ONE_COORDINATOR, "event.loop.watch.interval.ms": "1"}
+LOOP_HELD: Final = re.compile(r"event_loop_held_time_ms_(p99|p999|max)\{.*\} (\S+)")
 
 
 def bench_storm(servers: Sequence[Server], setting: Setting) -> list[Row]:
@@ -65,7 +70,7 @@ def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figur
     ]
     reactor = Reactor()
     load = ConsumerLoad(reactor)
-    marks = []
+    marks, held = [], []
     try:
         channels = reactor.open(server.address, BAD_MEMBERS)
         members = [
@@ -76,22 +81,34 @@ def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figur
             marks.append(time.perf_counter())
             time.sleep(QUIET_SECONDS)  # this is what is measured: nothing going on
             marks.append(time.perf_counter())
+            held.append(_held(server))
             load.add(members)
             load.run(JOINING_SECONDS)
             marks.append(time.perf_counter())
+            held.append(_held(server))
             load.run(seconds, _changes(load, subscriptions, rng))
             marks.append(time.perf_counter())
+            held.append(_held(server))
             victim.stop()
         phases = ("quiet", "while 1,000 bad members join", "200 subscription changes/s")
         felt = {
-            f"victim, {phase}": latencies(victim.felt(begun, ended))
-            for phase, begun, ended in zip(phases, marks, marks[1:], strict=False)
+            f"victim, {phase}": latencies(victim.felt(begun, ended)) | loop
+            for phase, begun, ended, loop in zip(phases, marks, marks[1:], held, strict=False)
         }
         owned = float(sum(member.count for member in members))
         felt[f"victim, {phases[-1]}"]["bad_group_owned_partitions"] = owned
         return felt
     finally:
         reactor.close()
+
+
+def _held(server: Server) -> Figures:
+    """Read how long the event loop was held of late, of a server that tells it."""
+    if not server.metrics:
+        return {}
+    with urllib.request.urlopen(server.metrics, timeout=10) as answer:
+        text = answer.read().decode()
+    return {f"loop_held_{name}_ms": float(value) for name, value in LOOP_HELD.findall(text)}
 
 
 def _changes(

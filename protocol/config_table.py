@@ -104,6 +104,9 @@ _CLUSTER = (
         default="",
         doc="What coordinators prove to each other that they know; made up at the first start.",
     ),
+    _int("event.loop.watch.interval.ms", 0, 0,
+         "How often a coordinator looks how long its event loop was held, for the metrics"
+         " event-loop-held-time-ms-*; 0 is never. Each look costs about 10 microseconds."),
     _text("broker.rack", None,
           "The rack of coordinators whose Ray node has none of its own: that is the environment"
           " variable ROLLCALL_RACK there, or its label ray.io/availability-zone."),

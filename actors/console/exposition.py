@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from actors.metrics import COUNTS, FAILURES, GROUP, escaped
+from actors.metrics import COUNTS, FAILURES, GAUGES, GROUP, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ class _Status:
         """Give every metric, with a value per coordinator, group type or worker."""
         rows = self._status["coordinators"]
         told = {str(row["node_id"]): row.get("metrics") or {} for row in rows}
-        yield from _background(told)
+        yield from _gauges(told)
         yield from _counted(told)
         up = GaugeMetricFamily("rollcall_coordinator_up", "1: it serves.", labels=["coordinator"])
         led = GaugeMetricFamily(
@@ -64,12 +64,12 @@ class _Status:
             yield family
 
 
-def _background(told: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    names = {name: None for row in told.values() for name in row if name.startswith("background-")}
+def _gauges(told: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
+    names = {name: None for row in told.values() for name in row if name.startswith(GAUGES)}
     for name in names:
         family = GaugeMetricFamily(
             escaped(f"{GROUP}_{name}"),
-            "KIP-1263's metric of this name, of the last minute.",
+            "See the table of metrics in the documentation.",
             labels=["coordinator"],
         )
         for node_id, row in told.items():

@@ -42,6 +42,7 @@ OURS = {
     "group.consumer.assignor.rack.aware.enable",
     "group.consumer.unsettled.heartbeat.interval.ms",
     "group.coordinator.background.timeout.ms",
+    "event.loop.watch.interval.ms",
     "log.flush",
     "cluster.secret",
     "replica.heartbeat.interval.ms",
