@@ -9,13 +9,13 @@ round, until nothing gets better. Ties go to the lower member index.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.assignors.kernels import inlined, kernel
-from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
+from protocol.assignors.kernels import inlined, kernel, uncounted
+from protocol.assignors.spec import GroupSpec, Int32s
 from protocol.assignors.subscribers import (
     Arrays,
     Subscribers,
@@ -24,30 +24,48 @@ from protocol.assignors.subscribers import (
     keep_owners,
 )
 
+UInt32s: TypeAlias = NDArray[np.uint32]
+"""Indexes are looked up without a sign in the inner loops: a negative one would count from the end,
+and to ask for that takes a third of the time."""
+
 ROUNDS_MAX: Final = 16
 """As in Kafka: a chain of overlapping subscriptions gets only slowly better after that."""
-_INSERTION_MAX: Final = 32
-"""Up to this many subscribers, sorting by insertion is faster than by counting."""
-_COUNTING_SPAN_MAX: Final = 4096
-"""Up to this difference between loads, members are sorted by counting."""
+_DIGIT_BITS: Final = 8
+_DIGITS: Final = 1 << _DIGIT_BITS
+"""Members whose loads differ by very much are sorted digit by digit."""
+_NO_OWNER: Final = np.uint32(0xFFFF_FFFF)
+"""NOBODY without a sign."""
+
+
+class Edges(NamedTuple):
+    """Who subscribes to what: the arrays of Arrays and Subscribers, without a sign."""
+
+    partition_starts: UInt32s
+    class_starts: UInt32s
+    class_topics: UInt32s
+    member_class: UInt32s
+    topic_starts: UInt32s
+    members: UInt32s
 
 
 class Balance(NamedTuple):
     """What the balancing of one topic after the other reads and writes.
 
     ``owner`` per partition, ``load`` per member. ``ladder``: the topic's subscribers, emptiest
-    first. ``top``: per member the next of the topic's partitions it can give, ``below``: per
-    partition the one after that (a list per owner, highest partition first). ``counts``: room for
-    counting. ``changed`` per member: the last visit to a topic that changed its load. ``stale`` per
-    topic: a subscriber's load has changed since the topic was balanced, so look again.
+    first; ``spare``: room for as many. ``top``: per member the next of the topic's partitions it
+    can give, ``below``: per partition the one after that (a list per owner, highest partition
+    first). ``counts``: room for counting. ``changed`` per member: the last visit to a topic that
+    changed its load. ``stale`` per topic: a subscriber's load has changed since the topic was
+    balanced, so look again.
     """
 
-    owner: Int32s
+    owner: UInt32s
     load: Int32s
-    ladder: Int32s
-    top: Int32s
-    below: Int32s
-    counts: Int32s
+    ladder: UInt32s
+    spare: UInt32s
+    top: UInt32s
+    below: UInt32s
+    counts: UInt32s
     changed: Int32s
     stale: NDArray[np.bool_]
 
@@ -74,77 +92,56 @@ def _order_topics(starts: Int32s, subscriber_starts: Int32s) -> Int32s:
 @kernel
 def _assign(arrays: Arrays, subscribers: Subscribers, order: Int32s, rounds: int) -> Int32s:
     owner, load, unowned = keep_owners(arrays)
+    members = len(load)
+    edges = Edges(
+        arrays.partition_starts.view(np.uint32),
+        arrays.class_starts.view(np.uint32),
+        arrays.class_topics.view(np.uint32),
+        arrays.member_class.view(np.uint32),
+        subscribers.starts.view(np.uint32),
+        subscribers.members.view(np.uint32),
+    )
     state = Balance(
-        owner,
+        owner.view(np.uint32),
         load,
-        np.empty(len(load), np.int32),
-        np.full(len(load), NOBODY, np.int32),
-        np.empty(len(owner), np.int32),
-        np.zeros(_COUNTING_SPAN_MAX + 2, np.int32),
-        np.full(len(load), -1, np.int32),
+        np.empty(members, np.uint32),
+        np.empty(members, np.uint32),
+        np.full(members, _NO_OWNER, np.uint32),
+        np.empty(len(owner), np.uint32),
+        np.zeros(_levels_max(members), np.uint32),
+        np.full(members, -1, np.int32),
         np.ones(len(unowned), np.bool_),
     )
-    for topic in order:
-        if unowned[topic]:
-            _give_what_nobody_owns(arrays.partition_starts, subscribers, topic, state)
-    shared = order[(subscribers.starts[order + 1] - subscribers.starts[order]) > 1]
-    last = -1
-    for turn in range(rounds):
-        for place in range(len(shared)):
-            topic = shared[place]
-            if place == last:
-                return owner
-            moved = 0
-            if state.stale[topic]:
-                visit = turn * len(shared) + place
-                moved = _balance_topic(arrays.partition_starts, subscribers, topic, state, visit)
-                if moved > 0:
-                    _mark_stale(arrays, subscribers, topic, state, visit)
-            if moved > 0 or last == -1:
-                last = place
+    topics = order.view(np.uint32)
+    _give_what_nobody_owns(edges, topics, unowned, state)
+    is_shared = (subscribers.starts[order + 1] - subscribers.starts[order]) > 1
+    _balance(edges, topics[is_shared], rounds, state)
     return owner
 
 
-@inlined
-def _mark_stale(
-    arrays: Arrays, subscribers: Subscribers, topic: int, state: Balance, visit: int
-) -> None:
-    """Have all topics looked at again that members subscribe to whose load a visit has changed."""
-    class_starts = arrays.class_starts
-    marks = 0
-    for at in range(subscribers.starts[topic], subscribers.starts[topic + 1]):
-        member = subscribers.members[at]
-        if state.changed[member] != visit:
-            continue
-        each = arrays.member_class[member]
-        marks += class_starts[each + 1] - class_starts[each]
-        if marks > len(state.stale):
-            state.stale[:] = True
-            return
-        for place in range(class_starts[each], class_starts[each + 1]):
-            state.stale[arrays.class_topics[place]] = True
+@uncounted
+def _give_what_nobody_owns(edges: Edges, topics: UInt32s, unowned: Int32s, state: Balance) -> None:
+    for topic in topics:
+        if unowned[topic]:
+            _give(edges, topic, state)
 
 
 @inlined
-def _give_what_nobody_owns(
-    starts: Int32s, subscribers: Subscribers, topic: int, state: Balance
-) -> None:
+def _give(edges: Edges, topic: np.uint32, state: Balance) -> None:
     """Hand each partition of a topic that has no owner to the emptiest subscriber.
 
     The emptiest get one each in turn; when all have had one, those a level higher join them.
     """
     owner, load, ladder = state.owner, state.load, state.ladder
-    members = subscribers.members[subscribers.starts[topic] : subscribers.starts[topic + 1]]
-    low = high = load[members[0]]
-    for member in members:
-        low, high = min(low, load[member]), max(high, load[member])
-    _sort_by_load(members, state, low, high)
+    low, high, count = _loads(edges, topic, load)
+    _sort_by_load(edges, topic, state, low, high)
     level, emptiest, turn = low - 1, 0, 0
-    for partition in range(starts[topic], starts[topic + 1]):
-        if owner[partition] == NOBODY:
+    first, end = _row(edges.partition_starts, topic)
+    for partition in range(first, end):
+        if owner[partition] == _NO_OWNER:
             if turn == emptiest:
                 level += 1
-                while emptiest < len(members) and load[ladder[emptiest]] == level:
+                while emptiest < count and load[ladder[emptiest]] == level:
                     emptiest += 1
                 turn = 0
             owner[partition] = ladder[turn]
@@ -153,33 +150,66 @@ def _give_what_nobody_owns(
         load[ladder[place]] = level + (place < turn)
 
 
+@uncounted
+def _balance(edges: Edges, topics: UInt32s, rounds: int, state: Balance) -> None:
+    """Balance one topic after the other, until a whole round has brought nothing."""
+    last = -1
+    for turn in range(rounds):
+        for place in range(len(topics)):
+            topic = topics[place]
+            if place == last:
+                return
+            moved = 0
+            if state.stale[topic]:
+                visit = turn * len(topics) + place
+                moved = _balance_topic(edges, topic, state, visit)
+                if moved > 0:
+                    _mark_stale(edges, topic, state, visit)
+            if moved > 0 or last == -1:
+                last = place
+
+
 @inlined
-def _balance_topic(
-    starts: Int32s, subscribers: Subscribers, topic: int, state: Balance, visit: int
-) -> int:
+def _mark_stale(edges: Edges, topic: np.uint32, state: Balance, visit: int) -> None:
+    """Have all topics looked at again that members subscribe to whose load a visit has changed."""
+    marks = np.uint64(0)
+    first, end = _row(edges.topic_starts, topic)
+    for at in range(first, end):
+        member = edges.members[at]
+        if state.changed[member] != visit:
+            continue
+        first_topic, last_topic = _row(edges.class_starts, edges.member_class[member])
+        marks += last_topic - first_topic
+        if marks > len(state.stale):
+            state.stale[:] = True
+            return
+        for place in range(first_topic, last_topic):
+            state.stale[edges.class_topics[place]] = True
+
+
+@inlined
+def _balance_topic(edges: Edges, topic: np.uint32, state: Balance, visit: int) -> int:
     """Move a topic's partitions from its fullest subscribers to its emptiest; count the moves."""
-    load = state.load
-    members = subscribers.members[subscribers.starts[topic] : subscribers.starts[topic + 1]]
-    low = high = load[members[0]]
-    for member in members:
-        low, high = min(low, load[member]), max(high, load[member])
     state.stale[topic] = False
+    low, high, count = _loads(edges, topic, state.load)
     if high - low <= 1:
         return 0
-    _sort_by_load(members, state, low, high)
+    _sort_by_load(edges, topic, state, low, high)
     owner, top, below = state.owner, state.top, state.below
-    for partition in range(starts[topic], starts[topic + 1]):
+    first, end = _row(edges.partition_starts, topic)
+    for partition in range(first, end):
         member = owner[partition]
         below[partition] = top[member]
         top[member] = partition
-    moved = _even_out(state, len(members), visit)
-    for member in members:
-        top[member] = NOBODY
+    moved = _even_out(state, count, visit)
+    first, end = _row(edges.topic_starts, topic)
+    for at in range(first, end):
+        top[edges.members[at]] = _NO_OWNER
     return moved
 
 
 @inlined
-def _even_out(state: Balance, count: int, visit: int) -> int:
+def _even_out(state: Balance, count: np.int64, visit: int) -> int:
     """Let the upper end of the ladder give to the lower end until they are one apart.
 
     ``ladder[high_start:high_end]`` are the fullest, who give one each in turn, the last one first;
@@ -203,7 +233,7 @@ def _even_out(state: Balance, count: int, visit: int) -> int:
         if high_turn < 0:
             return moved
         giver = ladder[high_turn]
-        if top[giver] == NOBODY:
+        if top[giver] == _NO_OWNER:
             high_end -= 1
             ladder[high_turn], ladder[high_end] = ladder[high_end], giver
             high_turn -= 1
@@ -228,27 +258,61 @@ def _even_out(state: Balance, count: int, visit: int) -> int:
 
 
 @inlined
-def _sort_by_load(members: Int32s, state: Balance, low: int, high: int) -> None:
+def _row(starts: UInt32s, row: np.uint32) -> tuple[np.uint32, np.uint32]:
+    return starts[row], starts[row + np.uint32(1)]
+
+
+@inlined
+def _loads(edges: Edges, topic: np.uint32, load: Int32s) -> tuple[int, int, np.int64]:
+    """Find the least and the greatest load of a topic's subscribers, and count them."""
+    first, end = _row(edges.topic_starts, topic)
+    low = high = load[edges.members[first]]
+    for at in range(first, end):
+        each = load[edges.members[at]]
+        low, high = min(low, each), max(high, each)
+    return low, high, np.int64(end) - np.int64(first)
+
+
+@inlined
+def _sort_by_load(edges: Edges, topic: np.uint32, state: Balance, low: int, high: int) -> None:
     """Fill the ladder with members sorted by load, then index; loads are from low to high."""
-    load, ladder, counts = state.load, state.ladder, state.counts
-    span, count = high - low, len(members)
-    if span == 0:
-        ladder[:count] = members
-    elif count <= _INSERTION_MAX:
-        for at in range(count):
-            place = at
-            while place > 0 and load[ladder[place - 1]] > load[members[at]]:
-                ladder[place] = ladder[place - 1]
-                place -= 1
-            ladder[place] = members[at]
-    elif span <= min(_COUNTING_SPAN_MAX, 8 * count + 64):
-        counts[: span + 2] = 0
-        for member in members:
-            counts[load[member] - low + 1] += 1
-        for level in range(span):
-            counts[level + 1] += counts[level]
-        for member in members:
-            ladder[counts[load[member] - low]] = member
-            counts[load[member] - low] += 1
+    first, end = _row(edges.topic_starts, topic)
+    listed, spare = edges.members[first:end], state.spare[: end - first]
+    span = high - low
+    if span < _levels_max(len(listed)):
+        _sort_by_digit(listed, state, low, (0, -1, span + 1))
     else:
-        ladder[:count] = members[np.argsort(load[members], kind="mergesort")]
+        for shift in range(0, 32, _DIGIT_BITS):
+            if span >> shift:
+                _sort_by_digit(listed, state, low, (shift, _DIGITS - 1, _DIGITS))
+                for place in range(len(spare)):
+                    spare[place] = state.ladder[place]
+                listed = spare
+
+
+@inlined
+def _levels_max(members: int) -> int:
+    """Tell up to how many different loads so many members are sorted in one pass."""
+    return 8 * members + _DIGITS
+
+
+@inlined
+def _sort_by_digit(listed: UInt32s, state: Balance, low: int, digit: tuple[int, int, int]) -> None:
+    """Put members on the ladder by one digit of their loads above ``low``, else as they come.
+
+    ``digit``: by how many bits to shift for it, which bits to take, and how many digits there are.
+    """
+    load, ladder, counts = state.load, state.ladder, state.counts
+    shift, mask, digits = digit
+    counts[:digits] = 0
+    for member in listed:
+        counts[(load[member] - low) >> shift & mask] += np.uint32(1)
+    before = np.uint32(0)
+    for each in range(digits):
+        here = counts[each]
+        counts[each] = before
+        before += here
+    for member in listed:
+        each = (load[member] - low) >> shift & mask
+        ladder[counts[each]] = member
+        counts[each] += np.uint32(1)

@@ -91,15 +91,17 @@ def keep_owners(arrays: Arrays) -> tuple[Int32s, Int32s, Int32s]:
     unowned = np.zeros(topics, np.int32)
     for topic in range(topics):
         row = subscribes[topic]
+        gone = 0
         for partition in range(starts[topic], starts[topic + 1]):
             member = arrays.previous_owner[partition]
             if member == NOBODY:
-                unowned[topic] += 1
+                gone += 1
                 continue
             each = member_class[member]
             if row[each >> 3] >> (each & 7) & 1:
                 owner[partition] = member
                 load[member] += 1
             else:
-                unowned[topic] += 1
+                gone += 1
+        unowned[topic] = gone
     return owner, load, unowned
