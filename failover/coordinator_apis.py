@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from failover.cluster_view import ClusterView
     from protocol.groups.effects import Request
 
+FIND_COORDINATOR: Final = FindCoordinatorRequest.__api_key__
+
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2

@@ -29,6 +29,7 @@ from failover.node_apis import NODE_HANDLERS
 from failover.parked import ParkedReplies
 from failover.partition import HandlerFailed, Partition, PartitionState
 from failover.routing import partition_for
+from failover.seekers import Seekers
 from failover.status import PartitionStatus, status_of
 from protocol.groups.effects import Reply, Request, TimersDue, TopicsDeleted
 from protocol.groups.shard import GroupShard
@@ -85,6 +86,7 @@ class Host:
         self._parked = ParkedReplies()
         self._forwards = Forwards()
         self._leaders = Leaders()
+        self._seekers = Seekers(identity.partitions, now)
         self._unlinked: set[int] = set()
         self._is_draining = False
         self._disk_is_full = False
@@ -141,8 +143,9 @@ class Host:
             self._effects.replies.append(Reply(ticket, response))
 
     def abandon(self, ticket: Ticket) -> None:
-        """Forget a parked fetch whose client has gone away."""
+        """Forget a parked request whose client has gone away."""
         self._parked.abandon(ticket)
+        self._seekers.abandon(ticket)
 
     def catalog_event(self, event: NodeChanged | ClusterFormed, now: int) -> bool:
         """Tell the catalogue about the nodes; False when another node leads it, or none yet."""
@@ -173,6 +176,8 @@ class Host:
                 if due is not None and due <= now:
                     partition.handle(TimersDue(), now)
         self._effects.replies += self._parked.due(now)
+        for request in self._seekers.due(now):
+            self._to_node(request, now)
         for request in self._forwards.overdue(now):
             self._refuse(request, ErrorCode.not_controller)
         if self._hand_over_ms is not None and self._hand_over_ms <= now:
@@ -185,6 +190,8 @@ class Host:
             first = _earlier(first, self._parked.next_deadline())
         if self._forwards:
             first = _earlier(first, self._forwards.next_deadline())
+        if self._seekers:
+            first = _earlier(first, self._seekers.next_deadline())
         for partition in self._all.values():
             due = partition.next_deadline()
             if due is not None and (first is None or due < first):
@@ -207,6 +214,8 @@ class Host:
         self._unlinked.discard(node_id)
         for partition in self._all.values():
             partition.replica.peer_up(node_id, now)
+        for number in self._leaders.led_by(node_id):
+            self._answer_seekers(number, now)
         if node_id == self._leaders.of(CATALOG_PARTITION):
             self._carry_waiting(now)
         if told := list(self._leaders.told()):
@@ -217,6 +226,8 @@ class Host:
         self._unlinked.add(node_id)
         for partition in self._all.values():
             partition.replica.peer_down(node_id, now)
+        for number in self._leaders.led_by(node_id):
+            self._seekers.lost(number, now)
 
     def campaign(self, partition: int, now: int) -> None:
         """Stand for election, on the controller's advice."""
@@ -349,10 +360,14 @@ class Host:
         partition.has_news = False
         (epoch, leader), me, number = partition.leader, self.identity.node_id, partition.number
         if leader == NOBODY:
+            self._seekers.lost(number, now)
             if self._leaders.of(number) == me:
                 self._leaders.resigned(number)
                 self._show_leaders(now)
-        elif self._heard(number, epoch, leader, now) and leader == me:
+            return
+        is_news = self._heard(number, epoch, leader, now)
+        self._answer_seekers(number, now)
+        if is_news and leader == me:
             for node_id in self.identity.nodes:
                 if node_id != me:
                     row = Leading(number, epoch, me)
@@ -362,7 +377,12 @@ class Host:
         is_news = self._leaders.learn(partition, epoch, node_id)
         if is_news:
             self._show_leaders(now)
+            self._answer_seekers(partition, now)
         return is_news
+
+    def _answer_seekers(self, partition: int, now: int) -> None:
+        for request in self._seekers.found(partition):
+            self._to_node(request, now)
 
     def _show_leaders(self, now: int) -> None:
         controller_id = self._leaders.of(CATALOG_PARTITION)
@@ -394,6 +414,8 @@ class Host:
     # --- routes
 
     def _to_node(self, request: Request, now: int) -> None:
+        if self._seekers.park(request, now):
+            return
         try:
             answer = NODE_HANDLERS[request.api_key](self._view, request, now)
         except KafkaError as error:

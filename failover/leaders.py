@@ -38,6 +38,10 @@ class Leaders:
         """Return the node that leads a partition, -1 when none is known."""
         return self._known.get(partition, (-1, NOBODY))[1]
 
+    def led_by(self, node_id: int) -> list[int]:
+        """Return the groups' partitions that a node leads, as far as is known."""
+        return [number for number, led in self.by_partition().items() if led == node_id]
+
     def by_partition(self) -> dict[int, int]:
         """Return the leaders of the groups' partitions; those without one are left out."""
         return {

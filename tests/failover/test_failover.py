@@ -195,6 +195,65 @@ def test_every_node_names_the_new_leader_as_soon_as_it_is_known() -> None:
     assert cluster.members[outsider].is_up
 
 
+def seek(cluster: Cluster, member: Member, group: str = "g") -> int:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
+    return cluster.send(member, FIND, 6, request)
+
+
+def test_who_asks_for_a_leader_that_just_died_hears_of_the_next_one_as_soon_as_there_is_one(
+    cluster: Cluster,
+) -> None:
+    old = cluster.leader()
+    cluster.run(1_000)
+    cluster.kill(old.node_id)
+    asked = [(each, seek(cluster, each)) for each in cluster.members if each.is_up]
+    leader = new_leader(cluster, old)
+    cluster.run(5)
+    for member, ticket in asked:
+        [found] = member.replies[ticket].coordinators
+        assert (found.error_code, found.node_id) == (ErrorCode.none, leader.node_id)
+
+
+def test_who_asks_for_a_lost_leader_waits_no_longer_than_half_a_second(cluster: Cluster) -> None:
+    leader = cluster.leader()
+    cluster.run(1_000)
+    last = next(each for each in cluster.members if each is not leader)
+    for member in cluster.members:
+        if member is not last:
+            cluster.kill(member.node_id)
+    cluster.run(200)
+    asked = cluster.now
+    ticket = seek(cluster, last)
+    assert ticket not in last.replies
+    cluster.until(lambda: ticket in last.replies, "an answer")
+    assert cluster.now - asked == 300
+    cluster.run(2_000)
+    assert seek(cluster, last) in last.replies
+
+
+def test_a_client_that_went_away_gets_no_answer_when_the_leader_is_found(cluster: Cluster) -> None:
+    old = cluster.leader()
+    cluster.run(1_000)
+    cluster.kill(old.node_id)
+    other = next(each for each in cluster.members if each.is_up)
+    ticket = seek(cluster, other)
+    other.host.abandon(ticket)
+    cluster.run(2_000)
+    assert ticket not in other.replies
+
+
+def test_a_leader_whose_link_broke_only_for_a_moment_is_named_at_once(cluster: Cluster) -> None:
+    leader = cluster.leader()
+    cluster.run(1_000)
+    other = next(each for each in cluster.members if each is not leader)
+    other.host.peer_down(leader.node_id, cluster.now)
+    ticket = seek(cluster, other)
+    assert ticket not in other.replies
+    other.host.peer_up(leader.node_id, cluster.now)
+    cluster.pump(other)
+    assert other.replies[ticket].coordinators[0].node_id == leader.node_id
+
+
 def test_a_frozen_leader_that_thaws_lies_to_nobody(cluster: Cluster) -> None:
     old = cluster.leader()
     member, generation = static_group(cluster, old)
