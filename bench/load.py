@@ -2,9 +2,9 @@
 
 Every member has its own TCP connection to its coordinator, as every real client has: a parked
 JoinGroup keeps its connection busy for the whole rebalance, so members that share one could not
-join at once. Only FindCoordinator, which is always answered at once, goes over connections that
-all members share. When a node dies, its members notice at once, look for their coordinator on
-whichever bootstrap address answers and go on where they were.
+join at once. Only FindCoordinator goes over connections that members share (:mod:`bench.lanes`).
+When a node dies, its members notice at once, look for their coordinator on whichever bootstrap
+address answers and go on where they were.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import asyncio
 import itertools
 import random
 import time
-from collections import deque
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import uvloop
 
 from bench.asking import version_of
+from bench.lanes import Lanes
 from bench.stream import Stream
 from protocol.members.classic import ClassicMember, MemberConfig
 from protocol.members.consumer import ConsumerMember
@@ -29,8 +28,9 @@ from protocol.members.history import Kind
 from protocol.wire.frames import decode_response, encode_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from bench.lanes import Address
     from protocol.members.history import MemberHistoryEvent
 
 FINAL: Final = "final"
@@ -94,44 +94,52 @@ async def _run(load: Load) -> list[HistoryRow]:
 
 
 class Lookups:
-    """Finds coordinators for all members over one connection to each node.
+    """Finds coordinators for all members."""
 
-    As real clients do, it asks the node that owes the fewest answers, and equal ones in turn: one
-    that stands still is not asked again and again.
-    """
-
-    def __init__(self, bootstrap: tuple[tuple[str, int], ...]) -> None:
-        self._addresses = deque(bootstrap)
-        self._streams: dict[tuple[str, int], Stream] = {}
-        self._waiting: dict[tuple[str, int], dict[int, tuple[Driver, Outgoing]]] = {
-            address: {} for address in bootstrap
-        }
+    def __init__(self, bootstrap: tuple[Address, ...]) -> None:
+        self._lanes = Lanes(bootstrap, lambda address: _Lookup(address, self._broke))
         self._numbers = itertools.count()
 
     def ask(self, driver: Driver, request: Outgoing) -> None:
         """Send ``request`` for ``driver``, which hears the answer."""
-        self._addresses.rotate(-1)
-        address = min(self._addresses, key=lambda each: len(self._waiting[each]))
-        stream = self._streams.get(address)
-        if stream is None:
-            stream = Stream(address, partial(self._answered, address), self._broken)
-            self._streams[address] = stream
-        number = next(self._numbers)
-        self._waiting[address][number] = driver, request
-        stream.send(_encode(request, number, driver.member))
+        self._lanes.next().ask(next(self._numbers), driver, request)
 
     def close(self) -> None:
         """Close the connections."""
-        for stream in self._streams.values():
-            stream.close()
+        for lane in self._lanes.all:
+            lane.close()
 
-    def _answered(self, address: tuple[str, int], frame: bytes) -> None:
-        driver, request = self._waiting[address].pop(int.from_bytes(frame[:4]))
+    def _broke(self, address: Address) -> None:
+        self._lanes.broke(address)
+
+
+class _Lookup:
+    """One connection to one node, opened when there is something to ask."""
+
+    def __init__(self, address: Address, broke: Callable[[Address], None]) -> None:
+        self.address = address
+        self.waiting: dict[int, tuple[Driver, Outgoing]] = {}
+        self._broke = broke
+        self._stream: Stream | None = None
+
+    def ask(self, number: int, driver: Driver, request: Outgoing) -> None:
+        if self._stream is None:
+            self._stream = Stream(self.address, self._answered, self._broken)
+        self.waiting[number] = driver, request
+        self._stream.send(_encode(request, number, driver.member))
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def _answered(self, frame: bytes) -> None:
+        driver, request = self.waiting.pop(int.from_bytes(frame[:4]))
         driver.answered(request, frame)
 
-    def _broken(self, stream: Stream) -> None:
-        del self._streams[stream.address]
-        waiting, self._waiting[stream.address] = self._waiting[stream.address], {}
+    def _broken(self, _stream: Stream) -> None:
+        self._stream = None
+        self._broke(self.address)
+        waiting, self.waiting = self.waiting, {}
         for driver, request in waiting.values():
             driver.lost(request)
 

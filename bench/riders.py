@@ -4,14 +4,12 @@ What a real client does, and no more: a connection to the coordinator and a hear
 seconds; when the connection breaks, ask any other node who coordinates, connect there, heartbeat
 at once; wait a little longer after each failure in a row (KIP-580's back-off). Ten thousand of
 them must not be what is measured, so frames are made once and nothing that repeats is decoded.
-Questions to find a coordinator go over one connection to each node, as those of a client go over
-the connection it has for its metadata.
+Questions to find a coordinator go over a few shared connections (:mod:`bench.lanes`).
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 import random
 import time
 from collections import Counter
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bench.frames import CORRELATION_AT, ERROR_AT, LENGTH, frame_of, split_frames
 from bench.joining import heartbeat
+from bench.lanes import Lanes
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response
 from protocol.wire.messages import FindCoordinatorRequest
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bench.joining import Joining, Plan
+    from bench.lanes import Address
     from bench.reactor import Channel, Reactor
 
 BACKOFF_S: Final = 0.1
@@ -36,8 +36,6 @@ TURN_S_MAX: Final = 0.05
 FIND_COORDINATOR: Final = FindCoordinatorRequest.__api_key__
 BODY_AT: Final = 8
 """Where an answer's body begins, after length and correlation id."""
-
-Address = tuple[str, int]
 
 
 class Timer(NamedTuple):
@@ -81,8 +79,7 @@ class Riders:
         self._interval_s = interval_s
         self._timers: list[Timer] = []
         self._rng = random.Random(0)
-        self._nodes = itertools.cycle(nodes)
-        self._seekers: dict[Address, _Seeker] = {}
+        self._lanes = Lanes(nodes, lambda address: _Seeker(self, address))
         self._known: dict[bytes, Address | None] = {}
 
     def add(self, plan: Plan, member: Joining, address: Address) -> Rider:
@@ -173,12 +170,7 @@ class Riders:
 
     def _seek(self, rider: Rider) -> None:
         rider.turn += 1
-        address = next(self._nodes)
-        seeker = self._seekers.get(address)
-        if seeker is None:
-            seeker = self._seekers[address] = _Seeker(self, self._reactor.connect(address), address)
-        seeker.waiting.add(rider.number)
-        seeker.channel.send(bytes(rider.find))
+        self._lanes.next().ask(self._reactor, rider)
 
     def found(self, number: int, body: bytes) -> None:
         """Take the answer to a rider's question."""
@@ -196,22 +188,27 @@ class Riders:
 
     def gave_up(self, address: Address, numbers: set[int]) -> None:
         """Take it that a node is gone: whoever asked it asks another, after a back-off."""
-        del self._seekers[address]
+        self._lanes.broke(address)
         for number in numbers:
             self._back_off(self.riders[number])
 
 
 class _Seeker:
-    """The connection to one node on which riders ask for coordinators."""
+    """A connection to one node on which riders ask for coordinators, opened when one does."""
 
-    def __init__(self, riders: Riders, channel: Channel, address: Address) -> None:
-        self.channel = channel
+    def __init__(self, riders: Riders, address: Address) -> None:
+        self.address = address
         self.waiting: set[int] = set()
         self._riders = riders
-        self._address = address
+        self._channel: Channel | None = None
         self._part = b""
-        channel.received = self._received
-        channel.broken = lambda: riders.gave_up(address, self.waiting)
+
+    def ask(self, reactor: Reactor, rider: Rider) -> None:
+        if self._channel is None:
+            self._channel = reactor.connect(self.address)
+            self._channel.received, self._channel.broken = self._received, self._broken
+        self.waiting.add(rider.number)
+        self._channel.send(bytes(rider.find))
 
     def _received(self, data: bytes) -> None:
         frames, self._part = split_frames(self._part + data)
@@ -219,6 +216,11 @@ class _Seeker:
             number = LENGTH.unpack_from(frame, LENGTH.size)[0]
             self.waiting.discard(number)
             self._riders.found(number, b"\0\0\0\0" + frame[BODY_AT:])
+
+    def _broken(self) -> None:
+        self._channel, self._part = None, b""
+        waiting, self.waiting = self.waiting, set()
+        self._riders.gave_up(self.address, waiting)
 
 
 def _find(group_id: str) -> FindCoordinatorRequest:
