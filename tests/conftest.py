@@ -1,5 +1,6 @@
 """Clusters for tests: real ones, started by the command a user types, on free ports of loopback."""
 
+import gc
 import json
 import os
 import signal
@@ -22,6 +23,15 @@ settings.load_profile("rollcall")
 
 READY_S = 90.0
 STOP_S = 40.0
+WITH_SOCKETS = {"actors", "bench", "clients", "crash", "kafka_suite"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def leaks_are_found_where_they_are_made(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Collect garbage after each module that has sockets, so that no later test is blamed."""
+    yield
+    if request.path.parent.name in WITH_SOCKETS:
+        gc.collect()
 
 
 def rollcall(
