@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from failover.cluster_view import GROUP
 from failover.simulation.connection import Connection
 from failover.simulation.story import Violation
 from protocol.wire import messages as m
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 PATIENCE_MS = 3_000
 RETRY_MS = 300
 TIMEOUT = timedelta(seconds=10)
+SET = 0
+"""IncrementalAlterConfigs' operation."""
 
 
 class Ask:
@@ -122,6 +125,22 @@ class Administrator:
         good = (ErrorCode.none, ErrorCode.unknown_topic_or_partition)
         self._change(name, request, lambda got: got.responses[0].error_code in good, done)
 
+    def configure_group(self, group_id: str, name: str, value: str) -> None:
+        """Set a dynamic config of a group, however long it takes."""
+        config = m.AlterableConfig(name=name, config_operation=SET, value=value)
+        resource = m.AlterConfigsResource(
+            resource_type=GROUP, resource_name=group_id, configs=(config,)
+        )
+        request = m.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+        def done() -> None:
+            self._world.tell(group_id, f"{name} is {value}")
+
+        good = (ErrorCode.none,)
+        self._change(
+            f"{group_id}'s config", request, lambda got: got.responses[0].error_code in good, done
+        )
+
     def _change(
         self,
         name: str,
@@ -129,7 +148,7 @@ class Administrator:
         is_done: Callable[[Any], bool],
         done: Callable[[], None],
     ) -> None:
-        """Ask until it is done; a topic is changed in one way at a time."""
+        """Ask until it is done; a topic, say, is changed in one way at a time."""
         self.busy.add(name)
 
         def ask() -> None:

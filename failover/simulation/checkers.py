@@ -10,6 +10,8 @@ from failover.simulation.told import Told
 from failover.simulation.visible import Visible
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from failover.simulation.values import Values
     from failover.simulation.world import World
 
@@ -25,8 +27,9 @@ class Checkers:
         self.visible.committed_epoch = self.replicated.committed_epoch
         self.told = Told(world, self.visible, values)
         self.visible.modern = self.told
-        self.states = States(self.replicated)
+        self.states = States(self.replicated, self._topic)
         self._world = world
+        self._values = values
         self.asked = self.visible.asked
         self.sent = self.replicated.sent
         self.turned = self.replicated.turned
@@ -34,6 +37,11 @@ class Checkers:
         self.writes = self.replicated.writes
         self.answered = self.visible.answered
         world.after(STATES_EVERY_MS, self._check_states)
+
+    def _topic(self, topic_id: UUID) -> str | None:
+        """Name a topic that members were told of, unless one of that name was ever deleted."""
+        name = self.told.topic_names.get(topic_id)
+        return None if name is None or self._values.was_deleted(name) else name
 
     def _check_states(self) -> None:
         self.states.check(self.replicated.processes.values())

@@ -13,12 +13,14 @@ from failover.simulation.administrator import Administrator
 from failover.simulation.checkers import Checkers
 from failover.simulation.clients import Clients, member_configs
 from failover.simulation.clocks import NodeClock
+from failover.simulation.kinds import is_modern
 from failover.simulation.network import Network
 from failover.simulation.process import Process
 from failover.simulation.supervisor import Supervisor
 from failover.simulation.values import Values
 from failover.simulation.workers import Workers
 from protocol.config import Configs
+from protocol.groups.consumer_members import TAKEOVER
 from storage.messages import ReplicaKey
 from storage.replica import Role
 
@@ -90,6 +92,9 @@ class Cluster:
         self.supervisor.begin()
         for name, partitions in list(self.clients.partitions_of.items()):
             self.administrator.create_topic(name, partitions)
+        if self.world.settings.takeover:
+            for group_id in filter(is_modern, self.clients.group_ids):
+                self.administrator.configure_group(group_id, TAKEOVER, "true")
         self.world.after(REGISTER_MS, self._register)
         self.clients.start_all()
 

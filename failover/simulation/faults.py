@@ -227,12 +227,13 @@ class Injector:
     def _double_member(self, seat: Seat) -> None:
         """Start a second member with the same instance id: the first is fenced.
 
-        One of the consumer protocol is not, so it ends some time: the second waits for that.
+        One of the consumer protocol is not, unless its group allows it. So it ends some time: the
+        second waits for that.
         """
         if seat.config.instance_id is not None:
             assert seat.driver is not None
             self._world.fault("member doubled", seat.driver.name)
-            if is_modern(seat.config.group_id):
+            if is_modern(seat.config.group_id) and not self._world.settings.takeover:
                 wait_ms = int(self._rng.random() * self._world.settings.session_timeout_ms)
                 self._world.after(wait_ms, seat.driver.vanish)
             self._cluster.clients.start(seat)

@@ -10,13 +10,17 @@ from failover.simulation.modern_clients import draw_subscription, first_topics
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from failover.simulation.clients import Seat
     from failover.simulation.cluster import Cluster
 
 AWAY_MS = (500, 90_000)
 GROW_MAX = 16
+FLAP_MS = 12_000
+"""As long as it may take until somebody goes again."""
+RETURN_MS = (2_000, 9_000)
+"""Between the going of a member and that of another: the first one is back, others hear of it."""
 NEW_TOPICS = 4
 
 
@@ -51,6 +55,22 @@ class GroupInjector:
                 if seat.config.group_id == group_id and is_dynamic and driver is not None:
                     driver.leave()
                     break
+        self._stir()
+
+    def _stir(self) -> None:
+        """Once no topic changes any more, have a member leave each group of both protocols.
+
+        When it is a classic one, its leader may be one that does not know that it leads (after a
+        downgrade, or in another's place): nobody then looks whether topics have changed.
+        """
+        if self._cluster.administrator.busy:
+            self._world.after(1_000, self._stir)
+            return
+        for group_id in self._cluster.clients.group_ids:
+            seats = [seat for seat in self._seats if seat.config.group_id == group_id]
+            dynamic = [seat for seat in seats if seat.config.instance_id is None]
+            if group_id.startswith(MIXED) and dynamic and dynamic[0].driver is not None:
+                dynamic[0].driver.leave()
 
     def _next(self, name: str) -> None:
         mean_ms = getattr(self._world.settings.group_faults, name)
@@ -93,9 +113,13 @@ class GroupInjector:
             return
         seat = self._rng.choice(seats)
         group_id = seat.config.group_id
-        if self._rng.random() < 0.4:
+        kind = self._rng.random()
+        if kind < 0.25:
             self._world.fault("protocol", seat.config.client_id)
             self._change(seat)
+            return
+        if kind < 0.6:
+            self._flap(seat, [each for each in seats if each.config.group_id == group_id])
             return
         is_upgrade = self._rng.random() < 0.5
         self._world.fault("group migrates", f"{group_id}, upgrade: {is_upgrade}")
@@ -104,6 +128,26 @@ class GroupInjector:
             if each.config.group_id == group_id:
                 self._world.after(wait_ms, self._move, each, is_upgrade)
                 wait_ms += int(self._rng.random() * 5_000)
+
+    def _flap(self, one: Seat, seats: Sequence[Seat]) -> None:
+        """Have a member be the only one of the consumer protocol, and come and go.
+
+        The group is migrated each time, before it has come to rest: somebody else has gone shortly
+        before, and come back.
+        """
+        self._world.fault("group flaps", f"{one.config.group_id}, by {one.config.client_id}")
+        for seat in seats:
+            self._move(seat, seat is one)
+        wait_ms = 0
+        for _ in range(self._rng.randint(2, 6)):
+            wait_ms += int(self._rng.random() * FLAP_MS)
+            self._world.after(wait_ms, self._leave, self._rng.choice(seats))
+            wait_ms += self._rng.randint(*RETURN_MS)
+            self._world.after(wait_ms, self._leave, one)
+
+    def _leave(self, seat: Seat) -> None:
+        if self._is_on and seat.driver is not None and not seat.driver.is_gone:
+            seat.driver.leave()
 
     def _move(self, seat: Seat, is_upgrade: bool) -> None:
         if isinstance(seat.config, ConsumerMemberConfig) != is_upgrade:
@@ -126,7 +170,7 @@ class GroupInjector:
 
     def _topic(self) -> None:
         """Grow a topic, delete one, or create one that expressions may match."""
-        groups = [each for each in self._cluster.clients.group_ids if each.startswith(CONSUMER)]
+        groups = [each for each in self._cluster.clients.group_ids if is_modern(each)]
         if not groups:
             return
         administrator, group_id = self._cluster.administrator, self._rng.choice(groups)
@@ -147,7 +191,9 @@ class GroupInjector:
                 self._world.fault("topic deleted", name)
                 administrator.delete_topic(name)
         else:
-            names = [more, *(f"{group_id}.new-{number}" for number in range(NEW_TOPICS))]
+            names = [more]
+            if group_id.startswith(CONSUMER):
+                names += [f"{group_id}.new-{number}" for number in range(NEW_TOPICS)]
             names = [each for each in names if each not in partitions_of]
             names = [each for each in names if each not in administrator.busy]
             if names:

@@ -13,14 +13,15 @@ from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from protocol.groups.consumer_group import ArrivingTarget
     from protocol.groups.topic_numbers import Partition, TopicNumbers
 
 
-def described(context: Any, group: ConsumerGroup) -> Any:
+def described(context: Any, group: ConsumerGroup, *, with_targets: bool = True) -> Any:
     """Give all that the log says of a group; topics by their ids, not by a machine's numbers.
 
     While a target arrives, whoever loaded the group cannot tell the members' records of it from
-    those of the one before: targets are left out then.
+    those of the one before: each member's newest is given then.
     """
     numbers = context.numbers
     members = {
@@ -36,12 +37,14 @@ def described(context: Any, group: ConsumerGroup) -> Any:
         for standing in (member.standing,)
     }
     arriving = group.arriving
+    targets = group.targets if arriving is None else {**group.targets, **arriving.targets}
     return (
         (group.epoch, group.metadata_hash, group.assignment_epoch, group.assignment_timestamp_ms),
         members,
-        {member_id: _set(target, numbers) for member_id, target in group.targets.items()}
-        if arriving is None
-        else arriving.epoch,
+        {member_id: _set(target, numbers) for member_id, target in targets.items()}
+        if with_targets
+        else None,
+        None if arriving is None else arriving.epoch,
         group.regexes,
         group.static_members,
     )
@@ -61,6 +64,16 @@ class Progress:
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[ConsumerGroup, int, int]] = {}
+        self._arriving: dict[str, ArrivingTarget] = {}
+        self._halves: set[str] = set()
+
+    def has_half(self, group_id: str) -> bool:
+        """Tell whether the log has parts of a target that never came to its end.
+
+        Whoever loads the group takes them for parts of the one that is arriving now, until that one
+        is whole: it is written for every member.
+        """
+        return group_id in self._halves
 
     def check(self, context: Any) -> None:
         """Hold that epochs only grow, and that a target in force gives each partition once."""
@@ -76,7 +89,19 @@ class Progress:
                     group_id,
                 )
             self._seen[group_id] = (group, *epochs)
+            self._follow(group)
             self._is_whole(context.numbers, group)
+
+    def _follow(self, group: ConsumerGroup) -> None:
+        """Note whether a target that was arriving came to its end, or gave way to another one."""
+        before, arriving = self._arriving.pop(group.group_id, None), group.arriving
+        if arriving is None:
+            self._halves.discard(group.group_id)
+            return
+        self._arriving[group.group_id] = arriving
+        was_whole = before is None or before.epoch == group.assignment_epoch
+        if before is not arriving and not was_whole:
+            self._halves.add(group.group_id)
 
     def _is_whole(self, numbers: TopicNumbers, group: ConsumerGroup) -> None:
         owners: dict[Partition, str] = {}

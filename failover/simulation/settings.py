@@ -69,6 +69,7 @@ class Settings:
     or slower than true time a node's clock may run; the margin that replicas grant each other must
     be larger than that on both sides. ``members`` are spread over ``groups`` classic groups,
     ``consumer_groups`` and ``mixed_groups``, whose members change between both protocols.
+    ``takeover``: in these two a static member's successor need not wait for it.
     """
 
     nodes: int = 3
@@ -98,6 +99,7 @@ class Settings:
     look_ms: int = 5_000
     clock_skew: float = 0.03
     controller: bool = True
+    takeover: bool = False
     faults: Faults = field(default_factory=Faults)
     group_faults: GroupFaults = field(default_factory=GroupFaults)
     configs: Mapping[str, str] = field(default_factory=dict)
@@ -149,6 +151,7 @@ def settings_for(seed: int, groups: Groups = Groups.CLASSIC) -> Settings:
             "group.consumer.assignment.interval.ms": rng.choice(("0", "1000", "5000")),
             "group.consumer.assignor.offload.enable": rng.choice(("true", "true", "false")),
         },
+        takeover=rng.random() < 0.3,
     )
 
 

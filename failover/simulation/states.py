@@ -12,6 +12,7 @@ from failover import catalog_records
 from failover.catalog import Catalog
 from failover.identity import CATALOG_PARTITION
 from failover.partition import PartitionState
+from failover.simulation.downgrades import Downgrades
 from failover.simulation.modern_states import Progress, described
 from failover.simulation.story import Violation
 from protocol import records
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from failover.partition import Partition
+    from failover.simulation.downgrades import Name
     from failover.simulation.process import Process
     from failover.simulation.replicated import Replicated
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 class Reference:
     """One partition's hard state, replayed from its committed batches."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, name: Name) -> None:
         configs = Configs({})
         self.is_catalog = number == CATALOG_PARTITION
         self.machine: Any
@@ -42,6 +44,11 @@ class Reference:
             self.machine = GroupShard(configs, Topics(), random.Random(0))
         self.offset = 0
         self._progress = Progress()
+        self._downgrades = Downgrades(name)
+
+    def has_half(self, group_id: str) -> bool:
+        """Tell whether machines may differ about a group's targets (see :class:`Progress`)."""
+        return self._progress.has_half(group_id)
 
     def advance(self, replicated: Replicated, number: int) -> bool:
         """Replay what was committed meanwhile; False when nothing is known of the partition."""
@@ -51,8 +58,12 @@ class Reference:
         decode = catalog_records.decode if self.is_catalog else records.decode
         while (batch := committed.batches.get(self.offset)) is not None:
             if not batch.control:
+                self._downgrades.begin()
                 for key, value in batch.records:
-                    self.machine.replay(decode(key, value))
+                    record = decode(key, value)
+                    if not self.is_catalog:
+                        self._downgrades.check(self.machine._context, record)
+                    self.machine.replay(record)
                 if not self.is_catalog:
                     self._progress.check(self.machine._context)
             self.offset = batch.end_offset
@@ -62,8 +73,9 @@ class Reference:
 class States:
     """Compares what is in memory with what is committed, and looks for broken invariants."""
 
-    def __init__(self, replicated: Replicated) -> None:
+    def __init__(self, replicated: Replicated, name: Name) -> None:
         self._replicated = replicated
+        self._name = name
         self._references: dict[int, Reference] = {}
         self._compared: dict[tuple[int, int], tuple[Any, int]] = {}
 
@@ -86,7 +98,7 @@ class States:
             return
         reference = self._references.get(number)
         if reference is None:
-            reference = self._references[number] = Reference(number)
+            reference = self._references[number] = Reference(number, self._name)
         known = reference.advance(self._replicated, number)
         if not known or replica.high_watermark != reference.offset:
             return
@@ -109,7 +121,8 @@ def _difference(machine: Any, reference: Reference) -> str:
         return "" if mine == theirs else "the catalogue differs"
     mine, theirs = machine._context, reference.machine._context
     for group_id in {**mine.groups, **theirs.groups}:
-        one, other = _plain(mine, group_id), _plain(theirs, group_id)
+        with_targets = not reference.has_half(group_id)
+        one, other = _plain(mine, group_id, with_targets), _plain(theirs, group_id, with_targets)
         if one != other:
             return f"{group_id} is {one}, not {other}"
     if mine.offsets != theirs.offsets:
@@ -117,7 +130,9 @@ def _difference(machine: Any, reference: Reference) -> str:
     return ""
 
 
-def _plain(context: Any, group_id: str) -> Any:
+def _plain(context: Any, group_id: str, with_targets: bool) -> Any:
     """Give a group as a value that does not depend on how a machine numbers topics."""
     group = context.groups.get(group_id)
-    return described(context, group) if isinstance(group, ConsumerGroup) else group
+    if isinstance(group, ConsumerGroup):
+        return described(context, group, with_targets=with_targets)
+    return group

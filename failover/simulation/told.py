@@ -44,6 +44,7 @@ class Speaker:
     ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
     when that was. ``contact`` is when the last request came that prolonged its session, ``said``
     when the last one came that tells what it has. ``is_gone``: it said that it leaves.
+    ``replaced_at`` is when somebody else was told to have its place, as a static member.
     """
 
     member_id: str
@@ -52,18 +53,31 @@ class Speaker:
     contact: int = NEVER
     is_gone: bool = False
     said: int = NEVER
+    replaced_at: int = NEVER
     epoch: int = 0
     epoch_at: int = NEVER
     has: dict[Place, int] = field(default_factory=dict)
     asked_back: dict[Place, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A request to join in a static member's place; a classic member's first one has no id."""
+
+    member_id: str
+    is_classic: bool
+    at: int
+
+
 @dataclass(slots=True, eq=False)
 class GroupTold:
-    """One group. ``epochs`` are the highest epochs that anybody was told, with when that was."""
+    """One group. ``epochs`` are the highest epochs that anybody was told, with when that was.
+
+    ``challenges`` are the requests to join in the place of each instance id.
+    """
 
     speakers: dict[str, Speaker] = field(default_factory=dict)
-    challenged: dict[str, int] = field(default_factory=dict)
+    challenges: dict[str, list[Challenge]] = field(default_factory=dict)
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
     def highest_before(self, at: int) -> int:
@@ -117,17 +131,18 @@ class Told:
         elif message.topic_partitions is not None:
             self._gives_up(speaker, _places(message.topic_partitions))
         if message.member_epoch == 0 and message.instance_id is not None:
-            self._group(message.group_id).challenged[message.instance_id] = self._world.now
+            self._challenges(message, message.instance_id, is_classic=False)
 
     def _joins(self, message: Any) -> None:
         """Take notice of a classic member that joins: it gives up all that it has before."""
-        group, instance_id = self._group(message.group_id), message.group_instance_id
         if message.member_id:
             self._gives_up(self._speaker(message, message.member_id), ())
-        elif instance_id is not None:
-            for speaker in group.speakers.values():
-                if speaker.instance_id == instance_id:
-                    self._gives_up(speaker, ())  # KIP-345: its successor has its place at once
+        elif message.group_instance_id is not None:
+            self._challenges(message, message.group_instance_id, is_classic=True)
+
+    def _challenges(self, message: Any, instance_id: str, *, is_classic: bool) -> None:
+        known = self._group(message.group_id).challenges.setdefault(instance_id, [])
+        known.append(Challenge(message.member_id, is_classic, self._world.now))
 
     def _gives_up(self, speaker: Speaker, kept: Iterable[Place]) -> None:
         kept = set(kept)
@@ -155,7 +170,7 @@ class Told:
         speaker.contact = max(speaker.contact, answer.asked_at)
         is_join = message.member_epoch == 0
         self._epoch(speaker, answer, response.member_epoch, is_join)
-        if is_join and message.instance_id is not None:
+        if is_join:
             self._takes_place(speaker, answer)
         if response.assignment is not None:
             topics = response.assignment.topic_partitions
@@ -168,11 +183,17 @@ class Told:
     def _takes_place(self, speaker: Speaker, answer: Answer) -> None:
         """Hold that a static member's place goes to another one only when it is free."""
         group = self._group(answer.message.group_id)
+        speaker.replaced_at = NEVER
+        if speaker.instance_id is None:
+            return
         for other in group.speakers.values():
             if other is not speaker and other.instance_id == speaker.instance_id:
-                for place in [*other.has]:
+                for place in other.has:
                     self._may_lose(group, answer, other, place)
-                    self._gives_up(other, ())
+                if other.replaced_at == NEVER:
+                    other.replaced_at = self._world.now
+                other.has.clear()
+                other.asked_back.clear()
 
     def _classic_heartbeat(self, process: Process, answer: Answer) -> None:
         message, code = answer.message, answer.response.error_code
@@ -192,7 +213,9 @@ class Told:
             return
         speaker = self._speaker(message, response.member_id)
         speaker.is_classic, speaker.instance_id = True, message.group_instance_id
+        speaker.contact = max(speaker.contact, answer.asked_at)
         self._epoch(speaker, answer, response.generation_id, True)
+        self._takes_place(speaker, answer)
 
     def _sync(self, process: Process, answer: Answer) -> None:
         message, response = answer.message, answer.response
@@ -266,9 +289,8 @@ class Told:
     def _may_lose(self, group: GroupTold, answer: Answer, other: Speaker, place: Place) -> None:
         message, settings = answer.message, self._world.settings
         number = partition_for(message.group_id, settings.partitions)
-        instance_id = other.instance_id if other.is_classic else None
-        if instance_id is not None and group.challenged.get(instance_id, NEVER) > NEVER:
-            return  # a static member of the consumer protocol may have taken its place
+        if self._may_be_replaced(group, other):
+            return
         unheard_ms = self._visible.longest_unheard(number, other.contact)
         if unheard_ms >= EARLY * settings.session_timeout_ms:
             return
@@ -280,6 +302,19 @@ class Told:
             f" have missed it for more than {unheard_ms} ms, and it was asked for it {waited_ms} ms"
             " ago",
             message.group_id,
+        )
+
+    def _may_be_replaced(self, group: GroupTold, other: Speaker) -> bool:
+        """Tell whether somebody may have taken a static member's place since it got through last.
+
+        One of the consumer protocol has to wait for another such one to go, unless it need not.
+        """
+        takes_over = other.is_classic or self._world.settings.takeover
+        return other.instance_id is not None and any(
+            challenge.at >= other.contact
+            and challenge.member_id != other.member_id
+            and (challenge.is_classic or takes_over)
+            for challenge in group.challenges.get(other.instance_id, ())
         )
 
     def _name(self, place: Place) -> str:
@@ -294,10 +329,20 @@ class Told:
             self._visible.speaks(process, message.group_id, code)
         speaker = self._speaker(message, message.member_id)
         for topic in answer.response.topics:
+            if NEVER < speaker.replaced_at < answer.asked_at:
+                self._is_refused(speaker, answer, topic.partitions)
             known = _by_name(process, topic.name)
             for row in topic.partitions:
                 if row.error_code is OK and known is not None:
                     self._is_owner(speaker, answer, (known.topic_id, row.partition_index))
+
+    def _is_refused(self, speaker: Speaker, answer: Answer, rows: Iterable[Any]) -> None:
+        """Hold that nobody commits whose place, as a static member, is another one's."""
+        if any(row.error_code is OK for row in rows):
+            raise Violation(
+                f"{speaker.member_id} commits, though {speaker.instance_id} is another one by now",
+                answer.message.group_id,
+            )
 
     def _is_owner(self, speaker: Speaker, answer: Answer, place: Place) -> None:
         """Hold that nobody commits for a partition that somebody else was told to have."""

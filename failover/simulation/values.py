@@ -75,6 +75,10 @@ class Values:
         for place in [place for place in self._places if place[1] == topic]:
             del self._places[place]
 
+    def was_deleted(self, topic: str) -> bool:
+        """Tell whether a topic of this name was ever to be deleted."""
+        return topic in self._deleted
+
     def explain(self, place: Place, value: int, began: int) -> str:
         """Say why a read that began at ``began`` may not return this; empty when it may."""
         register = self._places.get(place)

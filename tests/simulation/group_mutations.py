@@ -6,6 +6,7 @@ from typing import Any
 
 from failover.simulation.settings import Groups
 from protocol.groups import (
+    any_group,
     consumer_members,
     consumer_steps,
     migration_downgrade,
@@ -21,6 +22,7 @@ from protocol.groups.effects import AssignmentComputed
 from protocol.groups.modern import ModernGroup
 from protocol.groups.target_feed import TargetFeed
 from protocol.records import ConsumerGroupTargetAssignmentMemberKey, MemberMetadata, Record
+from protocol.wire.errors import ErrorCode, KafkaError
 from tests.simulation.mutations import Mutation, Patch
 
 
@@ -136,6 +138,20 @@ def workers_told_too_little() -> list[Patch]:
     return [(TargetFeed, "member_gone", member_gone)]
 
 
+def zombie_commits() -> list[Patch]:
+    original = any_group.check_commit
+
+    def check_commit(ctx: Any, request: Any, now: int) -> Any:
+        try:
+            return original(ctx, request, now)
+        except KafkaError as error:
+            if error.code in (ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id):
+                return None
+            raise
+
+    return [(any_group, "check_commit", check_commit)]
+
+
 GROUP_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed, groups)
     for function, seed, groups, about in (
@@ -153,8 +169,9 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         ),
         (upgrade_forgets_who_owns_what, 10, Groups.MIXED, "classic members' partitions are free"),
         (answers_repeated_for_ever, 0, Groups.CONSUMER, "a new target does not end leases"),
-        (downgrade_takes_targets_for_owned, 19, Groups.MIXED, "what classic members have is lost"),
+        (downgrade_takes_targets_for_owned, 7, Groups.MIXED, "what classic members have is lost"),
         (sessions_not_armed_after_election, 0, Groups.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 0, Groups.CONSUMER, "a worker is not told who has gone"),
+        (zombie_commits, 24, Groups.MIXED, "whoever has lost its place may commit all the same"),
     )
 }
