@@ -6,14 +6,10 @@ its type (int16, big-endian), a value's with its version (int16).
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
-
-from kio.serial.writers import write_unsigned_varint
-from kio.static.primitive import uvarint
 
 from protocol.record_types.classic import (
     GroupMetadataKey,
@@ -80,6 +76,7 @@ from protocol.record_types.streams import (
     StreamsTopicInfo,
     TargetTaskIds,
 )
+from protocol.wire import compact
 from protocol.wire.convert import converter
 from protocol.wire.readers import UnreadableError, decoder
 from protocol.wire.schema import at_version
@@ -273,18 +270,31 @@ def _value_writing(key: type[Entity], version: int) -> tuple[bytes, Callable[[An
 
 
 def _member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:
-    """Write the one value whose tagged field is a struct that may be null, which kio can not.
+    """Write the value that has a struct in a tagged field and hundreds of names; kio can not.
 
-    Kafka leaves it out when it is an empty struct, and puts a byte before it that tells a null.
+    Kafka leaves the struct out when it is an empty one, and puts a byte before it that tells a
+    null.
     """
     classic = value.classic_member_metadata
-    plain = encoder(ConsumerGroupMemberMetadataValue)(replace(value, classic_member_metadata=None))
-    if classic == EMPTY_CLASSIC_METADATA:
-        return plain
-    field = b"\0" if classic is None else b"\1" + encoder(ClassicMemberMetadata)(classic)
-    buffer = io.BytesIO()
-    write_unsigned_varint(buffer, uvarint(len(field)))
-    return plain[:-1] + b"\x01\x00" + buffer.getvalue() + field
+    tags = compact.NO_TAGS
+    if classic is None:
+        tags = b"\x01\x00\x01\x00"
+    elif classic != EMPTY_CLASSIC_METADATA:
+        field = b"\x01" + encoder(ClassicMemberMetadata)(classic)
+        tags = b"\x01\x00" + compact.uvarint(len(field)) + field
+    return b"".join(
+        [
+            compact.string(value.instance_id),
+            compact.string(value.rack_id),
+            compact.string(value.client_id),
+            compact.string(value.client_host),
+            compact.names(value.subscribed_topic_names),
+            compact.string(value.subscribed_topic_regex),
+            value.rebalance_timeout_ms.to_bytes(4, "big", signed=True),
+            compact.string(value.server_assignor),
+            tags,
+        ]
+    )
 
 
 @cache

@@ -12,6 +12,7 @@ from struct import Struct, pack, unpack_from
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.groups.topic_numbers import TOPIC_SHIFT, by_topic
+from protocol.wire.compact import NO_TAGS, uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from protocol.groups.topic_numbers import Partition, TopicNumbers
 
 _VERSION: Final = b"\x00\x00"
-_NO_TAGS: Final = b"\x00"
 _CURRENT_HEAD: Final = Struct(">hiib")
+_ONE_OWNED: Final = Struct(">16sBiBBBBi").pack
+"""A topic with one partition, as most are that an assignor spreads; see ``_owned``."""
+_INT: Final = Struct(">i").unpack_from
 _EPOCHS_TAG: Final = 0
 _UUID_BYTES: Final = 16
 
@@ -39,23 +42,29 @@ def write_target(partitions: Iterable[Partition], numbers: TopicNumbers) -> byte
     """Write a member's target assignment."""
     topics = [
         numbers.ids[topic]
-        + _uvarint(len(indexes) + 1)
+        + uvarint(len(indexes) + 1)
         + pack(f">{len(indexes)}i", *indexes)
-        + _NO_TAGS
+        + NO_TAGS
         for topic, indexes in by_topic(partitions)
     ]
-    return b"".join([_VERSION, _uvarint(len(topics) + 1), *topics, _NO_TAGS])
+    return b"".join([_VERSION, uvarint(len(topics) + 1), *topics, NO_TAGS])
 
 
 def read_target(data: bytes, numbers: TopicNumbers) -> frozenset[Partition]:
     """Read a member's target assignment."""
     count, at = _read_uvarint(data, len(_VERSION))
+    number = numbers.number
     partitions: list[Partition] = []
     for _ in range(count - 1):
-        base = numbers.number(data[at : at + _UUID_BYTES]) << TOPIC_SHIFT
-        indexes, at = _read_ints(data, at + _UUID_BYTES)
-        partitions += [base | index for index in indexes]
-        at = _skip_tags(data, at)
+        base = number(data[at : at + _UUID_BYTES]) << TOPIC_SHIFT
+        at += _UUID_BYTES
+        if data[at] == 2:  # one partition
+            partitions.append(base | _INT(data, at + 1)[0])
+            at += 5
+        else:
+            indexes, at = _read_ints(data, at)
+            partitions += [base | index for index in indexes]
+        at = at + 1 if data[at] == 0 else _skip_tags(data, at)
     return frozenset(partitions)
 
 
@@ -68,28 +77,34 @@ def write_current(current: CurrentAssignment, numbers: TopicNumbers) -> bytes:
             ),
             _owned(current.assigned, numbers),
             _owned(current.revoking, numbers),
-            _NO_TAGS,
+            NO_TAGS,
         ]
     )
 
 
 def _owned(partitions: Mapping[Partition, int], numbers: TopicNumbers) -> bytes:
+    ids, count = numbers.ids, 0
     parts = [b""]
     for topic, indexes in by_topic(partitions):
-        base, count = topic << TOPIC_SHIFT, len(indexes)
+        count += 1
+        base = topic << TOPIC_SHIFT
+        if len(indexes) == 1:
+            (index,) = indexes
+            parts.append(_ONE_OWNED(ids[topic], 2, index, 1, 0, 5, 2, partitions[base | index]))
+            continue
         epochs = [partitions[base | index] for index in indexes]
-        length = _uvarint(count + 1)
-        form = f">{count}i"
+        length = uvarint(len(indexes) + 1)
+        form = f">{len(indexes)}i"
         parts += (
-            numbers.ids[topic],
+            ids[topic],
             length,
             pack(form, *indexes),
             b"\x01\x00",  # one tagged field, whose tag is 0
-            _uvarint(len(length) + 4 * count),
+            uvarint(len(length) + 4 * len(indexes)),
             length,
             pack(form, *epochs),
         )
-    parts[0] = _uvarint((len(parts) - 1) // 7 + 1)
+    parts[0] = uvarint(count + 1)
     return b"".join(parts)
 
 
@@ -145,17 +160,6 @@ def _skip_tags(data: bytes, at: int) -> int:
         length, at = _read_uvarint(data, at)
         at += length
     return at
-
-
-def _uvarint(value: int) -> bytes:
-    if value < 0x80:
-        return value.to_bytes(1, "big")
-    parts = bytearray()
-    while value >= 0x80:
-        parts.append(value & 0x7F | 0x80)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)
 
 
 def _read_uvarint(data: bytes, at: int) -> tuple[int, int]:

@@ -193,12 +193,12 @@ class ConsumerGroup:
     def put_standing(self, member: ConsumerMember, standing: Standing) -> None:
         """Take in what a member has now."""
         before, holders, member_id = member.standing, self.holders, member.member_id
+        holds = standing.assigned.keys() | standing.revoking.keys()
         for partitions in (before.assigned, before.revoking):
-            for partition in partitions:
+            for partition in partitions.keys() - holds:
                 if holders.get(partition) == member_id:
                     del holders[partition]
-        for partitions in (standing.assigned, standing.revoking):
-            holders.update(dict.fromkeys(partitions, member_id))
+        holders.update(dict.fromkeys(holds, member_id))
         if before.state is MemberState.STABLE:
             self.settled[before.epoch] -= 1
             if not self.settled[before.epoch]:

@@ -247,7 +247,9 @@ def emit_standing(ctx: Context, group_id: str, member_id: str, standing: Standin
         standing.revoking,
     )
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id)
-    ctx.emit(Record(key, write_current(current, ctx.numbers)))
+    value = write_current(current, ctx.numbers)
+    ctx.emitted = (value, standing)
+    ctx.emit(Record(key, value))
 
 
 def emit_tombstones(ctx: Context, group_id: str, member_id: str) -> None:

@@ -152,8 +152,13 @@ def replay_current(
     group = _found(ctx, key.group_id)
     if key.member_id not in group.members:
         group.put_member(key.member_id, _UNKNOWN_MEMBER)
-    epoch, previous, state, assigned, revoking = read_current(_encoded(key, value), ctx.numbers)
-    standing = Standing(epoch, previous, MemberState(state), assigned, revoking)
+    emitted, ctx.emitted = ctx.emitted, None
+    if emitted is not None and emitted[0] is value:
+        standing = emitted[1]
+    else:
+        current = read_current(_encoded(key, value), ctx.numbers)
+        epoch, previous, state, assigned, revoking = current
+        standing = Standing(epoch, previous, MemberState(state), assigned, revoking)
     group.put_standing(group.members[key.member_id], standing)
 
 

@@ -112,10 +112,5 @@ def step(
 
 def _wants(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Callable[[int], bool]:
     """Tell by a topic's number whether the member is subscribed to it, and it exists."""
-    names, uuids = group.topics_of(member.subscription), ctx.numbers.uuids
-
-    def is_subscribed(number: int) -> bool:
-        topic = ctx.topics.by_id(uuids[number])
-        return topic is not None and topic.name in names
-
-    return is_subscribed
+    wanted, name, topics = group.topics_of(member.subscription), ctx.numbers.name, ctx.topics
+    return lambda number: name(number, topics) in wanted

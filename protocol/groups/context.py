@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from protocol.groups.facts import Fact
     from protocol.groups.group import ClassicGroup, Group
     from protocol.groups.modern import ModernGroup
+    from protocol.groups.reconcile import Standing
     from protocol.groups.topics import Topic, Topics
     from protocol.records import OffsetCommitValue, Record
 
@@ -43,12 +44,15 @@ class Context:
     by topic name). ``group_configs`` are the dynamic configs of groups, by group id.
     ``topic_hashes`` are kept for the topics they were made of, ``rack_hashes`` (of topics with the
     racks of their partitions) while the racks are the same; ``topics_version`` counts the
-    images of the topics that had new ones. ``executor`` runs assignors in place, once any was.
+    images of the topics that had new ones. ``emitted`` is what a member was last given, beside the
+    bytes of its record, so that its replay need not read them. ``executor`` runs assignors in
+    place, once any was.
     """
 
     __slots__ = (
         "configs",
         "elected_ms",
+        "emitted",
         "executor",
         "group_configs",
         "groups",
@@ -89,6 +93,7 @@ class Context:
         self.topic_hashes: dict[str, tuple[Topic, int]] = {}
         self.rack_hashes: dict[str, tuple[Topic, int]] = {}
         self.topics_version = 0
+        self.emitted: tuple[bytes, Standing] | None = None
         self.executor: Executor | None = None
         self.timers = Timers()
         self.elected_ms: int | None = None

@@ -13,22 +13,27 @@ from uuid import UUID
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from protocol.groups.topics import Topics
+
 Partition: TypeAlias = int
 """A topic's number << 32 | a partition's index."""
 
 TOPIC_SHIFT: Final = 32
 INDEX_MASK: Final = (1 << TOPIC_SHIFT) - 1
+_NOT_ASKED: Final = ""
 
 
 class TopicNumbers:
     """The topic ids met so far: ``ids`` (16 bytes each) and ``uuids`` by number."""
 
-    __slots__ = ("_numbers", "ids", "uuids")
+    __slots__ = ("_image", "_names", "_numbers", "ids", "uuids")
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
         self.ids: list[bytes] = []
         self.uuids: list[UUID] = []
+        self._image: Topics | None = None
+        self._names: list[str | None] = []
 
     def number(self, topic_id: bytes) -> int:
         """Give the topic's number; a new topic gets the next one."""
@@ -42,6 +47,19 @@ class TopicNumbers:
     def known(self, topic_id: UUID | None) -> int | None:
         """Give the number of a topic that some assignment has named; None: none has."""
         return None if topic_id is None else self._numbers.get(topic_id.bytes)
+
+    def name(self, number: int, topics: Topics) -> str | None:
+        """Name a topic; None when this image of the topics, whose names are kept, has none."""
+        if self._image is not topics:
+            self._image, self._names = topics, []
+        names = self._names
+        if number >= len(names):
+            names += [_NOT_ASKED] * (len(self.ids) - len(names))
+        found = names[number]
+        if found == _NOT_ASKED:
+            topic = topics.by_id(self.uuids[number])
+            found = names[number] = None if topic is None else topic.name
+        return found
 
 
 def by_topic(partitions: Iterable[Partition]) -> Iterator[tuple[int, list[int]]]:

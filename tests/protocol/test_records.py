@@ -13,9 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol import records
+from protocol.record_types.consumer import EMPTY_CLASSIC_METADATA
 from protocol.records import (
     RECORD_TYPES,
     BadRecord,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
     ConsumerGroupTargetAssignmentMetadataValue,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -85,6 +88,19 @@ def test_a_record_reads_as_it_was_written(row: RecordType, data: st.DataObject) 
     version = int.from_bytes(value[:2], "big")
     assert decode(key, value) == Record(record.key, kept(row, record.value, version))
     assert (key, value) == (encode_key(record.key), encode_value(record.key, record.value))
+
+
+@MANY
+@given(messages(ConsumerGroupMemberMetadataValue))
+def test_what_a_member_says_is_written_as_its_schema_says(
+    value: ConsumerGroupMemberMetadataValue,
+) -> None:
+    written = encode_value(
+        ConsumerGroupMemberMetadataKey("g", "m"),
+        replace(value, classic_member_metadata=EMPTY_CLASSIC_METADATA),
+    )
+    plain = encoder(ConsumerGroupMemberMetadataValue)(replace(value, classic_member_metadata=None))
+    assert written == b"\0\0" + plain
 
 
 @TYPES

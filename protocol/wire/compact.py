@@ -1,0 +1,47 @@
+"""Kafka's compact types, for the few messages and records that are too frequent for kio's writers.
+
+A string or an array is preceded by its length plus one as a varint; 0 is null.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NULL: Final = b"\0"
+NO_TAGS: Final = b"\0"
+_SMALL: Final = tuple(bytes([number]) for number in range(128))
+
+
+def uvarint(value: int) -> bytes:
+    """Write a number that is not negative."""
+    if value < 128:
+        return _SMALL[value]
+    parts = bytearray()
+    while value >= 128:
+        parts.append(value & 127 | 128)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
+def string(text: str | None) -> bytes:
+    """Write a string, or null."""
+    if text is None:
+        return NULL
+    encoded = text.encode()
+    return uvarint(len(encoded) + 1) + encoded
+
+
+@lru_cache(maxsize=16_384)
+def name(text: str) -> bytes:
+    """Write a string that is written again and again, such as a topic's name."""
+    return string(text)
+
+
+def names(texts: Sequence[str]) -> bytes:
+    """Write an array of such strings."""
+    return uvarint(len(texts) + 1) + b"".join(map(name, texts))
