@@ -29,6 +29,7 @@ from failover.node_apis import NODE_HANDLERS
 from failover.parked import ParkedReplies
 from failover.partition import HandlerFailed, Partition, PartitionState
 from failover.routing import partition_for
+from failover.schedule import Schedule
 from failover.seekers import Seekers
 from failover.status import PartitionStatus, status_of
 from protocol.groups.effects import Reply, Request, TimersDue, TopicsDeleted
@@ -88,6 +89,7 @@ class Host:
         self._leaders = Leaders()
         self._seekers = Seekers(identity.partitions, now)
         self._unlinked: set[int] = set()
+        self._unwritten: set[int] = set()
         self._is_draining = False
         self._disk_is_full = False
         self._hand_over_ms: int | None = None
@@ -125,6 +127,7 @@ class Host:
             for number in identity.holds
         }
         self._all = {CATALOG_PARTITION: self._catalog_partition, **self._partitions}
+        self._schedule = Schedule(self._all)
 
     # --- events, in the order in which a client's request meets them
 
@@ -152,6 +155,7 @@ class Host:
         partition = self._catalog_partition
         if partition.state is not PartitionState.LEADER or partition.is_paused:
             return False
+        self._schedule.touch(CATALOG_PARTITION)
         partition.handle(event, now)
         return True
 
@@ -159,13 +163,17 @@ class Host:
         """Take a task's result as an event; dropped when the partition is not led here."""
         held = self._partitions.get(partition)
         if held is not None and held.state is PartitionState.LEADER:
+            self._schedule.touch(partition)
             held.handle(event, now)
 
     # --- time
 
     def tick(self, now: int, stalled_ms: int = 0) -> None:
         """Run what is due; ``stalled_ms`` is how long this process itself stood still."""
-        for partition in self._all.values():
+        schedule = self._schedule
+        if stalled_ms:
+            schedule.touch_all()
+        for partition in self._all.values() if stalled_ms else schedule.due(now):
             if partition.is_reloading:
                 partition.load_slice(RELOAD_RECORDS)
             partition.tick(now)
@@ -192,26 +200,25 @@ class Host:
             first = _earlier(first, self._forwards.next_deadline())
         if self._seekers:
             first = _earlier(first, self._seekers.next_deadline())
-        for partition in self._all.values():
-            due = partition.next_deadline()
-            if due is not None and (first is None or due < first):
-                first = due
-        return first
+        return _earlier(first, self._schedule.next_deadline())
 
     # --- replication
 
     def receive_peer(self, node_id: int, messages: Sequence[Message], now: int) -> None:  # noqa: ARG002
         """Take what another node said; what is meant for no partition of ours is left alone."""
+        touch = self._schedule.touch
         for message in messages:
             if isinstance(message, Leading):
                 self._heard(message.partition, message.epoch, message.node_id, now)
             partition = self._all.get(message.partition)
             if partition is not None:
+                touch(message.partition)
                 partition.replica.step(message, now)
 
     def peer_up(self, node_id: int, now: int) -> None:
         """Learn that the link to another node stands; tell it who leads what."""
         self._unlinked.discard(node_id)
+        self._schedule.touch_all()
         for partition in self._all.values():
             partition.replica.peer_up(node_id, now)
         for number in self._leaders.led_by(node_id):
@@ -224,6 +231,7 @@ class Host:
     def peer_down(self, node_id: int, now: int) -> None:
         """Learn that the link to another node broke."""
         self._unlinked.add(node_id)
+        self._schedule.touch_all()
         for partition in self._all.values():
             partition.replica.peer_down(node_id, now)
         for number in self._leaders.led_by(node_id):
@@ -233,12 +241,14 @@ class Host:
         """Stand for election, on the controller's advice."""
         held = self._all.get(partition)
         if held is not None and held.replica.role is not Role.LEADER:
+            self._schedule.touch(partition)
             held.replica.campaign(now)
 
     def transfer(self, partition: int, node_id: int, now: int) -> None:
         """Hand a partition that is led here over to another node, once that has all of it."""
         held = self._all.get(partition)
         if held is not None and held.state is PartitionState.LEADER:
+            self._schedule.touch(partition)
             held.replica.transfer_to(node_id, now)
 
     @property
@@ -283,6 +293,7 @@ class Host:
                 near = [node for node in self._preferred(partition.number) if node in near]
                 others = [node for node in near if node != self.identity.node_id]
                 if others:
+                    self._schedule.touch(partition.number)
                     replica.transfer_to(others[0], now)
 
     def _preferred(self, partition: int) -> tuple[int, ...]:
@@ -297,6 +308,7 @@ class Host:
         left = max_records
         for partition in self._all.values():
             if partition.state is PartitionState.LOADING:
+                self._schedule.touch(partition.number)
                 left -= partition.load_slice(left)
                 if left <= 0:
                     return False
@@ -307,22 +319,20 @@ class Host:
 
     def drain(self, now: int) -> Effects:
         """End the turn: everything to be done now, falsy when there is nothing."""
-        effects, catalog = self._effects, self._catalog_partition
-        if catalog.deferred:
-            self._resume(catalog, now)
-        if catalog.drain(now, effects):
-            self._refresh(now)
-        if catalog.has_news:
-            self._note_leader(catalog, effects, now)
-        for partition in self._partitions.values():
-            if partition.deferred:
-                self._resume(partition, now)
-            partition.drain(now, effects)
-            if partition.has_news:
-                self._note_leader(partition, effects, now)
+        effects = self._effects
+        while touched := self._schedule.take():
+            for partition in touched:
+                if partition.deferred:
+                    self._resume(partition, now)
+                has_moved = partition.drain(now, effects)
+                if has_moved and partition is self._catalog_partition:
+                    self._refresh(now)
+                if partition.has_news:
+                    self._note_leader(partition, effects, now)
         if self._fanout.under_way:
             effects.replies = [*self._merged(effects.replies)]
         if effects.writes:
+            self._unwritten.update(write.partition for write in effects.writes)
             effects.sync = self._must_sync(effects)
         if effects:
             self._effects = Effects()
@@ -334,8 +344,10 @@ class Host:
 
     def persisted(self, now: int) -> None:
         """Take notice that the last drained writes are in the log (synced if it said so)."""
-        for partition in self._all.values():
-            partition.replica.persisted(now)
+        for number in sorted(self._unwritten):
+            self._schedule.touch(number)
+            self._all[number].replica.persisted(now)
+        self._unwritten.clear()
 
     def checkpoint(self) -> Effects:
         """Bring the compacted state on disk up to the last commit, before a clean stop."""
@@ -494,6 +506,7 @@ class Host:
     def _handle(
         self, partition: Partition, request: Request, now: int, waits: Sequence[str] | None
     ) -> None:
+        self._schedule.touch(partition.number)
         try:
             partition.handle(request, now, waits)
         except HandlerFailed as error:
@@ -554,6 +567,7 @@ class Host:
         self._catalog.configs = self._view.configs
         group_configs = self._view.catalog.group_configs()
         gone = [] if topics is before else _deleted(before, topics)
+        self._schedule.touch_all()
         for partition in self._partitions.values():
             shard = _shard(partition)
             shard.topics = topics

@@ -135,7 +135,13 @@ class Driver:
     def _wake_at(self, deadline_ms: int | None, now: int) -> None:
         if deadline_ms is None:
             return
-        if self._cluster.commits and self.member.state is State.STABLE and self._commit_at:
+        member = self.member
+        if (
+            self._commit_at
+            and self._cluster.commits
+            and member.state is State.STABLE
+            and member.partitions
+        ):
             deadline_ms = min(deadline_ms, max(self._commit_at, now + 1))
         if self._woken_at <= now or deadline_ms < self._woken_at:
             self._woken_at = max(deadline_ms, now + 1)
