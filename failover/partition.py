@@ -238,6 +238,8 @@ class Partition:
         for record in result.records:
             turn.pop(record.key, None)
             turn[record.key] = record
+        if result.ends_batch and turn and self._leads:
+            self._append_turn(now)
         asked = event.ticket if waits != () else None
         for reply in result.replies:
             if reply.ticket == asked:

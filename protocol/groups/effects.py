@@ -281,10 +281,12 @@ class Result:
     """Everything one event led to, in the order in which it came about.
 
     ``tasks`` are to be run elsewhere (an assignor, a regular expression over all topics); each
-    comes back as an event of its own.
+    comes back as an event of its own. ``ends_batch``: the records are written before any later
+    ones come, which would take the place of those with the same keys.
     """
 
     records: list[Record] = field(default_factory=list)
+    ends_batch: bool = False
     replies: list[Reply] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)

@@ -316,6 +316,9 @@ def _emit_metadata(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms, arriving_epoch=arriving_epoch
     )
     ctx.emit(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
+    if arriving_epoch:
+        # The target of the epoch before may be in this turn too, and must be whole in the log.
+        ctx.result.ends_batch = True
 
 
 TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(

@@ -36,6 +36,7 @@ class Put:
     name: str
     value: str | None
     then_fail: bool = False
+    ends_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class Shelf:
         record = Record(key, value)
         self.replay(record)
         self.result.records.append(record)
+        self.result.ends_batch = put.ends_batch
 
     def replay(self, record: Record) -> None:
         key: Any = record.key
@@ -164,6 +166,20 @@ def test_a_turn_appends_one_batch_with_the_last_value_per_key_in_order_of_the_la
         bench.ask(ticket, Put("g", name, value))
     [batch] = appended(bench.drain())
     assert batch.records == ((b"g/y", b"1"), (b"g/x", b"2"), (b"g/z", None))
+
+
+def test_what_an_event_ends_a_batch_with_is_written_whatever_comes_later_in_the_turn() -> None:
+    bench = Bench(MemoryLog())
+    bench.ask(1, Put("g", "a", "1"))
+    bench.ask(2, Put("g", "b", "1", ends_batch=True))
+    bench.ask(3, Put("g", "a", "2"))
+    effects = bench.drain()
+    written = [[value for _, value in batch.records] for batch in appended(effects)]
+    assert written == [[b"1", b"1"], [b"2"]]
+    bench.log.write(effects.writes, sync=True)
+    bench.partition.replica.persisted(NOW)
+    bench.pump()
+    assert bench.answered == [1, 2, 3]
 
 
 def test_replies_wait_for_the_batch_of_their_group_and_others_pass() -> None:

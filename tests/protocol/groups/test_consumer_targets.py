@@ -270,6 +270,13 @@ def test_a_large_target_comes_in_slices_and_is_in_force_only_when_whole() -> Non
     assert len(talk.group.targets) == count
 
 
+def test_the_records_of_a_large_target_begin_in_a_batch_of_their_own() -> None:
+    talk = many(2 * target.SLICE_MEMBERS + 1)
+    talk.work(1)
+    assert talk.handle(talk.executor.run(task_of(talk))).ends_batch
+    assert not talk.handle(TimersDue()).ends_batch
+
+
 def test_half_a_target_is_never_in_force_whoever_leads() -> None:
     count = 2 * target.SLICE_MEMBERS + 1
     for from_compacted in (False, True):
