@@ -50,7 +50,7 @@ from storage.replica import Role, Setting
 from storage.timing import Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from kio.static.protocol import Entity
 
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from protocol.groups.topics import Topics
     from storage.log import Log
     from storage.messages import Message
+    from storage.replica import Replica
 
 RELOAD_RECORDS: Final = 500
 """Records read per :meth:`Host.tick` by a partition that is loaded again: a few milliseconds."""
@@ -281,6 +282,7 @@ class Host:
             if number == CATALOG_PARTITION:
                 code = ErrorCode.not_controller
             partition.stuck = code if is_full else None
+            partition.replica.stuck = is_full
             partition.refuse_waiting(self._effects)
 
     def _hand_over(self, now: int) -> None:
@@ -288,13 +290,17 @@ class Host:
         for partition in self._all.values():
             replica = partition.replica
             if replica.role is Role.LEADER:
-                voters = {voter.node_id for voter in replica.voters}
-                near = [node for node in replica.in_sync if node in voters]
-                near = [node for node in self._preferred(partition.number) if node in near]
-                others = [node for node in near if node != self.identity.node_id]
+                fit = self._with_room(replica) if self._disk_is_full else _near(replica)
+                others = [node for node in self._preferred(partition.number) if node in fit]
                 if others:
                     self._schedule.touch(partition.number)
                     replica.transfer_to(others[0], now)
+
+    @staticmethod
+    def _with_room(replica: Replica) -> Collection[int]:
+        """Return who has room on its disk for what there is none on ours; see it next time."""
+        replica.ask_for_room()
+        return replica.roomier
 
     def _preferred(self, partition: int) -> tuple[int, ...]:
         if partition == CATALOG_PARTITION:
@@ -597,6 +603,12 @@ def _shard(partition: Partition) -> GroupShard:
     machine = partition.machine
     assert isinstance(machine, GroupShard)
     return machine
+
+
+def _near(replica: Replica) -> set[int]:
+    """Return the other voters that are nearly in sync with a leader."""
+    voters = {voter.node_id for voter in replica.voters}
+    return voters & set(replica.in_sync[1:])
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:

@@ -60,7 +60,10 @@ class Leadership:
         self._recount()
 
     def begin(self) -> None:
-        """Open the epoch: its LeaderChange record is what commits everything before it."""
+        """Open the epoch: its LeaderChange record is what commits everything before it.
+
+        Once more in the same epoch, it says nothing new.
+        """
         core = self.core
         voters = [voter.node_id for voter in core.voters.current]
         self._control(LEADER_CHANGE_KEY, leader_change(core.me.node_id, voters))
@@ -148,6 +151,18 @@ class Leadership:
         """The nodes whose log ends near this one's, this node first."""
         peers = (peer.key.node_id for peer in self.peers.values() if self._is_near(peer))
         return (self.core.me.node_id, *peers)
+
+    @property
+    def roomier(self) -> tuple[int, ...]:
+        """The voters that have acknowledged what is not on this leader's own disk.
+
+        Nobody, when they are too few to elect one of them.
+        """
+        core = self.core
+        voters = core.voters.current
+        found = [peer for peer in self.peers.values() if peer.match > core.durable]
+        roomier = tuple(peer.key.node_id for peer in found if peer.key in voters)
+        return roomier if len(roomier) >= majority(len(voters)) else ()
 
     @property
     def needed_from(self) -> int | None:

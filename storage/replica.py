@@ -71,6 +71,9 @@ class Replica:
         self._election = Election(self._core)
         self._leadership: Leadership | None = None
         self._join_at = now
+        self.stuck = False
+        """Whether writes wait for room on the disk. The owner sets it, and then sees to it himself
+        that no message says more than the disk holds: otherwise those after a write wait for it."""
 
     @property
     def role(self) -> Role:
@@ -128,6 +131,11 @@ class Replica:
         return () if self._leadership is None else self._leadership.in_sync
 
     @property
+    def roomier(self) -> tuple[int, ...]:
+        """The voters with room for what this leader's disk has none for, if they are a majority."""
+        return () if self._leadership is None else self._leadership.roomier
+
+    @property
     def needed_from(self) -> int | None:
         """The first offset that a peer still needs from this leader's log."""
         return None if self._leadership is None else self._leadership.needed_from
@@ -161,7 +169,7 @@ class Replica:
             or out.committed
             or (leadership is not None and leadership.to_send)
             or self._following.owes_answer
-            or (out.messages and self._core.handed_out is None)
+            or (out.messages and (self._core.handed_out is None or self.stuck))
             or out.elected
             or out.resigned
             or out.snapshot
@@ -242,6 +250,11 @@ class Replica:
         if self._leadership is not None:
             self._leadership.tell()
 
+    def ask_for_room(self) -> None:
+        """As a leader that is stuck: have a record, if there is none, to see who can write it."""
+        if self._leadership is not None and self._core.durable == self._core.tail.end_offset:
+            self._leadership.begin()
+
     def append(self, records: Sequence[RawRecord], now: int) -> int:
         """Append records as one batch of this leader's epoch; return the log's new end offset."""
         assert self._leadership is not None, "only the leader appends"
@@ -259,7 +272,7 @@ class Replica:
         ready, core.out = core.out, Ready()
         if ready.writes:
             core.handed_out = core.tail.end_offset, core.epoch
-        elif core.handed_out is not None:
+        elif core.handed_out is not None and not self.stuck:
             # What the messages say may rest on writes that are still under way.
             ready.messages, core.out.messages = core.out.messages, ready.messages
         return ready

@@ -9,6 +9,7 @@ import pytest
 
 from failover.effects import Effects
 from failover.full_disk import RETRY_MS, Backlog, needs_record
+from failover.identity import CATALOG_PARTITION
 from protocol.groups.effects import Client, Request
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
@@ -24,6 +25,7 @@ from storage.messages import (
     Voted,
 )
 from tests.failover import asks
+from tests.failover.clusters import Cluster, Member
 from tests.failover.hosts import Driver
 from tests.failover.test_host import with_topic
 
@@ -253,3 +255,112 @@ def test_members_go_on_while_the_disk_is_full() -> None:
     driver.pump()
     beat = driver.ask(12, 4, asks.heartbeat("g", generation, member))
     assert beat.error_code is ErrorCode.none, "the member has its session still"
+
+
+class SmallDisks(Cluster):
+    """Hosts whose disks can be full."""
+
+    def __init__(self) -> None:
+        self.backlogs: dict[int, Backlog] = {}
+        super().__init__()
+
+    def start(self, node_id: int, *, formed: bool = False) -> None:
+        member = self.members[node_id]
+        if not isinstance(member.log, SmallLog):
+            member.log = SmallLog()
+        self.backlogs[node_id] = Backlog(member.log)
+        super().start(node_id, formed=formed)
+
+    def fill(self, *node_ids: int) -> None:
+        """Leave no space on these nodes, and on no others."""
+        for member in self.members:
+            assert isinstance(member.log, SmallLog)
+            member.log.is_full = member.node_id in node_ids
+
+    def pump(self, member: Member) -> None:
+        host, backlog = member.host, self.backlogs[member.node_id]
+        if backlog.retry(self.now):
+            host.disk_is_full = False
+            host.persisted(self.now)
+        while effects := host.drain(self.now):
+            if backlog.write(effects, self.now):
+                host.persisted(self.now)
+            else:
+                host.disk_is_full = True
+            self._carry_out(member, effects)
+
+
+@pytest.fixture
+def disks() -> SmallDisks:
+    cluster = SmallDisks()
+    cluster.register()
+    cluster.ask(cluster.leader(CATALOG_PARTITION), 19, 7, asks.create_topics("t"))
+    cluster.run(1_000)
+    return cluster
+
+
+def commit_to(cluster: Cluster, group: str, offset: int) -> ErrorCode:
+    """Commit until it is taken, or refused for good; return the last answer."""
+    answer = cluster.ask(cluster.leader(), 8, 9, asks.commit(group, offset))
+    code: ErrorCode = answer.topics[0].partitions[0].error_code
+    return code
+
+
+def static_member(cluster: Cluster) -> m.HeartbeatRequest:
+    leader = cluster.leader()
+    joined = cluster.ask(leader, 11, 9, asks.join("g", instance="i"))
+    shares = {joined.member_id: b"mine"}
+    sync = asks.sync("g", joined.generation_id, joined.member_id, shares)
+    assert cluster.ask(leader, 14, 5, sync).error_code is ErrorCode.none
+    return asks.heartbeat("g", joined.generation_id, joined.member_id, "i")
+
+
+def test_heartbeats_go_on_under_the_same_leader_while_every_disk_is_full(disks: SmallDisks) -> None:
+    beat = static_member(disks)
+    leader = disks.leader()
+    disks.fill(0, 1, 2)
+    assert commit_to(disks, "other", 1) is ErrorCode.coordinator_not_available
+    for _ in range(40):
+        disks.run(200)
+        ticket = disks.send(leader, 12, 4, beat)
+        disks.run(60)
+        assert leader.replies[ticket].error_code is ErrorCode.none
+    assert disks.leaders(0) == [leader]
+    disks.fill()
+    disks.run(1_000)
+    assert commit_to(disks, "other", 2) is ErrorCode.none
+    assert disks.leaders(0) == [leader]
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_full_leader_hands_over_to_a_replica_that_has_shown_that_it_has_room(
+    disks: SmallDisks, is_asked: bool
+) -> None:
+    beat = static_member(disks)
+    old = disks.leader()
+    disks.fill(old.node_id)
+    if is_asked:
+        assert commit_to(disks, "other", 1) is ErrorCode.coordinator_not_available
+    else:  # what could not be written is no record: nobody shows room by acknowledging it
+        vote = SaveVote(0, disks.row(old).epoch, old.node_id, 0)
+        disks.backlogs[old.node_id].write(Effects(writes=[vote]), disks.now)
+        old.host.disk_is_full = True
+    took = disks.until(lambda: disks.leaders(0) not in ([], [old]), "another leader")
+    assert took <= 600
+    assert commit_to(disks, "other", 2) is ErrorCode.none
+    assert disks.ask(disks.leader(), 12, 4, beat).error_code is ErrorCode.none
+
+
+def test_a_full_leader_stays_when_too_few_have_room_to_elect_another(disks: SmallDisks) -> None:
+    beat = static_member(disks)
+    leader = disks.leader()
+    other = next(each for each in disks.members if each is not leader)
+    disks.fill(leader.node_id, other.node_id)
+    assert commit_to(disks, "other", 1) is ErrorCode.coordinator_not_available
+    for _ in range(20):
+        disks.run(200)
+        ticket = disks.send(leader, 12, 4, beat)
+        disks.run(60)
+        assert leader.replies[ticket].error_code is ErrorCode.none
+    disks.fill(leader.node_id)
+    disks.until(lambda: disks.leaders(0) not in ([], [leader]), "another leader")
