@@ -85,6 +85,8 @@ class Driver:
         """Learn that a connection is gone, and its answer with it."""
         if self._connection is connection:
             self._connection = None
+        if self._world.settings.shuns_broken:
+            self._last_asked = connection.process.node_id
         if not self.is_gone:
             if connection.awaiting is not None:
                 self.member.lost(connection.awaiting, self._world.client_now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from failover.controller import LOOK_MS
 from failover.drill import FAULTS, Action, Condition, Drill, DrillError, Step, Target, named
 from failover.identity import CATALOG_PARTITION
 from failover.routing import partition_for
@@ -73,6 +74,8 @@ def run_drill(
         replica_heartbeat_ms=50,
         replica_lease_ms=150,
         replica_election_ms=1_000,
+        look_ms=LOOK_MS,
+        shuns_broken=True,
     )
     world = World(seed, settings, tells=tells)
     violation = verdict = None

@@ -69,7 +69,9 @@ class Settings:
     or slower than true time a node's clock may run; the margin that replicas grant each other must
     be larger than that on both sides. ``members`` are spread over ``groups`` classic groups,
     ``consumer_groups`` and ``mixed_groups``, whose members change between both protocols.
-    ``takeover``: in these two a static member's successor need not wait for it.
+    ``takeover``: in these two a static member's successor need not wait for it. With
+    ``shuns_broken`` a client does not ask the node to which its connection just broke, as Kafka's
+    clients do; without, it asks anybody, which meets more.
     """
 
     nodes: int = 3
@@ -100,6 +102,7 @@ class Settings:
     clock_skew: float = 0.03
     controller: bool = True
     takeover: bool = False
+    shuns_broken: bool = False
     faults: Faults = field(default_factory=Faults)
     group_faults: GroupFaults = field(default_factory=GroupFaults)
     configs: Mapping[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ def test_a_drill_has_a_clean_verdict(name: str) -> None:
     report = run_drill(name, members=30)
     assert report.violation is None
     assert report.verdict is not None
-    broken = {row.name: row.value for row in report.verdict.rows[:5] if not row.is_clean}
+    broken = {row.name: row.value for row in report.verdict.rows if not row.is_clean}
     assert broken == {}, report.verdict.complaints
 
 
