@@ -178,13 +178,14 @@ class Run:
             for step in drill.steps:
                 self._take(step, crowd)
             time.sleep(workload.settle_ms / 1000)
-            stories = crowd.stories()
+            stories, stalled_ms = crowd.stories(), crowd.stalled_ms(self._fault_ms)
             committed = self._committed()
             record = Record(
                 stories=stories,
                 committed=committed,
                 fault_ms=self._fault_ms,
                 replicated_ms=self._replicated_ms,
+                stalled_ms=stalled_ms,
             )
             self._say("the members leave")
         return judge(drill, record)

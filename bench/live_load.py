@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import uvloop
 
+from bench.lag import Lag
 from bench.load import FAREWELL_SECONDS, Driver, Lookups, now_ms
 from failover.verdict import Story
 from protocol.members.classic import ClassicMember
@@ -56,6 +57,7 @@ class LiveLoad:
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="load", daemon=True)
         self._lookups: Lookups | None = None
+        self._lag: Lag | None = None
         self._drivers: list[Driver] = []
         self._ended: list[Driver] = []
         self._configs: dict[str, MemberConfig] = {}
@@ -141,6 +143,10 @@ class LiveLoad:
 
         return self._ask(look)
 
+    def stalled_ms(self, since_ms: int) -> int:
+        """Return how long the load itself stood still at most after a time (Unix)."""
+        return self._ask(lambda: self._lag.longest_ms(since_ms) if self._lag else 0)
+
     def _ask(self, question: Callable[[], T]) -> T:
         answer: Future[T] = Future()
 
@@ -156,6 +162,7 @@ class LiveLoad:
     async def _start(self, configs: Iterable[MemberConfig]) -> None:
         if self._lookups is None:
             self._lookups = Lookups(self._load.bootstrap)
+            self._lag = Lag(self._loop)
         for number, config in enumerate(configs, 1):
             self._configs[config.client_id] = config
             driver = Driver(self._member(config), self._lookups, self._load.commit_interval_ms)

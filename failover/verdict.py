@@ -48,13 +48,15 @@ class Record:
 
     ``committed`` is what the coordinators answer in the end, by group, topic and partition;
     ``fault_ms`` the time of the first fault; ``replicated_ms`` how long after the last fault every
-    replica was in sync, None if it was never seen.
+    replica was in sync, None if it was never seen; ``stalled_ms`` how long the members' own process
+    stood still at most, None where that is no question.
     """
 
     stories: Sequence[Story]
     committed: Mapping[tuple[str, str, int], int]
     fault_ms: int
     replicated_ms: int | None
+    stalled_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,8 @@ def _costs(record: Record, expect: Expect) -> Iterable[Row]:
     yield Row(name="without a heartbeat, max ms", value=_rank(unheard, 1))
     limit = expect.replicated_ms_max
     yield Row(name="to full replication, ms", value=record.replicated_ms, limit=limit)
+    if record.stalled_ms is not None:
+        yield Row(name="the load itself stood still, max ms", value=record.stalled_ms)
     kinds = [event.kind for story in record.stories for event in story.events]
     yield Row(name="acknowledged commits", value=kinds.count(Kind.COMMITTED))
     yield Row(name="refused or unanswered commits", value=kinds.count(Kind.COMMIT_FAILED))
