@@ -1,4 +1,4 @@
-"""Kafka's compact types, for the few messages and records that are too frequent for kio's writers.
+"""Kafka's compact types, for the few records that kio can not write, or not from arrays.
 
 A string or an array is preceded by its length plus one as a varint; 0 is null.
 """

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import struct
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.wire.apis import API, api_versions_response
 from protocol.wire.errors import ErrorCode
-from protocol.wire.heartbeat_answers import write_heartbeat_answer
-from protocol.wire.messages import ConsumerGroupHeartbeatResponse
 from protocol.wire.readers import UnreadableError, decoder, request_decoder, skip_tags
 from protocol.wire.versions import UnsupportedVersionError, request_plan, response_plan
 from protocol.wire.writers import encoder, remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 
 API_VERSIONS: Final = 18
@@ -162,16 +159,11 @@ def _refusal(api_key: int, correlation: int) -> bytes | None:
     return encode_response(API_VERSIONS, 0, correlation, answer)
 
 
-_LEAN_WRITERS: Final[Mapping[int, Callable[[Any], bytes]]] = MappingProxyType(
-    {ConsumerGroupHeartbeatResponse.__api_key__: write_heartbeat_answer}
-)
-
-
 @cache
 def _response_writer(api_key: int, version: int) -> Callable[[int, Any], bytes]:
     """Make the function that writes one API version's answers, length and header included."""
     plan = response_plan(api_key, version)
-    write_shape, down = _LEAN_WRITERS.get(api_key) or encoder(plan.shape), plan.down
+    write_shape, down = encoder(plan.shape), plan.down
 
     def downgraded(message: Any) -> bytes:
         return write_shape(down(message))

@@ -14,8 +14,6 @@ from kio.schema.offset_commit.v6.request import OffsetCommitRequest as OffsetCom
 from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestV9
 
 from protocol.wire.apis import API
-from protocol.wire.heartbeat_answers import write_heartbeat_answer
-from protocol.wire.messages import ConsumerGroupHeartbeatResponse
 from protocol.wire.readers import UnreadableError, decoder
 from protocol.wire.writers import encoder, remembering
 from tests.protocol.wire.strategies import messages
@@ -36,17 +34,6 @@ def test_the_reader_reads_back_what_was_written(shape: Any, data: st.DataObject)
     message = data.draw(messages(shape))
     written = encoder(shape)(message)
     assert decoder(shape)(b"xy" + written + b"trailing", 2) == message
-
-
-@pytest.mark.parametrize("version", [0, 1])
-@settings(max_examples=100, deadline=None)
-@given(data=st.data())
-def test_an_answer_to_a_consumer_heartbeat_is_written_as_its_schema_says(
-    version: int, data: st.DataObject
-) -> None:
-    message = data.draw(messages(ConsumerGroupHeartbeatResponse))
-    shape = load_response_schema(ConsumerGroupHeartbeatResponse.__api_key__, version)
-    assert write_heartbeat_answer(message) == encoder(shape)(message)
 
 
 def test_a_remembered_answer_is_written_once_and_another_equal_one_is_its_own() -> None:
