@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from protocol.groups.effects import MemberRow
 from protocol.groups.reconcile import MemberState, Standing
 from protocol.wire.errors import ErrorCode, KafkaError
 
@@ -71,12 +72,23 @@ NO_STANDING: Final = Standing(0, 0, MemberState.STABLE, {}, {})
 
 @dataclass(slots=True, eq=False)
 class ConsumerMember:
-    """A member as the log has it."""
+    """A member as the log has it; ``row`` is what an assignor's run is told of it."""
 
     member_id: str
     metadata: ConsumerGroupMemberMetadataValue
     subscription: Subscription
     standing: Standing = NO_STANDING
+    row: MemberRow = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.says(self.metadata, self.subscription)
+
+    def says(self, metadata: ConsumerGroupMemberMetadataValue, subscription: Subscription) -> None:
+        """Take in what it says of itself."""
+        self.metadata, self.subscription = metadata, subscription
+        self.row = MemberRow(
+            self.member_id, metadata.instance_id, metadata.rack_id, subscription.number
+        )
 
     @property
     def is_classic(self) -> bool:
@@ -171,7 +183,7 @@ class ConsumerGroup:
             self.settled[NO_STANDING.epoch] += 1
         else:
             self._forget_metadata(member)
-            member.metadata, member.subscription = metadata, subscription
+            member.says(metadata, subscription)
         if metadata.instance_id is not None:
             self.static_members[metadata.instance_id] = member_id
         if metadata.server_assignor is not None:

@@ -74,16 +74,13 @@ class TargetFeed:
         return task
 
     def _whole(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
+        members = group.members
         targets = group.targets or ({} if group.arriving is None else group.arriving.targets)
         return GroupChanges(
             topics=topics,
             subscriptions=_topics_of(group, group.subscriptions.values()),
-            members=_member_rows(group, group.members),
-            targets=tuple(
-                (member_id, value)
-                for member_id, value in targets.items()
-                if member_id in group.members
-            ),
+            members=tuple([member.row for member in members.values()]),
+            targets=tuple([each for each in targets.items() if each[0] in members]),
         )
 
     def _news(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
@@ -103,32 +100,26 @@ class TargetFeed:
 def _topics_of(
     group: ConsumerGroup, subscriptions: Iterable[Subscription]
 ) -> dict[int, frozenset[str]]:
+    if not group.regexes:
+        return {each.number: each.names for each in subscriptions}
     return {each.number: group.topics_of(each) for each in subscriptions}
 
 
 def _topic_rows(group: ConsumerGroup, topics: Topics, with_racks: bool) -> tuple[TopicRow, ...]:
-    known = (topics.by_name(name) for name in group.topics)
+    known = [topic for topic in map(topics.by_name, group.topics) if topic is not None]
     return tuple(
-        TopicRow(
-            topic.topic_id.bytes,
-            topic.name,
-            topic.partitions,
-            topics.partition_racks(topic) if with_racks else (),
-        )
-        for topic in known
-        if topic is not None
+        [
+            TopicRow(
+                topic.topic_id.bytes,
+                topic.name,
+                topic.partitions,
+                topics.partition_racks(topic) if with_racks else (),
+            )
+            for topic in known
+        ]
     )
 
 
 def _member_rows(group: ConsumerGroup, member_ids: Iterable[str]) -> tuple[MemberRow, ...]:
-    rows = []
-    for member_id in member_ids:
-        member = group.members.get(member_id)
-        if member is not None:
-            metadata = member.metadata
-            rows.append(
-                MemberRow(
-                    member_id, metadata.instance_id, metadata.rack_id, member.subscription.number
-                )
-            )
-    return tuple(rows)
+    members = group.members
+    return tuple([members[each].row for each in member_ids if each in members])
