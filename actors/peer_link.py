@@ -141,6 +141,10 @@ class Link(asyncio.Protocol):
         if not self.ended.done():
             self.ended.set_result(None)
 
+    def eof_received(self) -> None:
+        """Tell at once that the peer is gone; the end of the connection comes a turn later."""
+        self._links.closed(self)
+
     def data_received(self, data: bytes) -> None:
         """Take what the socket had."""
         try:

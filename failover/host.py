@@ -186,7 +186,7 @@ class Host:
                     partition.handle(TimersDue(), now)
         self._effects.replies += self._parked.due(now)
         for request in self._seekers.due(now):
-            self._to_node(request, now)
+            self._answer_here(request, now)
         for request in self._forwards.overdue(now):
             self._refuse(request, ErrorCode.not_controller)
         if self._hand_over_ms is not None and self._hand_over_ms <= now:
@@ -432,8 +432,10 @@ class Host:
     # --- routes
 
     def _to_node(self, request: Request, now: int) -> None:
-        if self._seekers.park(request, now):
-            return
+        if not self._seekers.park(request, now):
+            self._answer_here(request, now)
+
+    def _answer_here(self, request: Request, now: int) -> None:
         try:
             answer = NODE_HANDLERS[request.api_key](self._view, request, now)
         except KafkaError as error:

@@ -12,14 +12,15 @@ from failover.coordinator_apis import FIND_COORDINATOR, GROUP
 from failover.routing import partition_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from protocol.groups.effects import Request, Ticket
     from protocol.wire.messages import FindCoordinatorRequest
 
 PATIENCE_MS: Final = 500
-"""So long after the loss of a leader its followers wait for another; then they are told what is
-known, which may be the old one: only our link to it may have broken."""
+"""A request waits no longer; then it is told what is known, which may be the old leader."""
+
+RECENT_MS: Final = 5_000
+"""So long after its loss a leader may be replaced any moment. After that nobody waits: perhaps
+only our link to it has broken."""
 
 
 class Seekers:
@@ -32,10 +33,10 @@ class Seekers:
         """``partitions`` of ``__consumer_offsets``."""
         self._partitions = partitions
         self._lost_ms = dict.fromkeys(range(partitions), now)
-        self._waiting: dict[int, dict[Ticket, Request]] = {}
+        self._waiting: dict[int, dict[Ticket, tuple[int, Request]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return any(self._waiting.values())
 
     def lost(self, partition: int, now: int) -> None:
         """Take notice that a partition's leader is gone, or can not be reached from here."""
@@ -44,7 +45,7 @@ class Seekers:
     def found(self, partition: int) -> list[Request]:
         """Take notice of its leader; return who waited for it."""
         self._lost_ms.pop(partition, None)
-        return list(self._waiting.pop(partition, {}).values())
+        return [request for _, request in self._waiting.pop(partition, {}).values()]
 
     def park(self, request: Request, now: int) -> bool:
         """Keep a request that asks for a lost leader; False: it had better be answered now."""
@@ -56,8 +57,9 @@ class Seekers:
         for key in message.coordinator_keys:
             partition = partition_for(key, self._partitions)
             lost_ms = self._lost_ms.get(partition)
-            if lost_ms is not None and now < lost_ms + PATIENCE_MS:
-                self._waiting.setdefault(partition, {})[request.ticket] = request
+            if lost_ms is not None and now < lost_ms + RECENT_MS:
+                waiting = self._waiting.setdefault(partition, {})
+                waiting[request.ticket] = (now + PATIENCE_MS, request)
                 return True
         return False
 
@@ -66,11 +68,16 @@ class Seekers:
         for waiting in self._waiting.values():
             waiting.pop(ticket, None)
 
-    def due(self, now: int) -> Iterable[Request]:
+    def due(self, now: int) -> list[Request]:
         """Take out those that have waited long enough."""
-        late = [each for each in self._waiting if self._lost_ms[each] + PATIENCE_MS <= now]
-        return [request for each in late for request in self._waiting.pop(each).values()]
+        late: list[Request] = []
+        for waiting in self._waiting.values():
+            while (first := next(iter(waiting.values()), None)) and first[0] <= now:
+                late.append(first[1])
+                del waiting[first[1].ticket]
+        return late
 
     def next_deadline(self) -> int | None:
         """When :meth:`due` has something."""
-        return min((self._lost_ms[each] + PATIENCE_MS for each in self._waiting), default=None)
+        firsts = (next(iter(each.values()), None) for each in self._waiting.values())
+        return min((first[0] for first in firsts if first is not None), default=None)

@@ -367,3 +367,19 @@ def test_small_messages_are_sent_at_once() -> None:
                 assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     run(test)
+
+
+def test_the_end_of_a_link_is_told_when_it_is_read_and_only_once() -> None:
+    async def test() -> None:
+        async with some() as made:
+            nodes = [await made.add(me(number)) for number in range(3)]
+            await linked(*nodes)
+            link = nodes[0].peers._open[1]
+            nodes[0].story.clear()
+            link.eof_received()
+            assert nodes[0].story == [("down", 1)], "before clients that ask in the same turn"
+            link.close()
+            await seen(link.ended.done, "the connection is closed")
+            assert nodes[0].story.count(("down", 1)) == 1
+
+    run(test)

@@ -214,20 +214,23 @@ def test_who_asks_for_a_leader_that_just_died_hears_of_the_next_one_as_soon_as_t
         assert (found.error_code, found.node_id) == (ErrorCode.none, leader.node_id)
 
 
-def test_who_asks_for_a_lost_leader_waits_no_longer_than_half_a_second(cluster: Cluster) -> None:
+def test_who_asks_for_a_lost_leader_waits_half_a_second_and_not_at_all_when_it_is_long_gone(
+    cluster: Cluster,
+) -> None:
     leader = cluster.leader()
     cluster.run(1_000)
     last = next(each for each in cluster.members if each is not leader)
     for member in cluster.members:
         if member is not last:
             cluster.kill(member.node_id)
-    cluster.run(200)
-    asked = cluster.now
-    ticket = seek(cluster, last)
-    assert ticket not in last.replies
-    cluster.until(lambda: ticket in last.replies, "an answer")
-    assert cluster.now - asked == 300
-    cluster.run(2_000)
+    for _ in range(2):
+        cluster.run(200)
+        asked = cluster.now
+        ticket = seek(cluster, last)
+        assert ticket not in last.replies
+        cluster.until(lambda ticket=ticket: ticket in last.replies, "an answer")  # type: ignore[misc]
+        assert cluster.now - asked == 500
+    cluster.run(5_000)
     assert seek(cluster, last) in last.replies
 
 

@@ -10,7 +10,7 @@ from failover import host
 from failover.catalog import NodeChanged
 from failover.cluster_view import Node
 from failover.routing import partition_for
-from failover.seekers import PATIENCE_MS
+from failover.seekers import RECENT_MS
 from protocol.groups import shard
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -260,7 +260,7 @@ def test_dynamic_configs_reach_the_shards() -> None:
 
 def test_only_partitions_with_a_known_leader_are_named_by_find_coordinator() -> None:
     driver = with_topic(memory_driver(partitions=2, leads=(0,)))
-    driver.wait(PATIENCE_MS)
+    driver.wait(RECENT_MS)
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_in(0, 2), group_in(1, 2)))
     found = driver.ask(10, 6, request)
     assert [each.error_code for each in found.coordinators] == [
@@ -278,7 +278,7 @@ def test_a_leader_heard_of_is_named_until_a_newer_one_is() -> None:
     driver.host.receive_peer(1, [Leading(1, 5, 1)], driver.now)
     driver.host.receive_peer(1, [Leading(1, 4, 0)], driver.now)
     driver.host.peer_down(1, driver.now)
-    driver.wait(PATIENCE_MS)
+    driver.wait(RECENT_MS)
     assert driver.ask(10, 6, request).coordinators[0].node_id == 1
     driver.host.catalog_event(NodeChanged(Node(1, "other", 9093, up=False)), driver.now)
     driver.pump()
