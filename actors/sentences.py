@@ -9,12 +9,15 @@ from protocol.groups.facts import (
     AssignmentUnmade,
     GroupConverted,
     GroupDeleted,
+    GroupReconciled,
     MemberEvent,
     MemberEventKind,
     Rebalance,
     RebalanceOutcome,
     RebalanceTrigger,
     TargetAssigned,
+    TopicsCause,
+    TopicsChanged,
 )
 
 if TYPE_CHECKING:
@@ -28,17 +31,22 @@ def sentence(fact: Fact, moved: Moved | None = None) -> str:
     """Say what happened; ``moved`` counts the partitions of a rebalance, where known."""
     match fact:
         case Rebalance():
-            return _rebalance(fact, moved)
+            told = _rebalance(fact, moved)
         case MemberEvent():
-            return _member_event(fact)
+            told = _member_event(fact)
         case GroupDeleted():
-            return f"group {plain(fact.group_id)}: is gone"
+            told = "is gone"
         case GroupConverted():
-            return _group_converted(fact)
+            told = _group_converted(fact)
+        case TopicsChanged():
+            told = f"{TOPICS[fact.cause]}; its epoch is {fact.epoch} from now on"
         case TargetAssigned():
-            return _target_assigned(fact)
+            told = _target_assigned(fact)
         case AssignmentUnmade():
-            return _assignment_unmade(fact)
+            told = _assignment_unmade(fact)
+        case GroupReconciled():
+            told = _group_reconciled(fact)
+    return f"group {plain(fact.group_id)}: {told}"
 
 
 def sentence_for_many(events: list[MemberEvent]) -> str:
@@ -66,10 +74,7 @@ def _rebalance(fact: Rebalance, moved: Moved | None) -> str:
     generations = f"{fact.generation_before}→{fact.generation_after}"
     who = _who(fact) if fact.member_id else "the group"
     cause = f"{who} {TRIGGERS[fact.trigger]}{_quoted(fact.reason)}"
-    return (
-        f"group {plain(fact.group_id)}: rebalance {generations} in {duration_ms(fact)} ms: "
-        f"{cause}; {_result(fact, moved)}"
-    )
+    return f"rebalance {generations} in {duration_ms(fact)} ms: {cause}; {_result(fact, moved)}"
 
 
 def _result(fact: Rebalance, moved: Moved | None) -> str:
@@ -88,7 +93,7 @@ def _result(fact: Rebalance, moved: Moved | None) -> str:
 
 def _group_converted(fact: GroupConverted) -> str:
     return (
-        f"group {plain(fact.group_id)}: is a {fact.group_type} group from now on,"
+        f"is a {fact.group_type} group from now on,"
         f" with {_count(fact.members, 'member')}, at epoch {fact.epoch}"
     )
 
@@ -97,7 +102,7 @@ def _target_assigned(fact: TargetAssigned) -> str:
     where = "in place" if fact.in_place else "by a worker"
     members = f"{fact.members_changed} of {_count(fact.members, 'member')}"
     return (
-        f"group {plain(fact.group_id)}: target assignment {fact.epoch_before}→{fact.epoch_after}"
+        f"target assignment {fact.epoch_before}→{fact.epoch_after}"
         f" in {fact.ended_ms - fact.started_ms} ms, {plain(fact.assignor)} {where}: {members}"
         f" got another one, {_count(fact.partitions_moved, 'partition')} moved"
     )
@@ -105,19 +110,24 @@ def _target_assigned(fact: TargetAssigned) -> str:
 
 def _assignment_unmade(fact: AssignmentUnmade) -> str:
     then = "the old one stays until the group changes" if fact.is_final else "it is tried again"
-    return (
-        f"group {plain(fact.group_id)}: no target assignment of epoch {fact.epoch}:"
-        f" {plain(fact.reason)}; {then}"
-    )
+    return f"no target assignment of epoch {fact.epoch}: {plain(fact.reason)}; {then}"
+
+
+def _group_reconciled(fact: GroupReconciled) -> str:
+    if not fact.members:
+        return OUTCOMES[RebalanceOutcome.EMPTY]
+    who = "its member has" if fact.members == 1 else f"all {fact.members} members have"
+    took_ms = fact.time_ms - fact.assigned_ms
+    return f"{who} the target assignment of epoch {fact.epoch}, {took_ms} ms after it was made"
 
 
 def _member_event(fact: MemberEvent) -> str:
     became = MEMBER_EVENTS[fact.kind]
     if fact.kind is MemberEventKind.NOT_ASSIGNED:
-        return f"group {plain(fact.group_id)}: {became}{_quoted(fact.reason)}"
+        return f"{became}{_quoted(fact.reason)}"
     if fact.previous_member_id:
         became = f"{became}, {plain(fact.previous_member_id)} is fenced from now on"
-    return f"group {plain(fact.group_id)}: {_who(fact)} {became}{_quoted(fact.reason)}"
+    return f"{_who(fact)} {became}{_quoted(fact.reason)}"
 
 
 def _who(fact: MemberEvent | Rebalance) -> str:
@@ -150,6 +160,7 @@ MEMBER_EVENTS: Final[Mapping[MemberEventKind, str]] = MappingProxyType(
         MemberEventKind.NOT_REJOINED: "was removed: it did not join within the rebalance timeout",
         MemberEventKind.REFUSED: "was refused: the group is larger than group.max.size",
         MemberEventKind.NOT_SYNCED: "was removed: it did not fetch its assignment in time",
+        MemberEventKind.SUBSCRIBED: "subscribes to other topics",
         MemberEventKind.WENT: "went, and means to come back within its session timeout",
         MemberEventKind.NOT_REVOKED: (
             "was removed: it did not give up partitions within its rebalance timeout"
@@ -168,6 +179,12 @@ TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(
         RebalanceTrigger.STATIC_MEMBER_REPLACED: "came back before the assignment was made",
         RebalanceTrigger.SYNC_TIMEOUT: "did not fetch its assignment in time",
         RebalanceTrigger.OVER_CAPACITY: "is larger than group.max.size allows",
+    }
+)
+TOPICS: Final[Mapping[TopicsCause, str]] = MappingProxyType(
+    {
+        TopicsCause.TOPICS_CHANGED: "its topics have changed",
+        TopicsCause.REGEX_RESOLVED: "a regular expression matches other topics",
     }
 )
 OUTCOMES: Final[Mapping[RebalanceOutcome, str]] = MappingProxyType(

@@ -162,6 +162,7 @@ def read_answer(
         members=FlatTargets(member_ids, np.frombuffer(ends, "<i4"), buffer),
         partitions_moved=moved,
         assignor_ms=assignor_ms,
+        queue_ms=timing.queue_ms,
     )
     return answer, timing
 

@@ -1,11 +1,11 @@
-"""One OpenTelemetry trace per rebalance. The only file that imports OpenTelemetry."""
+"""One OpenTelemetry trace per rebalance."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.context import Context
@@ -15,18 +15,15 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import set_span_in_context
 
-from protocol.groups.facts import GroupDeleted, MemberEvent, Rebalance
+from actors.rebalance_traces import RebalanceTraces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from actors.losses import Losses
+    from actors.rebalance_traces import Attributes, Trace
     from protocol.groups.facts import Fact
     from protocol.groups.moved import Moved
-
-EVENTS_PER_TRACE_MAX: Final = 128
-EVENTS_KEPT_MAX: Final = 50_000
-"""Over all groups; the events of the group that was quiet longest go first."""
 
 EXPORTER_LOG: Final = "opentelemetry.exporter.otlp"
 
@@ -45,69 +42,36 @@ class Traces:
         self._outbox = Outbox(exporter or OTLPSpanExporter(), losses)
         self._provider.add_span_processor(self._outbox)
         self._tracer = self._provider.get_tracer("rollcall")
-        self._events = RecentEvents()
+        self._traces = RebalanceTraces()
 
     def tell(self, fact: Fact, moved: Moved | None) -> None:
-        """Make a trace of a rebalance; remember a member's event for the one it belongs to."""
-        match fact:
-            case Rebalance():
-                self._trace(fact, moved)
-            case MemberEvent():
-                self._events.add(fact)
-            case GroupDeleted():
-                self._events.forget(fact.group_id)
+        """Make a trace of a rebalance that has ended with this fact."""
+        for trace in self._traces.tell(fact, moved):
+            self._export(trace)
 
     def close(self, timeout_s: float) -> None:
         """Deliver what is left, for at most ``timeout_s``."""
         self._outbox.close(timeout_s)
 
-    def _trace(self, fact: Rebalance, moved: Moved | None) -> None:
-        started_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
+    def _export(self, trace: Trace) -> None:
         root = self._tracer.start_span(
-            f"rebalance {fact.group_id}",
+            f"rebalance {trace.group_id}",
             context=Context(),
-            attributes=_known(_attributes(fact, moved)),
-            start_time=_ns(started_ms),
+            attributes=_known(trace.attributes),
+            start_time=_ns(trace.started_ms),
         )
-        for event in self._events.take(fact.group_id, started_ms, ended_ms):
-            root.add_event(event.kind, _known(_event_attributes(event)), _ns(event.time_ms))
+        for event in trace.events:
+            root.add_event(event.name, _known(event.attributes), _ns(event.time_ms))
         inside = set_span_in_context(root, Context())
-        for phase in fact.phases:
+        for stretch in trace.stretches:
             span = self._tracer.start_span(
-                phase.name, context=inside, start_time=_ns(phase.started_ms)
+                stretch.name,
+                context=inside,
+                attributes=_known(stretch.attributes),
+                start_time=_ns(stretch.started_ms),
             )
-            span.end(_ns(phase.ended_ms))
-        root.end(_ns(ended_ms))
-
-
-class RecentEvents:
-    """Member events that a rebalance under way may claim when it ends."""
-
-    def __init__(self) -> None:
-        self._by_group: OrderedDict[str, deque[MemberEvent]] = OrderedDict()
-        self._count = 0
-
-    def add(self, event: MemberEvent) -> None:
-        """Remember an event; the oldest one of its group makes room."""
-        events = self._by_group.setdefault(event.group_id, deque(maxlen=EVENTS_PER_TRACE_MAX))
-        self._by_group.move_to_end(event.group_id)
-        self._count += len(events) < EVENTS_PER_TRACE_MAX
-        events.append(event)
-        while self._count > EVENTS_KEPT_MAX:
-            self.forget(next(iter(self._by_group)))
-
-    def take(self, group_id: str, started_ms: int, ended_ms: int) -> list[MemberEvent]:
-        """Give the events of a rebalance. Those of its last moment may begin the next one too."""
-        events = self._by_group.get(group_id, deque())
-        self.forget(group_id)
-        for event in events:
-            if event.time_ms >= ended_ms:
-                self.add(event)
-        return [event for event in events if started_ms <= event.time_ms <= ended_ms]
-
-    def forget(self, group_id: str) -> None:
-        """Drop the events of one group."""
-        self._count -= len(self._by_group.pop(group_id, ()))
+            span.end(_ns(stretch.ended_ms))
+        root.end(_ns(trace.ended_ms))
 
 
 class Outbox(SpanProcessor):
@@ -195,47 +159,7 @@ class _LastError(logging.Handler):
         self._logger.propagate = True
 
 
-def _attributes(fact: Rebalance, moved: Moved | None) -> dict[str, str | int | None]:
-    is_stable = fact.outcome == "stable"
-    attributes: dict[str, str | int | None] = {
-        "messaging.system": "kafka",
-        "messaging.consumer.group.name": fact.group_id,
-        "messaging.client.id": fact.client_id,
-        "rollcall.rebalance.trigger": fact.trigger,
-        "rollcall.rebalance.outcome": fact.outcome,
-        "rollcall.rebalance.reason": fact.reason,
-        "rollcall.member.id": fact.member_id,
-        "rollcall.member.instance_id": fact.group_instance_id,
-        "rollcall.member.host": fact.client_host,
-        "rollcall.generation.before": fact.generation_before,
-        "rollcall.generation.after": fact.generation_after,
-        "rollcall.protocol.type": fact.protocol_type,
-        "rollcall.protocol.name": fact.protocol_name,
-        "rollcall.leader.id": fact.leader_id,
-        "rollcall.members": len(fact.assignments_after) if is_stable else None,
-    }
-    if moved is not None and is_stable:
-        attributes |= {
-            "rollcall.partitions.assigned": moved.assigned,
-            "rollcall.partitions.moved": moved.moved,
-            "rollcall.partitions.added": moved.added,
-            "rollcall.partitions.dropped": moved.dropped,
-        }
-    return attributes
-
-
-def _event_attributes(event: MemberEvent) -> dict[str, str | int | None]:
-    return {
-        "rollcall.member.id": event.member_id,
-        "rollcall.member.instance_id": event.group_instance_id,
-        "rollcall.member.previous_id": event.previous_member_id,
-        "rollcall.member.host": event.client_host,
-        "rollcall.member.reason": event.reason,
-        "messaging.client.id": event.client_id,
-    }
-
-
-def _known(attributes: Mapping[str, str | int | None]) -> dict[str, str | int]:
+def _known(attributes: Attributes) -> dict[str, str | int | float]:
     """Leave out what is not there; plain strings in place of enumerations."""
     return {
         name: str(value) if isinstance(value, str) else value

@@ -128,7 +128,11 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     member = live.group.members[member_id]
     if says_new:
         live.feed.member_changed(member_id)
-    has_changed = consumer_steps.bump(ctx, live, member, before, now)
+    became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
+    event = modern.event(live, member, became, now)
+    has_changed = consumer_steps.bump(ctx, live, event, before, now)
+    if known is None or has_changed:
+        modern.note(ctx, live, event)
     target.update(ctx, live, now)
     says = consumer_steps.Says(owned_partitions(ctx, message), has_changed)
     consumer_steps.step(ctx, live, member, says, now)
@@ -139,8 +143,6 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     session.stamp += 1
     session.answer = None
     modern.arm(ctx, live, session, now + session.session_timeout_ms)
-    if known is None and place.replaced is None:
-        modern.note(ctx, live, modern.event(live, member, MemberEventKind.JOINED, now))
     is_full = (
         message.rebalance_timeout != UNCHANGED
         and (

@@ -99,14 +99,17 @@ def remove(
             modern.note(ctx, live, replace(event, reason=reason))
         migration_downgrade.convert(ctx, live, members, now)
         return
+    first = None
     for member_id, reason in members.items():
-        event = modern.event(live, group.members[member_id], kind, now)
+        event = replace(modern.event(live, group.members[member_id], kind, now), reason=reason)
         consumer_members.emit_tombstones(ctx, group.group_id, member_id)
         modern.drop_session(ctx, live, member_id)
         live.feed.member_gone(member_id)
-        modern.note(ctx, live, replace(event, reason=reason))
+        modern.note(ctx, live, event)
+        first = first or event
     regexes.drop_unused(ctx, group)
-    modern.bump(ctx, live, now)
+    modern.bump(ctx, live, first, now)
+    modern.tell_if_settled(ctx, live, now)
     target.update(ctx, live, now)
 
 

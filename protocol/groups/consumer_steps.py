@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.consumer_group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
+    from protocol.groups.facts import MemberEvent
     from protocol.groups.modern import ModernGroup
     from protocol.groups.topic_numbers import Partition
 
@@ -58,16 +59,22 @@ def new_member_id(ctx: Context) -> str:
             return text
 
 
-def bump(ctx: Context, live: ModernGroup, member: ConsumerMember, before: Before, now: int) -> bool:
-    """Begin a new group epoch if the group is not what it was; tell if the subscription is new."""
-    group, subscription = live.group, member.subscription
+def bump(ctx: Context, live: ModernGroup, event: MemberEvent, before: Before, now: int) -> bool:
+    """Begin a new group epoch if the group is not what it was; tell if the subscription is new.
+
+    ``event`` is what becomes of the member that speaks, if its subscription is.
+    """
+    group = live.group
+    subscription = group.members[event.member_id].subscription
     names_changed = subscription.names != before.names
     regex_changed = subscription.regex != before.regex
     is_resolved = False
     if regex_changed:
         is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
-    if names_changed or is_resolved or live.must_bump:
-        modern.bump(ctx, live, now)
+    if names_changed or is_resolved:
+        modern.bump(ctx, live, event, now)
+    elif live.must_bump:
+        modern.bump(ctx, live, None, now)
     elif live.is_stale:
         modern.bump_if_topics_changed(ctx, live, now)
     if group.regex_members:
@@ -102,6 +109,7 @@ def step(
     if after is standing:
         return
     consumer_members.emit_standing(ctx, group.group_id, member_id, after)
+    modern.tell_if_settled(ctx, live, now)
     if member.is_classic:
         return  # its JoinGroup and SyncGroup are awaited, by timers of their own
     if after.state is MemberState.UNREVOKED_PARTITIONS:

@@ -75,7 +75,8 @@ class AssignmentComputed:
 
     ``members`` are the members whose target assignment changed, each with the bytes of its
     ``ConsumerGroupTargetAssignmentMemberValue`` (version included). ``partitions_moved`` counts
-    partitions whose owner changed, ``assignor_ms`` what the assignor itself took.
+    partitions whose owner changed, ``assignor_ms`` what the assignor itself took, ``queue_ms`` how
+    long the run waited for its worker.
     """
 
     group_id: str
@@ -83,6 +84,7 @@ class AssignmentComputed:
     members: Sequence[tuple[str, bytes]]
     partitions_moved: int = 0
     assignor_ms: float = 0.0
+    queue_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

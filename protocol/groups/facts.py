@@ -25,6 +25,7 @@ class MemberEventKind(StrEnum):
     NOT_REJOINED = "not-rejoined"  # missed the rebalance timeout
     REFUSED = "refused"  # rejoined a group that group.max.size has become too small for
     NOT_SYNCED = "not-synced"  # joined, and did not fetch its assignment within the same time
+    SUBSCRIBED = "subscribed"  # to other topics, or by another regular expression (KIP-848)
     WENT = "went"  # a static member that will be back within its session (KIP-848)
     NOT_REVOKED = "not-revoked"  # did not give up partitions within the rebalance timeout
     NOT_ASSIGNED = "not-assigned"  # told of no member: the group's assignor failed
@@ -117,26 +118,64 @@ class GroupDeleted:
     time_ms: int
 
 
+class TopicsCause(StrEnum):
+    """Why the topics of a consumer group are not what they were."""
+
+    TOPICS_CHANGED = "topics-changed"  # one came, went or grew, or its replicas have other racks
+    REGEX_RESOLVED = "regex-resolved"  # a regular expression matches others
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAssigned:
     """A consumer group has a new target assignment; times in Unix milliseconds.
 
-    ``changed_ms``: when the group changed for the first time since the last one. ``members``
-    counts the group, ``members_changed`` those with another target than before.
+    ``changed_ms``: when the group changed for the first time since the last one, for ``cause``:
+    what became of a member, or of the topics; None is not known, or a change of type. From
+    ``started_ms`` on the assignor ran, from ``computed_ms`` on its result was written, which came
+    into force at ``ended_ms``. Of the run the worker's queue took ``queue_ms``, the assignor itself
+    ``assignor_ms``. ``members`` counts the group, ``members_changed`` those with another target
+    than before.
     """
 
     group_id: str
     assignor: str
     epoch_before: int
     epoch_after: int
+    cause: MemberEvent | TopicsCause | None
     changed_ms: int
     started_ms: int
+    computed_ms: int
     ended_ms: int
     members: int
     members_changed: int
     partitions_moved: int
+    queue_ms: float
     assignor_ms: float
     in_place: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsChanged:
+    """A consumer group has a new group epoch for the sake of its topics, not of a member."""
+
+    group_id: str
+    time_ms: int
+    cause: TopicsCause
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupReconciled:
+    """Every member of a consumer group has its target assignment of ``epoch``, or none is left.
+
+    ``assigned_ms``: when that target came into force (Unix milliseconds).
+    """
+
+    group_id: str
+    time_ms: int
+    epoch: int
+    assigned_ms: int
+    members: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,5 +204,12 @@ class GroupConverted:
 
 
 Fact: TypeAlias = (
-    MemberEvent | Rebalance | GroupDeleted | GroupConverted | TargetAssigned | AssignmentUnmade
+    MemberEvent
+    | Rebalance
+    | GroupDeleted
+    | GroupConverted
+    | TopicsChanged
+    | TargetAssigned
+    | AssignmentUnmade
+    | GroupReconciled
 )

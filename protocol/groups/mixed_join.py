@@ -24,7 +24,7 @@ from protocol.groups import (
     target,
 )
 from protocol.groups.classic import CONSUMER
-from protocol.groups.facts import MemberEventKind
+from protocol.groups.facts import MemberEvent, MemberEventKind
 from protocol.groups.migration_upgrade import classic_metadata, partitions
 from protocol.groups.timers import TimerKind
 from protocol.records import (
@@ -148,9 +148,10 @@ def _enter(ctx: Context, live: ModernGroup, newcomer: _Newcomer) -> None:
         ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), said))
         live.feed.member_changed(member_id)
     member = group.members[member_id]
+    event = _event(live, member, newcomer)
     if newcomer.replaced is None:
-        _note(ctx, live, member, newcomer)
-    has_changed = consumer_steps.bump(ctx, live, member, before, now)
+        modern.note(ctx, live, event)
+    has_changed = consumer_steps.bump(ctx, live, event, before, now)
     if not downgrades:
         target.update(ctx, live, now)
     owned = {*partitions(ctx, newcomer.subscription.owned_partitions)}
@@ -187,11 +188,10 @@ def _said(newcomer: _Newcomer) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def _note(ctx: Context, live: ModernGroup, member: ConsumerMember, newcomer: _Newcomer) -> None:
+def _event(live: ModernGroup, member: ConsumerMember, newcomer: _Newcomer) -> MemberEvent:
     kind = MemberEventKind.JOINED if newcomer.known is None else MemberEventKind.REJOINED
     event = modern.event(live, member, kind, newcomer.join.now)
-    reason = membership.cut(newcomer.join.message.reason)
-    modern.note(ctx, live, replace(event, reason=reason))
+    return replace(event, reason=membership.cut(newcomer.join.message.reason))
 
 
 def _stay(ctx: Context, live: ModernGroup, member: ConsumerMember, join: Join) -> None:

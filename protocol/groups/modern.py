@@ -12,9 +12,16 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups import group_settings
+from protocol.groups.consumer_group import ConsumerGroupState
 from protocol.groups.consumer_replay import find as find_hard
 from protocol.groups.effects import CancelAssignment, HeartbeatLease
-from protocol.groups.facts import MemberEvent, MemberEventKind
+from protocol.groups.facts import (
+    GroupReconciled,
+    MemberEvent,
+    MemberEventKind,
+    TopicsCause,
+    TopicsChanged,
+)
 from protocol.groups.group import DIARY_EVENTS
 from protocol.groups.reconcile import MemberState
 from protocol.groups.target_feed import TargetFeed
@@ -26,10 +33,11 @@ from protocol.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from protocol.groups.consumer_group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
+    from protocol.groups.effects import AssignmentComputed
     from protocol.groups.topics import Topics
     from protocol.wire.messages import ConsumerGroupHeartbeatResponse
 
@@ -43,6 +51,8 @@ MEMBER_TIMERS: Final = (
     TimerKind.MEMBER_JOIN,
     TimerKind.MEMBER_SYNC,
 )
+
+SETTLED: Final = (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
 
 SLICE_SESSIONS: Final = 1000
 """Sessions armed per REBUILD timer."""
@@ -66,6 +76,14 @@ class Session:
         return f"Session({self.member.member_id!r})"
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Since when (Unix ms) the target assignment lags behind, and why; None: that is not known."""
+
+    since_ms: int
+    cause: MemberEvent | TopicsCause | None
+
+
 @dataclass(slots=True, eq=False)
 class Run:
     """A run of the assignor under way: for which epoch, with which assignor, since when (Unix ms).
@@ -77,18 +95,21 @@ class Run:
     assignor: str
     started_ms: int
     in_place: bool
+    change: Change
     successors: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """A target assignment that is being written, slice by slice: ``written`` members so far."""
+    """A target assignment that is being written, slice by slice: ``written`` members so far.
+
+    ``computed_ms``: when the run's answer came (Unix ms).
+    """
 
     run: Run
-    members: Sequence[tuple[str, bytes]]
-    written: int
-    partitions_moved: int
-    assignor_ms: float
+    result: AssignmentComputed
+    computed_ms: int
+    written: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -97,13 +118,14 @@ class ModernGroup:
 
     ``is_stale``: the topics may have changed since ``metadata_hash`` was last compared; then the
     next heartbeat does so. ``image`` is the image of the topics that ``hash_sum`` was made from,
-    with the partitions' racks if ``is_rack_aware``. ``changed_ms``: since when the target
-    assignment lags behind. ``failed_epoch``: the assignor could do nothing with the group as of
-    this epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet
-    after an election. ``resolving``: the version of the topics that regular expressions are being
+    with the partitions' racks if ``is_rack_aware``. ``change``: what first changed the group since
+    the last run began. ``failed_epoch``: the assignor could do nothing with the group as of this
+    epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet after
+    an election. ``resolving``: the version of the topics that regular expressions are being
     held against, None when they are not; ``has_new_topics``: they may match topics that they were
     not held against. ``must_bump``: the classic group that it was owes somebody a partition, so a
-    new target is due whatever has changed since.
+    new target is due whatever has changed since. ``assigned_ms``: since when members are on their
+    way to the newest target, None when all have it.
     """
 
     group: ConsumerGroup
@@ -114,7 +136,8 @@ class ModernGroup:
     failures: int = 0
     failed_epoch: int = 0
     retry_ms: int = 0
-    changed_ms: int = 0
+    change: Change | None = None
+    assigned_ms: int | None = None
     is_stale: bool = True
     image: Topics | None = None
     is_rack_aware: bool = False
@@ -160,7 +183,7 @@ def find(ctx: Context, group_id: str, now: int) -> ModernGroup | None:
 
 
 def _build(ctx: Context, group: ConsumerGroup, now: int) -> ModernGroup:
-    live = ModernGroup(group, changed_ms=now)
+    live = ModernGroup(group)
     ctx.modern[group.group_id] = live
     group.news = [(name, True) for name in group.topics]
     live.unarmed = list(group.members)[::-1]
@@ -299,11 +322,12 @@ def configs_changed(ctx: Context, group_ids: Iterable[str] | None) -> None:
 # --- the group epoch and the topics' hash
 
 
-def bump(ctx: Context, live: ModernGroup, now: int) -> None:
+def bump(
+    ctx: Context, live: ModernGroup, cause: MemberEvent | TopicsCause | None, now: int
+) -> None:
     """Begin a new group epoch: the target assignment has to be computed anew."""
     group = live.group
-    if group.assignment_epoch >= group.epoch:
-        live.changed_ms = now
+    live.change = (live.change or Change(now, cause)) if group.members else None
     value = ConsumerGroupMetadataValue(
         epoch=group.epoch + 1, metadata_hash=metadata_hash(ctx, live)
     )
@@ -311,10 +335,34 @@ def bump(ctx: Context, live: ModernGroup, now: int) -> None:
     live.is_stale = live.must_bump = False
 
 
+def bump_for_topics(ctx: Context, live: ModernGroup, cause: TopicsCause, now: int) -> None:
+    """Begin a new group epoch because the group's topics are others."""
+    bump(ctx, live, cause, now)
+    epoch = live.group.epoch
+    ctx.fact(TopicsChanged(group_id=live.group_id, time_ms=now, cause=cause, epoch=epoch))
+
+
+def tell_if_settled(ctx: Context, live: ModernGroup, now: int) -> None:
+    """Say so, once, when every member has its target assignment, or none is left."""
+    group, assigned_ms = live.group, live.assigned_ms
+    if assigned_ms is None or group.state not in SETTLED:
+        return
+    live.assigned_ms = None
+    ctx.fact(
+        GroupReconciled(
+            group_id=live.group_id,
+            time_ms=now,
+            epoch=group.assignment_epoch,
+            assigned_ms=assigned_ms,
+            members=len(group.members),
+        )
+    )
+
+
 def bump_if_topics_changed(ctx: Context, live: ModernGroup, now: int) -> None:
     """Begin a new group epoch if the subscribed topics are not what they were."""
     if metadata_hash(ctx, live) != live.group.metadata_hash:
-        bump(ctx, live, now)
+        bump_for_topics(ctx, live, TopicsCause.TOPICS_CHANGED, now)
     live.is_stale = False
 
 

@@ -14,6 +14,7 @@ import re2
 from protocol.assignors.regexes import matching_topics
 from protocol.groups import modern, target
 from protocol.groups.effects import RegexesResolved, ResolveRegexes
+from protocol.groups.facts import TopicsCause
 from protocol.groups.timers import TimerKind
 from protocol.records import (
     ConsumerGroupRegularExpressionKey,
@@ -126,7 +127,7 @@ def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
         )
         ctx.emit(Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), value))
     if has_changed:
-        modern.bump(ctx, live, now)
+        modern.bump_for_topics(ctx, live, TopicsCause.REGEX_RESOLVED, now)
     else:
         modern.bump_if_topics_changed(ctx, live, now)
     target.update(ctx, live, now)

@@ -20,7 +20,7 @@ from protocol.groups import group_settings, modern
 from protocol.groups.assignment_records import read_target
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed
 from protocol.groups.facts import AssignmentUnmade, MemberEvent, MemberEventKind, TargetAssigned
-from protocol.groups.modern import Delivery, Run
+from protocol.groups.modern import Change, Delivery, Run
 from protocol.groups.timers import TimerKind
 from protocol.records import (
     ConsumerGroupTargetAssignmentMemberKey,
@@ -106,7 +106,7 @@ def _start(ctx: Context, live: ModernGroup, now: int) -> None:
     assignor = preferred_assignor(ctx, group)
     offloads = group_settings.boolean(ctx, live.group_id, OFFLOAD)
     in_place = not offloads and may_run_here(assignor)
-    live.run = Run(group.epoch, assignor, now, in_place)
+    _begin_run(live, assignor, now, in_place)
     if in_place:
         _run_here(ctx, live, now)
         return
@@ -115,6 +115,11 @@ def _start(ctx: Context, live: ModernGroup, now: int) -> None:
     ctx.timers.set(
         TimerKind.ASSIGNMENT, live.group_id, "", now + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
     )
+
+
+def _begin_run(live: ModernGroup, assignor: str, now: int, in_place: bool) -> None:
+    live.run = Run(live.group.epoch, assignor, now, in_place, live.change or Change(now, None))
+    live.change = None
 
 
 def may_run_here(assignor: str) -> bool:
@@ -153,13 +158,7 @@ def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
     ctx.timers.cancel(TimerKind.ASSIGNMENT, live.group_id, "")
     live.feed.base_epoch = event.group_epoch
     live.feed.must_answer_whole = False
-    live.delivery = Delivery(
-        run,
-        event.members,
-        0,
-        event.partitions_moved,
-        event.assignor_ms,
-    )
+    live.delivery = Delivery(run, event, now)
     group = live.group
     if group.arriving is not None or not _fits_one_slice(event.members):
         _emit_metadata(ctx, group, group.assignment_epoch, group.assignment_timestamp_ms, run.epoch)
@@ -181,6 +180,7 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
     if live is None or run is None or run.epoch != event.group_epoch:
         return
     live.run = None
+    live.change = run.change
     live.feed.start_over()
     if event.needs_whole:
         _start(ctx, live, now)
@@ -191,7 +191,7 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
         live.failed_epoch = run.epoch
         update(ctx, live, now)
     elif event.no_worker and may_run_here(run.assignor):
-        live.run = Run(live.group.epoch, run.assignor, now, in_place=True)
+        _begin_run(live, run.assignor, now, in_place=True)
         _run_here(ctx, live, now)
     elif event.retriable and live.failures < FAILURES_MAX:
         _start(ctx, live, now)
@@ -252,7 +252,7 @@ def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     if live is None or live.delivery is None:
         return
     _deliver(ctx, live, live.delivery)
-    if live.delivery.written < len(live.delivery.members):
+    if live.delivery.written < len(live.delivery.result.members):
         ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
     else:
         _finish(ctx, live, live.delivery, now)
@@ -263,14 +263,14 @@ def deliver_all(ctx: Context, live: ModernGroup, now: int) -> None:
     delivery = live.delivery
     if delivery is None:
         return
-    while delivery.written < len(delivery.members):
+    while delivery.written < len(delivery.result.members):
         _deliver(ctx, live, delivery)
     ctx.timers.cancel(TimerKind.TARGET, live.group_id, "")
     _finish(ctx, live, delivery, now)
 
 
 def _deliver(ctx: Context, live: ModernGroup, delivery: Delivery) -> None:
-    group, members, successors = live.group, delivery.members, delivery.run.successors
+    group, members, successors = live.group, delivery.result.members, delivery.run.successors
     size, end = 0, min(delivery.written + SLICE_MEMBERS, len(members))
     while delivery.written < end and size < SLICE_BYTES:
         member_id, value = members[delivery.written]
@@ -284,7 +284,7 @@ def _deliver(ctx: Context, live: ModernGroup, delivery: Delivery) -> None:
 
 
 def _finish(ctx: Context, live: ModernGroup, delivery: Delivery, now: int) -> None:
-    group, run = live.group, delivery.run
+    group, run, result = live.group, delivery.run, delivery.result
     epoch_before = group.assignment_epoch
     live.delivery = None
     _emit_metadata(ctx, group, run.epoch, now, 0)
@@ -295,17 +295,20 @@ def _finish(ctx: Context, live: ModernGroup, delivery: Delivery, now: int) -> No
             assignor=run.assignor,
             epoch_before=epoch_before,
             epoch_after=run.epoch,
-            changed_ms=live.changed_ms,
+            cause=run.change.cause,
+            changed_ms=run.change.since_ms,
             started_ms=run.started_ms,
+            computed_ms=delivery.computed_ms,
             ended_ms=now,
             members=len(group.members),
-            members_changed=len(delivery.members),
-            partitions_moved=delivery.partitions_moved,
-            assignor_ms=delivery.assignor_ms,
+            members_changed=len(result.members),
+            partitions_moved=result.partitions_moved,
+            queue_ms=result.queue_ms,
+            assignor_ms=result.assignor_ms,
             in_place=run.in_place,
         )
     )
-    live.changed_ms = run.started_ms
+    live.assigned_ms = now
     update(ctx, live, now)
 
 

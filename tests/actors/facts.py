@@ -1,12 +1,14 @@
 """Facts as the core would write them, for what reads facts."""
 
 from protocol.groups.facts import (
+    GroupReconciled,
     MemberEvent,
     MemberEventKind,
     Phase,
     Rebalance,
     RebalanceOutcome,
     RebalanceTrigger,
+    TargetAssigned,
 )
 from protocol.wire.embedded import encode_assignment
 
@@ -51,3 +53,31 @@ def rebalance(**fields: object) -> Rebalance:
         "assignments_after": {"b": assignment(0, 2), "c": assignment(1, 3)},
     }
     return Rebalance(**{**given, **fields})  # type: ignore[arg-type]
+
+
+def target_assigned(**fields: object) -> TargetAssigned:
+    given: dict[str, object] = {
+        "group_id": "orders",
+        "assignor": "uniform",
+        "epoch_before": 4,
+        "epoch_after": 5,
+        "cause": member_event(),
+        "changed_ms": NOW,
+        "started_ms": NOW + 100,
+        "computed_ms": NOW + 112,
+        "ended_ms": NOW + 120,
+        "members": 2,
+        "members_changed": 1,
+        "partitions_moved": 3,
+        "queue_ms": 1.5,
+        "assignor_ms": 4.0,
+        "in_place": False,
+    }
+    return TargetAssigned(**{**given, **fields})  # type: ignore[arg-type]
+
+
+def consumer_rebalance() -> tuple[TargetAssigned, GroupReconciled]:
+    reconciled = GroupReconciled(
+        group_id="orders", time_ms=NOW + 250, epoch=5, assigned_ms=NOW + 120, members=2
+    )
+    return target_assigned(), reconciled

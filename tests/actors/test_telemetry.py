@@ -14,8 +14,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from actors import telemetry as telemetry_module
 from actors.losses import Losses
+from actors.rebalance_traces import EVENTS_PER_TRACE_MAX
 from actors.telemetry import Telemetry, asks_for_traces
-from actors.traces import EVENTS_PER_TRACE_MAX, Traces
+from actors.traces import Traces
 from protocol.groups.facts import (
     GroupDeleted,
     MemberEventKind,
@@ -25,7 +26,7 @@ from protocol.groups.facts import (
     RebalanceTrigger,
 )
 from protocol.groups.moved import Moved
-from tests.actors.facts import NOW, member_event, rebalance
+from tests.actors.facts import NOW, consumer_rebalance, member_event, rebalance
 from tests.waiting import until
 
 OTLP = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
@@ -64,6 +65,19 @@ def root_of(spans: list[ReadableSpan]) -> ReadableSpan:
 # --- traces
 
 
+def test_a_consumer_groups_rebalance_is_one_trace_with_a_span_per_stretch() -> None:
+    spans = traced(member_event(), *consumer_rebalance())
+    root = root_of(spans)
+    assert root.name == "rebalance orders"
+    assert (root.start_time, root.end_time) == (NOW * 10**6, (NOW + 250) * 10**6)
+    assert (root.attributes or {})["rollcall.rebalance.trigger"] == "member-left"
+    assert [event.name for event in root.events] == ["left"]
+    below = {span.name: dict(span.attributes or {}) for span in spans if span is not root}
+    assert set(below) == {"wait", "assign", "write", "reconcile"}
+    assert below["assign"]["rollcall.assignor.where"] == "worker"
+    assert below["assign"]["rollcall.assignor.queue_ms"] == 1.5
+
+
 def test_a_rebalance_is_one_trace_with_a_span_per_phase() -> None:
     spans = traced(rebalance())
     root = root_of(spans)
@@ -85,6 +99,7 @@ def test_the_root_span_says_who_why_and_what_came_of_it() -> None:
         "messaging.system": "kafka",
         "messaging.consumer.group.name": "orders",
         "messaging.client.id": "consumer-1",
+        "rollcall.group.type": "classic",
         "rollcall.rebalance.trigger": "member-left",
         "rollcall.rebalance.outcome": "stable",
         "rollcall.rebalance.reason": "closing",

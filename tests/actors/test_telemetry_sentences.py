@@ -4,7 +4,15 @@ import pytest
 
 from actors import sentences
 from actors.sentences import sentence, sentence_for_many
-from protocol.groups.facts import GroupDeleted, MemberEventKind, RebalanceOutcome, RebalanceTrigger
+from protocol.groups.facts import (
+    GroupDeleted,
+    GroupReconciled,
+    MemberEventKind,
+    RebalanceOutcome,
+    RebalanceTrigger,
+    TopicsCause,
+    TopicsChanged,
+)
 from protocol.groups.moved import Moved
 from tests.actors.facts import NOW, member_event, rebalance
 
@@ -61,6 +69,30 @@ def test_a_deleted_group_is_told() -> None:
     assert sentence(GroupDeleted(group_id="orders", time_ms=NOW)) == "group orders: is gone"
 
 
+def test_a_consumer_group_tells_when_its_topics_change() -> None:
+    changed = TopicsChanged(
+        group_id="orders", time_ms=NOW, cause=TopicsCause.TOPICS_CHANGED, epoch=6
+    )
+    assert sentence(changed) == (
+        "group orders: its topics have changed; its epoch is 6 from now on"
+    )
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        (3, "all 3 members have the target assignment of epoch 6, 250 ms after it was made"),
+        (1, "its member has the target assignment of epoch 6, 250 ms after it was made"),
+        (0, "no members are left"),
+    ],
+)
+def test_a_consumer_group_tells_when_all_have_their_assignment(members: int, told: str) -> None:
+    fact = GroupReconciled(
+        group_id="orders", time_ms=NOW + 250, epoch=6, assigned_ms=NOW, members=members
+    )
+    assert sentence(fact) == f"group orders: {told}"
+
+
 def test_many_alike_are_told_at_once_with_their_reason() -> None:
     events = [member_event(member_id=f"m{i}", client_id="", client_host="") for i in range(700)]
     assert sentence_for_many(events) == (
@@ -79,4 +111,5 @@ def test_a_client_cannot_break_the_line_or_hide_text() -> None:
 def test_every_kind_and_trigger_has_its_words() -> None:
     assert set(sentences.MEMBER_EVENTS) == set(MemberEventKind)
     assert set(sentences.TRIGGERS) == set(RebalanceTrigger)
+    assert set(sentences.TOPICS) == set(TopicsCause)
     assert set(sentences.OUTCOMES) == set(RebalanceOutcome) - {RebalanceOutcome.STABLE}

@@ -2,15 +2,18 @@
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from actors.telemetry import Telemetry
-from tests.actors.facts import member_event, rebalance
+from tests.actors.facts import consumer_rebalance, member_event, rebalance
 from tests.clients import servers
 from tests.clients.confluent import (
+    QUIET,
     Member,
     Partition,
     create_topics,
@@ -69,6 +72,27 @@ def test_a_rebalance_told_by_facts_is_a_trace_in_the_backend(
     assert len(found["logs"]) == 1
 
 
+def test_a_consumer_groups_rebalance_is_a_trace_in_the_backend(
+    jaeger: Jaeger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables(jaeger, "from-consumer-facts").items():
+        monkeypatch.setenv(name, value)
+    telemetry = Telemetry({"service.instance.id": 0})
+    for fact in (member_event(), *consumer_rebalance()):
+        telemetry.observe(fact)
+    telemetry.close()
+    assert telemetry.losses.spans == 0
+    trace = find(jaeger, "from-consumer-facts", group__type="consumer")
+    spans = {span["operationName"]: span["tags"] for span in trace}
+    assert set(spans) == {"rebalance orders", "wait", "assign", "write", "reconcile"}
+    assert spans["assign"]["rollcall.assignor.queue_ms"] == 1.5
+    found = root(trace)
+    assert found["tags"]["rollcall.rebalance.trigger"] == "member-left"
+    assert found["tags"]["rollcall.rebalance.reason"] == "closing"
+    assert found["tags"]["rollcall.epoch.after"] == 5
+    assert len(found["logs"]) == 1
+
+
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("exporting") / "data"
@@ -117,6 +141,36 @@ def test_a_restarted_member_is_found_in_the_backend_with_the_partitions_it_moved
     assert tags["rollcall.leader.id"].startswith("stays-")
     assert (tags["rollcall.partitions.moved"], tags["rollcall.partitions.assigned"]) == (2, 4)
     assert tags["rollcall.rebalance.outcome"] == "stable"
+
+
+def test_a_consumer_group_that_grows_is_found_in_the_backend(
+    exporting: str, jaeger: Jaeger
+) -> None:
+    create_topics(exporting, ["rides"], 4)
+    with ExitStack() as stack:
+        consumers = []
+        for client_id in ("first", "second"):
+            settings = {"bootstrap.servers": exporting, "group.id": "riders", **QUIET}
+            modern = {"group.protocol": "consumer", "client.id": client_id}
+            consumers.append(Consumer({**settings, **modern}))
+            stack.callback(consumers[-1].close)
+            consumers[-1].subscribe(["rides"])
+            share = 4 // len(consumers)
+
+            def is_shared_out(share: int = share) -> bool:
+                for consumer in consumers:
+                    consumer.poll(0.05)
+                return all(len(consumer.assignment()) == share for consumer in consumers)
+
+            until(is_shared_out, 60, f"{client_id} has its share")
+        found = find(jaeger, "cluster", group__type="consumer", members="2", partitions__moved="2")
+    tags = root(found)["tags"]
+    assert tags["messaging.consumer.group.name"] == "riders"
+    assert tags["messaging.client.id"] == "second"
+    assert tags["rollcall.rebalance.trigger"] == "member-joined"
+    assert tags["rollcall.rebalance.outcome"] == "stable"
+    (run,) = (span["tags"] for span in found if span["operationName"] == "assign")
+    assert run["rollcall.assignor.where"] == "worker"
 
 
 def test_a_removal_by_an_operator_is_found_with_its_reason(

@@ -40,7 +40,8 @@ def stale_assignment_applied() -> list[Patch]:
     def computed(ctx: Any, event: AssignmentComputed, now: int) -> None:
         live = ctx.modern.get(event.group_id)
         if live is not None and live.run is None and live.delivery is None:
-            live.run = modern.Run(event.group_epoch, "uniform", now, in_place=False)
+            change = modern.Change(now, None)
+            live.run = modern.Run(event.group_epoch, "uniform", now, False, change)
         elif live is not None and live.run is not None:
             event = replace(event, group_epoch=live.run.epoch)
         target.computed(ctx, event, now)

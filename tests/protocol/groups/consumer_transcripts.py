@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 from protocol.groups.assignment_records import read_current, read_target
 from protocol.groups.consumer_replay import _encoded
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment
-from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+from protocol.groups.facts import (
+    AssignmentUnmade,
+    GroupReconciled,
+    TargetAssigned,
+    TopicsChanged,
+)
 from protocol.groups.reconcile import MemberState
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.wire.errors import ErrorCode
@@ -157,6 +162,10 @@ class ConsumerStage(MixedStage):
             return f"target of epoch {fact.epoch_after} by {fact.assignor}, {where}"
         if isinstance(fact, AssignmentUnmade):
             return f"no target of epoch {fact.epoch}: {fact.reason}"
+        if isinstance(fact, TopicsChanged):
+            return f"{fact.cause}: epoch {fact.epoch}"
+        if isinstance(fact, GroupReconciled):
+            return f"members={fact.members} have the target of epoch {fact.epoch}"
         return super()._fact(fact)
 
 
