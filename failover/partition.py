@@ -296,13 +296,13 @@ class Partition:
             raise self._failure
         replica, has_moved = self.replica, self._has_loaded
         self._has_loaded = False
-        if self.state is PartitionState.FOLLOWER:
-            if self._is_alone:
-                replica.tick(now)
-            if self._is_elected:
-                self._promote(now)
-        elif self._turn and self._leads:
-            self._append_turn(now)
+        if self.state is PartitionState.LEADER:
+            if self._replies or self._held:
+                replica.need_lease(now)
+            if self._turn and self._leads:
+                self._append_turn(now)
+        elif self.state is PartitionState.FOLLOWER:
+            self._follow(now)
         while replica.is_ready:
             has_moved = True
             self._take(replica.ready(), now, effects)
@@ -413,6 +413,12 @@ class Partition:
         records.clear()
 
     # --- changes of leadership
+
+    def _follow(self, now: int) -> None:
+        if self._is_alone:
+            self.replica.tick(now)
+        if self._is_elected:
+            self._promote(now)
 
     def _promote(self, now: int) -> None:
         """Lead: apply the rest of the log, and let nothing out before LeaderChange is committed."""

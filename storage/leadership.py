@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 NEAR_OFFSETS = 1_000
 """A peer so few records behind is near the leader's end: in sync, fit to become a voter."""
 
+USED_MS = 5_000
+"""A leader that has answered nobody for so long lets its lease run out between signs of life."""
+
 TRANSFER_IDLE_MS = 30_000
 """A snapshot for a peer that is silent for so long is let go: it holds back the disk's clean-up."""
 
@@ -46,8 +49,11 @@ class Leadership:
         self.to_send = False
         self._sender = Sender(core)
         self._began_ms = core.now
-        self._beat_at = core.now
+        self._beat_at = self._beaten_ms = core.now
         self._give_up_at = FOREVER_MS
+        self._used_until = core.now + USED_MS
+        self._told = -1
+        """The high watermark that the last signs of life told."""
         self._has_strangers = False
         """Whether some peers do not count, or some voters are no peers."""
 
@@ -75,6 +81,7 @@ class Leadership:
         core.append(Batch(tail.end_offset, core.epoch, core.now, tuple(records), control))
         if self.peers:
             self.to_send = True
+            self._beat_by(core.now + core.timing.heartbeat_ms)
         return tail.end_offset
 
     def advance(self) -> None:
@@ -96,6 +103,19 @@ class Leadership:
         if self._has_strangers:
             self._review_voters()
 
+    def need_lease(self, now: int) -> None:
+        """Have a lease from now on: there is something to answer."""
+        self._used_until = now + USED_MS
+        due = self._beaten_ms + self.core.timing.heartbeat_ms
+        if self._beat_at <= due:
+            return  # not at rest
+        if now < due:
+            self._beat_by(due)
+        else:
+            self._beaten_ms = now
+            self._beat_by(now + self.core.timing.heartbeat_ms)
+            self.tell()
+
     def tell(self) -> None:
         """Let every peer have a sign of life in this turn."""
         for peer in self.peers.values():
@@ -107,7 +127,8 @@ class Leadership:
         if not self.peers:
             return
         if now >= self._beat_at:
-            self._beat_at = now + timing.heartbeat_ms
+            self._beat_at, self._beaten_ms = self._next_beat(now), now
+            self._told = core.high_watermark
             for peer in self.peers.values():
                 peer.beat_due = True
                 if peer.transfer is not None and now - peer.transfer.heard_ms > TRANSFER_IDLE_MS:
@@ -235,6 +256,7 @@ class Leadership:
         if peer is None:
             return
         peer.is_up = is_up
+        self._beat_by(self.core.now + self.core.timing.heartbeat_ms)
         if is_up:
             peer.waits, peer.beat_due, self.to_send = False, True, True
             if peer.transfer is not None:
@@ -248,6 +270,7 @@ class Leadership:
         if peer is None or not peer.is_up or peer.key not in self.core.voters.current:
             return False
         if self.handing_over == NOBODY:
+            self._beat_by(self.core.now + self.core.timing.heartbeat_ms)
             self.handing_over = node_id
             self._give_up_at = self.core.now + self.core.timing.election_min_ms
             self._hand_over()
@@ -280,6 +303,32 @@ class Leadership:
         self.to_send = False
         for peer in self.peers.values():
             self._sender.feed(peer)
+
+    def _next_beat(self, now: int) -> int:
+        """Return when signs of life are due next; leaders at rest on one node share the times."""
+        heartbeat_ms, rest_ms = self.core.timing.heartbeat_ms, self.core.timing.rest_ms
+        if rest_ms == heartbeat_ms or not self._rests(now):
+            return now + heartbeat_ms
+        return max(now + rest_ms - now % rest_ms, now + heartbeat_ms)
+
+    def _rests(self, now: int) -> bool:
+        """Whether nobody needs the lease, and every peer has everything and knows it."""
+        end_offset = self.core.tail.end_offset
+        return (
+            now >= self._used_until
+            and self._told == self.core.high_watermark == end_offset
+            and self.handing_over == NOBODY
+            and not self._has_strangers
+            and all(
+                peer.is_up and peer.pace is Pace.STREAM and peer.match == end_offset
+                for peer in self.peers.values()
+            )
+        )
+
+    def _beat_by(self, at: int) -> None:
+        if self._beat_at > at:
+            self._beat_at = at
+            self.core.wake_at(at)
 
     def _hand_over(self) -> None:
         """Tell the receiver to stand, when everything is on its way to it and little is missing.

@@ -245,6 +245,12 @@ class Replica:
         core.wake_at(self._leadership.next_deadline)
         return begun
 
+    def need_lease(self, now: int) -> None:
+        """Take notice that there is something to answer: a leader at rest renews its lease."""
+        if self._leadership is not None:
+            self._core.now = max(self._core.now, now)
+            self._leadership.need_lease(self._core.now)
+
     def tell(self) -> None:
         """Tell every peer how far the log is committed now, not with the next sign of life."""
         if self._leadership is not None:

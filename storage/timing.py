@@ -19,6 +19,14 @@ class Timing:
     election_max_ms: int = 2_000
 
     @property
+    def rest_ms(self) -> int:
+        """How often a leader that has nothing to say or answer gives a sign of life.
+
+        Its lease runs out meanwhile; its followers must not take it for dead.
+        """
+        return max(self.heartbeat_ms, self.election_min_ms // 5)
+
+    @property
     def promise_ms(self) -> int:
         """The lease and a margin: clocks may be 5 % fast or slow, and are read in whole ms."""
         return self.lease_ms + self.lease_ms // 8 + 2
