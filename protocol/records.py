@@ -6,9 +6,8 @@ its type (int16, big-endian), a value's with its version (int16).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -259,12 +258,8 @@ def _read(read: Callable[[bytes, int], Any], data: bytes) -> Any:
 
 @cache
 def _key_writing(key: type[Entity]) -> tuple[bytes, Callable[[Any], bytes]]:
-    prefix = RECORD_TYPES[key].number.to_bytes(2, "big")
-    columns = fields(key)
-    if any(column.type is not str for column in columns):
-        return prefix, encoder(key)
-    texts = [attrgetter(column.name) for column in columns]
-    return prefix, lambda each: b"".join([compact.legacy_string(text(each)) for text in texts])
+    number = RECORD_TYPES[key].number
+    return number.to_bytes(2, "big"), encoder(key)
 
 
 @cache

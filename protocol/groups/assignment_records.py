@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _VERSION: Final = b"\x00\x00"
 _CURRENT_HEAD: Final = Struct(">hiib")
 _ONE_OWNED: Final = Struct(">16sBiBBBBi").pack
-"""A topic with one partition, as most are that an assignor spreads; see ``_owned``."""
+"""A topic with one partition, as most are that an assignor spreads; see ``write_owned``."""
 _INT: Final = Struct(">i").unpack_from
 _EPOCHS_TAG: Final = 0
 _UUID_BYTES: Final = 16
@@ -68,21 +68,26 @@ def read_target(data: bytes, numbers: TopicNumbers) -> frozenset[Partition]:
     return frozenset(partitions)
 
 
-def write_current(current: CurrentAssignment, numbers: TopicNumbers) -> bytes:
-    """Write what a member has now."""
+def write_current(
+    current: CurrentAssignment, numbers: TopicNumbers, assigned: bytes | None = None
+) -> bytes:
+    """Write what a member has now; ``assigned`` is that part of it, where it is known already."""
     return b"".join(
         [
             _CURRENT_HEAD.pack(
                 0, current.member_epoch, current.previous_member_epoch, current.state
             ),
-            _owned(current.assigned, numbers),
-            _owned(current.revoking, numbers),
+            write_owned(current.assigned, numbers) if assigned is None else assigned,
+            write_owned(current.revoking, numbers),
             NO_TAGS,
         ]
     )
 
 
-def _owned(partitions: Mapping[Partition, int], numbers: TopicNumbers) -> bytes:
+def write_owned(partitions: Mapping[Partition, int], numbers: TopicNumbers) -> bytes:
+    """Write partitions and the epochs in which a member got them."""
+    if not partitions:
+        return b"\x01"
     ids, count = numbers.ids, 0
     parts = [b""]
     for topic, indexes in by_topic(partitions):

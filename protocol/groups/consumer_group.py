@@ -17,7 +17,7 @@ from protocol.groups.reconcile import MemberState, Standing
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Set
 
     from protocol.groups.topic_numbers import Partition
     from protocol.records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
@@ -72,13 +72,19 @@ NO_STANDING: Final = Standing(0, 0, MemberState.STABLE, {}, {})
 
 @dataclass(slots=True, eq=False)
 class ConsumerMember:
-    """A member as the log has it; ``row`` is what an assignor's run is told of it."""
+    """A member as the log has it; ``row`` is what an assignor's run is told of it.
+
+    ``goal`` keeps what its target assignment was read as, ``written`` what its assignment was
+    written as, each beside the very object that it was made of: the next is often the same.
+    """
 
     member_id: str
     metadata: ConsumerGroupMemberMetadataValue
     subscription: Subscription
     standing: Standing = NO_STANDING
     row: MemberRow = field(init=False)
+    goal: tuple[bytes, Set[Partition]] | None = None
+    written: tuple[Mapping[Partition, int], bytes] | None = None
 
     def __post_init__(self) -> None:
         self.says(self.metadata, self.subscription)
@@ -205,12 +211,13 @@ class ConsumerGroup:
     def put_standing(self, member: ConsumerMember, standing: Standing) -> None:
         """Take in what a member has now."""
         before, holders, member_id = member.standing, self.holders, member.member_id
-        holds = standing.assigned.keys() | standing.revoking.keys()
-        for partitions in (before.assigned, before.revoking):
-            for partition in partitions.keys() - holds:
-                if holders.get(partition) == member_id:
-                    del holders[partition]
-        holders.update(dict.fromkeys(holds, member_id))
+        if before.assigned is not standing.assigned or before.revoking or standing.revoking:
+            holds = standing.assigned.keys() | standing.revoking.keys()
+            for partitions in (before.assigned, before.revoking):
+                for partition in partitions.keys() - holds:
+                    if holders.get(partition) == member_id:
+                        del holders[partition]
+            holders.update(dict.fromkeys(holds, member_id))
         if before.state is MemberState.STABLE:
             self.settled[before.epoch] -= 1
             if not self.settled[before.epoch]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups import classic, group_settings, migration_upgrade, modern, target
-from protocol.groups.assignment_records import CurrentAssignment, write_current
+from protocol.groups.assignment_records import CurrentAssignment, write_current, write_owned
 from protocol.groups.consumer_group import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -246,10 +246,17 @@ def emit_standing(ctx: Context, group_id: str, member_id: str, standing: Standin
         standing.assigned,
         standing.revoking,
     )
-    key = ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id)
-    value = write_current(current, ctx.numbers)
+    group = ctx.groups[group_id]
+    assert isinstance(group, ConsumerGroup)
+    member = group.members[member_id]
+    if member.written is None or member.written[0] is not standing.assigned:
+        member.written = (standing.assigned, write_owned(standing.assigned, ctx.numbers))
+    value = write_current(current, ctx.numbers, member.written[1])
     ctx.emitted = (value, standing)
-    ctx.emit(Record(key, value))
+    ctx.emit(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), value))
+    goal, has = member.goal, standing.assigned.keys()
+    if goal is not None and goal[1] == has:
+        member.goal = (goal[0], has)  # it need not be kept twice
 
 
 def emit_tombstones(ctx: Context, group_id: str, member_id: str) -> None:

@@ -91,11 +91,14 @@ def _towards_target(now: Standing, wish: Wish) -> Standing:
             return _changed(now, Standing(now.epoch, now.epoch, state, kept, leaving))
     wanted = target - kept.keys()
     free = [p for p in wanted if p in now.revoking or wish.is_free(p)]
-    kept.update(dict.fromkeys(free, wish.epoch))
     state = MemberState.STABLE
     if len(free) < len(wanted):
         state = MemberState.UNRELEASED_PARTITIONS
-    return _changed(now, Standing(wish.epoch, now.epoch, state, kept, {}))
+    assigned = now.assigned  # the same object, as long as it has the same in it
+    if free or len(kept) < len(assigned):
+        kept.update(dict.fromkeys(free, wish.epoch))
+        assigned = kept
+    return _changed(now, Standing(wish.epoch, now.epoch, state, assigned, {}))
 
 
 def _without_unsubscribed(now: Standing, wish: Wish) -> Standing:

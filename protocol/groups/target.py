@@ -72,7 +72,9 @@ def of_member(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Set
     """
     target = group.targets.get(member.member_id)
     if target is not None:
-        return read_target(target, ctx.numbers)
+        if member.goal is None or member.goal[0] is not target:
+            member.goal = (target, read_target(target, ctx.numbers))
+        return member.goal[1]
     return frozenset() if group.arriving is None else member.standing.assigned.keys()
 
 

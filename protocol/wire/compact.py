@@ -36,12 +36,6 @@ def string(text: str | None) -> bytes:
     return uvarint(len(encoded) + 1) + encoded
 
 
-def legacy_string(text: str) -> bytes:
-    """Write a string as it was before compact types: after its length (int16)."""
-    encoded = text.encode()
-    return len(encoded).to_bytes(2, "big", signed=True) + encoded
-
-
 @lru_cache(maxsize=16_384)
 def name(text: str) -> bytes:
     """Write a string that is written again and again, such as a topic's name."""
