@@ -73,6 +73,12 @@ class Driver:
         self.member.subscribe(topics)
         self._poll()
 
+    def commit(self) -> None:
+        """Commit at once, if it is in its group and owns anything."""
+        if not self.is_gone:
+            self._commit_at = self._world.client_now
+            self._poll()
+
     # --- what a connection tells
 
     def answered(self, token: Outgoing, response: Entity) -> None:

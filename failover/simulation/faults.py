@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 GONE_MS = (300, 60_000)
 PAUSED_MS = (50, 40_000)
 CUT_MS = (500, 75_000)
+ZOMBIE_MS = 5_000
+"""Within which a static member that may have been replaced commits once more."""
 LATE_NOTICE_MS = 30_000
 """How long peers take to notice that a whole machine is gone: nobody closes its sockets."""
 
@@ -233,9 +235,11 @@ class Injector:
         if seat.config.instance_id is not None:
             assert seat.driver is not None
             self._world.fault("member doubled", seat.driver.name)
-            if is_modern(seat.config.group_id) and not self._world.settings.takeover:
-                wait_ms = int(self._rng.random() * self._world.settings.session_timeout_ms)
-                self._world.after(wait_ms, seat.driver.vanish)
+            if is_modern(seat.config.group_id):
+                self._world.after(int(self._rng.random() * ZOMBIE_MS), seat.driver.commit)
+                if not self._world.settings.takeover:
+                    wait_ms = int(self._rng.random() * self._world.settings.session_timeout_ms)
+                    self._world.after(wait_ms, seat.driver.vanish)
             self._cluster.clients.start(seat)
 
 
