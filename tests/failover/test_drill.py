@@ -19,6 +19,7 @@ def test_the_drills_that_come_with_the_program_are_all_well_formed():
         "kill-in-rebalance",
         "kill-leader",
         "kill-leader-and-controller",
+        "kill-leader-of-many",
         "kill-majority",
         "lose-disk",
         "rolling-restart",
