@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from protocol.assignors.kernels import kernel, writable
 from protocol.assignors.spec import NOBODY, Int32s, no_values
 
 if TYPE_CHECKING:
@@ -79,17 +80,11 @@ class HeldSubscriptions:
         if not numbers:
             return
         rows = [self._rows[number] for number in numbers]
-        count = len(self._topic_index)
-        topics = self._topic_of[np.concatenate(rows)].astype(np.int64)
-        row_of = np.repeat(np.arange(len(rows), dtype=np.int64), [len(row) for row in rows])
-        keys = (row_of * count + topics)[topics != NOBODY]
-        if len(rows) * count < np.iinfo(np.int32).max:
-            keys = keys.astype(np.int32)  # which is sorted in half the time
-        keys.sort()
-        ends = np.searchsorted(keys, np.arange(1, len(rows) + 1) * count).tolist()
-        found = (keys % max(count, 1)).astype(np.int32)
+        listed = self._topic_of[np.concatenate(rows)]
+        ends = np.cumsum([len(row) for row in rows], dtype=np.int32)
+        found, ends = sort_rows(writable(listed), ends, len(self._topic_index))
         start = 0
-        for number, end in zip(numbers, ends, strict=True):
+        for number, end in zip(numbers, ends.tolist(), strict=True):
             self._classes[number] = found[start:end]
             start = end
 
@@ -109,3 +104,39 @@ class HeldSubscriptions:
         for number, row in self._rows.items():
             self._rows[number] = rows[start : start + len(row)].astype(np.int32)
             start += len(row)
+
+
+@kernel
+def sort_rows(listed: Int32s, ends: Int32s, topics: int) -> tuple[Int32s, Int32s]:
+    """Put the topics of each row in order, without NOBODY; give the new ends of the rows, too.
+
+    What is listed by row is listed by topic, and that again by row.
+    """
+    starts = np.zeros(topics + 1, np.int32)
+    for topic in listed:
+        if topic != NOBODY:
+            starts[topic + 1] += 1
+    for topic in range(topics):
+        starts[topic + 1] += starts[topic]
+    rows = np.empty(starts[topics], np.int32)
+    new_ends = np.zeros(len(ends), np.int32)
+    cursor = np.zeros(len(ends), np.int32)
+    at, count = 0, 0
+    for row in range(len(ends)):
+        cursor[row] = count
+        for place in range(at, ends[row]):
+            topic = listed[place]
+            if topic != NOBODY:
+                rows[starts[topic]] = row
+                starts[topic] += 1
+                count += 1
+        at, new_ends[row] = ends[row], count
+    found = np.empty(count, np.int32)
+    first = 0
+    for topic in range(topics):
+        for place in range(first, starts[topic]):
+            row = rows[place]
+            found[cursor[row]] = topic
+            cursor[row] += 1
+        first = starts[topic]
+    return found, new_ends

@@ -104,10 +104,12 @@ def warm_up() -> None:
     from protocol.assignors.decode import decode_targets
     from protocol.assignors.encode import encode_targets
     from protocol.assignors.flat import FlatTargets
+    from protocol.assignors.held_subscriptions import sort_rows
     from protocol.assignors.range import RangeAssignor
     from protocol.assignors.uniform import UniformAssignor
 
     for spec in _tiny_groups():
+        sort_rows(spec.class_topics, spec.class_starts[1:].copy(), spec.topic_count)
         for assignor in (RangeAssignor(), UniformAssignor()):
             owner = assignor.assign(spec).owner
         encoded = encode_targets(spec, owner, bytes(16 * spec.topic_count))
