@@ -97,6 +97,24 @@ def why_invalid(spec: GroupSpec, owner: Int32s) -> str | None:
     """Say what is wrong with an assignment of the right length; None: nothing is."""
     if len(owner) and not (owner.min() >= NOBODY and owner.max() < spec.member_count):
         return f"an owner is no member, of which there are {spec.member_count}"
+    return None if _is_valid(spec, owner.astype(np.int32)) else _what_is_wrong(spec, owner)
+
+
+def _is_valid(spec: GroupSpec, owner: Int32s) -> bool:
+    """Tell whether every owner would keep what it has, and nothing that is wanted has none."""
+    from protocol.assignors.subscribers import arrays_of, keep_owners
+
+    kept, _, unowned = keep_owners(arrays_of(spec)._replace(previous_owner=owner))
+    populated = np.bincount(spec.member_class, minlength=spec.class_count) > 0
+    is_wanted = np.zeros(spec.topic_count, np.bool_)
+    if populated.all():
+        is_wanted[spec.class_topics] = True
+    else:
+        is_wanted[spec.class_topics[np.repeat(populated, np.diff(spec.class_starts))]] = True
+    return np.array_equal(kept, owner) and not np.any(unowned[is_wanted])
+
+
+def _what_is_wrong(spec: GroupSpec, owner: Int32s) -> str | None:
     subscribes = np.zeros((spec.class_count + 1, spec.topic_count), np.bool_)
     rows = np.repeat(np.arange(spec.class_count), np.diff(spec.class_starts))
     subscribes[rows, spec.class_topics] = True
