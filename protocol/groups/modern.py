@@ -212,7 +212,8 @@ def session_of(ctx: Context, live: ModernGroup, member_id: str, now: int) -> Ses
         live.sessions[member_id] = session = Session(member, timeout_ms)
         since_ms = now if ctx.elected_ms is None else ctx.elected_ms
         arm(ctx, live, session, max(since_ms + timeout_ms, now))
-        if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
+        standing = member.standing
+        if standing.state is MemberState.UNREVOKED_PARTITIONS and standing.epoch >= 0:
             arm_revocation(ctx, live, member, since_ms)
     return session
 

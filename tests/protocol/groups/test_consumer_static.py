@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from protocol.groups.facts import MemberEvent, MemberEventKind
+from protocol.groups.reconcile import MemberState
+from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode
 from tests.protocol.groups.consumer_talk import ConsumerTalk
 
@@ -102,3 +104,15 @@ def test_what_a_static_member_was_giving_up_is_free_when_it_goes() -> None:
     talk.leave("A", -2)
     talk.beat("B")
     assert talk.owned("B") == [2]
+
+
+def test_nobody_waits_for_a_static_member_that_is_away_whoever_leads() -> None:
+    talk = stable("A=i")
+    talk.join("B")
+    talk.beat("A")  # is to give up two
+    talk.leave("A", -2)
+    talk.failover()
+    talk.settle()
+    assert talk.group.member("m-A").standing.state is MemberState.UNREVOKED_PARTITIONS
+    kind = TimerKind.REVOCATION
+    assert talk.context.timers.deadline(kind, talk.group.group_id, "m-A") is None
