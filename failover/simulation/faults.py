@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
+from failover.simulation.draws import Draws, Kinds
 from failover.simulation.kinds import is_modern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from failover.simulation.clients import Seat
     from failover.simulation.cluster import Cluster
 
@@ -21,23 +20,18 @@ LATE_NOTICE_MS = 30_000
 """How long peers take to notice that a whole machine is gone: nobody closes its sockets."""
 
 
-class Injector:
+class Injector(Draws):
     """Injects faults from :meth:`begin` to :meth:`end`; then everything is put right again."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._world = cluster.world
-        self._rng = cluster.world.random("faults")
-        self._is_on = False
+        super().__init__(cluster, "faults", cluster.world.settings.faults)
         self._cuts: list[list[tuple[int, int]]] = []
 
     def begin(self) -> None:
         """Begin with every kind whose rate is not 0."""
-        self._is_on = True
         self._world.faulty = True
         self._cluster.checkers.replicated.upon_vote = self._voted
-        for name in KINDS:
-            self._next(name)
+        self._begin()
 
     def end(self) -> None:
         """Inject no more; start what is dead, thaw what stands still, mend what is cut."""
@@ -52,22 +46,6 @@ class Injector:
             process.thaw(process.life)
             self._cluster.start(process.node_id)
         self._cluster.supervisor.restore()
-
-    def _next(self, name: str) -> None:
-        mean_ms = getattr(self._world.settings.faults, name)
-        if mean_ms:
-            wait_ms = 1 + int(self._rng.expovariate(1 / mean_ms))
-            self._world.after(wait_ms, self._inject, name)
-
-    def _inject(self, name: str) -> None:
-        if self._is_on:
-            KINDS[name](self)
-            self._next(name)
-
-    def _draw(self, bounds: tuple[int, int]) -> int:
-        """Draw a duration; short ones are as likely as long ones."""
-        low, high = bounds
-        return int(low * (high / low) ** self._rng.random())
 
     def _victim(self) -> int:
         """Draw a node, half of the time one that leads something."""
@@ -242,6 +220,22 @@ class Injector:
                     self._world.after(wait_ms, seat.driver.vanish)
             self._cluster.clients.start(seat)
 
+    KINDS: ClassVar[Kinds] = {
+        "kill": _kill,
+        "kill_mid_turn": _kill_mid_turn,
+        "kill_all": _kill_all,
+        "lose_disk": _lose_disk,
+        "pause": _pause,
+        "cut_node": _cut_node,
+        "cut_pair": _cut_pair,
+        "cut_one_way": _cut_one_way,
+        "cut_clients": _cut_clients,
+        "link_reset": _link_reset,
+        "controller": _controller,
+        "member": _member,
+        "admin": _admin,
+    }
+
 
 MEMBER_FAULTS = (
     Injector._restart_member,
@@ -250,19 +244,3 @@ MEMBER_FAULTS = (
     Injector._leave,
     Injector._double_member,
 )
-
-KINDS: Mapping[str, Callable[[Injector], Any]] = {
-    "kill": Injector._kill,
-    "kill_mid_turn": Injector._kill_mid_turn,
-    "kill_all": Injector._kill_all,
-    "lose_disk": Injector._lose_disk,
-    "pause": Injector._pause,
-    "cut_node": Injector._cut_node,
-    "cut_pair": Injector._cut_pair,
-    "cut_one_way": Injector._cut_one_way,
-    "cut_clients": Injector._cut_clients,
-    "link_reset": Injector._link_reset,
-    "controller": Injector._controller,
-    "member": Injector._member,
-    "admin": Injector._admin,
-}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
+from failover.simulation.draws import Draws, Kinds
 from failover.simulation.kinds import CONSUMER, MIXED, is_modern
 from failover.simulation.modern_clients import draw_subscription, first_topics
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from failover.simulation.clients import Seat
     from failover.simulation.cluster import Cluster
@@ -24,21 +25,17 @@ RETURN_MS = (2_000, 9_000)
 NEW_TOPICS = 4
 
 
-class GroupInjector:
+class GroupInjector(Draws):
     """Changes subscriptions, protocols and topics, and ends workers, until :meth:`end`."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._world = cluster.world
-        self._rng = cluster.world.random("group faults")
-        self._is_on = False
+        super().__init__(cluster, "group faults", cluster.world.settings.group_faults)
         self._seats = [seat for seat in cluster.clients.seats if is_modern(seat.config.group_id)]
 
     def begin(self) -> None:
         """Begin with every kind whose rate is not 0, if there is any such group."""
-        self._is_on = bool(self._seats)
-        for name in KINDS:
-            self._next(name)
+        if self._seats:
+            self._begin()
 
     def end(self) -> None:
         """Change nothing more; the workers are there again.
@@ -71,17 +68,6 @@ class GroupInjector:
             dynamic = [seat for seat in seats if seat.config.instance_id is None]
             if group_id.startswith(MIXED) and dynamic and dynamic[0].driver is not None:
                 dynamic[0].driver.leave()
-
-    def _next(self, name: str) -> None:
-        mean_ms = getattr(self._world.settings.group_faults, name)
-        if mean_ms and self._is_on:
-            wait_ms = 1 + int(self._rng.expovariate(1 / mean_ms))
-            self._world.after(wait_ms, self._inject, name)
-
-    def _inject(self, name: str) -> None:
-        if self._is_on:
-            KINDS[name](self)
-            self._next(name)
 
     # --- subscriptions
 
@@ -204,13 +190,11 @@ class GroupInjector:
     # --- workers
 
     def _worker(self) -> None:
-        low, high = AWAY_MS
-        self._cluster.workers.kill(int(low * (high / low) ** self._rng.random()))
+        self._cluster.workers.kill(self._draw(AWAY_MS))
 
-
-KINDS: Mapping[str, Callable[[GroupInjector], Any]] = {
-    "subscription": GroupInjector._subscription,
-    "migration": GroupInjector._migration,
-    "topic": GroupInjector._topic,
-    "worker": GroupInjector._worker,
-}
+    KINDS: ClassVar[Kinds] = {
+        "subscription": _subscription,
+        "migration": _migration,
+        "topic": _topic,
+        "worker": _worker,
+    }

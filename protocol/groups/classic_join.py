@@ -109,7 +109,7 @@ def _turn_away(ctx: Context, group: Group, join: Join) -> None:
     if member is not None:
         membership.drop(ctx, group, member)
         event = membership.event(group, member, MemberEventKind.REFUSED, join.now)
-        membership.note(ctx, group, event)
+        group.diary.note(ctx, event)
     elif member_id in group.pending:
         membership.drop_pending(ctx, group, member_id)
     refusal = answers.join_refused(ErrorCode.group_max_size_reached)
@@ -170,7 +170,7 @@ def _add(ctx: Context, group: Group, join: Join, member_id: str) -> None:
     event = membership.event(
         group, member, MemberEventKind.JOINED, now, membership.cut(message.reason)
     )
-    membership.note(ctx, group, event)
+    group.diary.note(ctx, event)
     rebalance.prepare(ctx, group, RebalanceTrigger.MEMBER_JOINED, event, now)
 
 
@@ -190,7 +190,7 @@ def _join_known(ctx: Context, group: Group, join: Join) -> None:
     event = membership.event(
         group, member, MemberEventKind.REJOINED, now, membership.cut(message.reason)
     )
-    membership.note(ctx, group, event)
+    group.diary.note(ctx, event)
     if _must_rebalance(group, member, join):
         update(group, member, join)
         membership.park_join(ctx, group, member, ticket)

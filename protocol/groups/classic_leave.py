@@ -72,7 +72,7 @@ def _leave(ctx: Context, group: Group, identity: MemberIdentity, now: int) -> Me
     membership.drop(ctx, group, member)
     reason = membership.cut(identity.reason)
     event = membership.event(group, member, MemberEventKind.LEFT, now, reason)
-    membership.note(ctx, group, event)
+    group.diary.note(ctx, event)
     return event
 
 
@@ -98,7 +98,7 @@ def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 def _expire(ctx: Context, group: Group, member: Member, now: int) -> None:
     membership.drop(ctx, group, member)
     event = membership.event(group, member, MemberEventKind.EXPIRED, now)
-    membership.note(ctx, group, event)
+    group.diary.note(ctx, event)
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
         _maybe_complete(ctx, group, now)
     else:

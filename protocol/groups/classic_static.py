@@ -60,7 +60,7 @@ def _replace(
         reason=membership.cut(join.message.reason),
         previous_member_id=previous_member_id,
     )
-    membership.note(ctx, group, event)
+    group.diary.note(ctx, event)
     return event
 
 

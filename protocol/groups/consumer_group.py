@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.effects import MemberRow
 from protocol.groups.reconcile import MemberState, Standing
+from protocol.records import ConsumerGroupMemberMetadataValue
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
     from protocol.groups.topic_numbers import Partition
-    from protocol.records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
+    from protocol.records import ClassicMemberMetadata
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -65,6 +66,18 @@ class ResolvedRegex:
     version: int
     timestamp_ms: int
 
+
+UNKNOWN_MEMBER: Final = ConsumerGroupMemberMetadataValue(
+    instance_id=None,
+    rack_id=None,
+    client_id="",
+    client_host="",
+    subscribed_topic_names=(),
+    subscribed_topic_regex="",
+    rebalance_timeout_ms=-1,
+    server_assignor=None,
+)
+"""A member that has said nothing of itself yet, or of which only the assignment was read."""
 
 NO_STANDING: Final = Standing(0, 0, MemberState.STABLE, {}, {})
 """A member that has only just come."""

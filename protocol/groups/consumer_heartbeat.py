@@ -20,7 +20,7 @@ from protocol.groups import (
     regexes,
     target,
 )
-from protocol.groups.consumer_group import JOIN_EPOCH
+from protocol.groups.consumer_group import JOIN_EPOCH, UNKNOWN_MEMBER
 from protocol.groups.consumer_requests import check, owned_partitions
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.reconcile import MemberState
@@ -132,7 +132,7 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     event = modern.event(live, member, became, now)
     has_changed = consumer_steps.bump(ctx, live, event, before, now)
     if known is None or has_changed:
-        modern.note(ctx, live, event)
+        live.diary.note(ctx, event)
     target.update(ctx, live, now)
     says = consumer_steps.Says(owned_partitions(ctx, message), has_changed)
     consumer_steps.step(ctx, live, member, says, now)
@@ -163,7 +163,7 @@ def _said(
     member: ConsumerMember | None, message: ConsumerGroupHeartbeatRequest, client: Client
 ) -> ConsumerGroupMemberMetadataValue:
     """Work out what the member says of itself now; the same object if it says nothing new."""
-    known = _NEW_MEMBER if member is None else member.metadata
+    known = UNKNOWN_MEMBER if member is None else member.metadata
     names, timeout = message.subscribed_topic_names, message.rebalance_timeout
     assignor, regex = message.server_assignor, message.subscribed_topic_regex
     said = replace(
@@ -185,18 +185,6 @@ def _said(
         classic_member_metadata=None,
     )
     return known if said == known else said
-
-
-_NEW_MEMBER: Final = ConsumerGroupMemberMetadataValue(
-    instance_id=None,
-    rack_id=None,
-    client_id="",
-    client_host="",
-    subscribed_topic_names=(),
-    subscribed_topic_regex="",
-    rebalance_timeout_ms=-1,
-    server_assignor=None,
-)
 
 
 def _comes_soon(live: ModernGroup, standing: Standing) -> bool:

@@ -78,7 +78,7 @@ def _go_for_a_while(ctx: Context, live: ModernGroup, member: ConsumerMember, now
     session.answer = None
     ctx.timers.cancel(TimerKind.REVOCATION, live.group_id, member.member_id)
     consumer_members.emit_standing(ctx, live.group_id, member.member_id, standing)
-    modern.note(ctx, live, modern.event(live, member, MemberEventKind.WENT, now))
+    live.diary.note(ctx, modern.event(live, member, MemberEventKind.WENT, now))
 
 
 def remove(
@@ -96,7 +96,7 @@ def remove(
     if migration_downgrade.is_due(ctx, group, members):
         for member_id, reason in members.items():
             event = modern.event(live, group.members[member_id], kind, now)
-            modern.note(ctx, live, replace(event, reason=reason))
+            live.diary.note(ctx, replace(event, reason=reason))
         migration_downgrade.convert(ctx, live, members, now)
         return
     first = None
@@ -105,7 +105,7 @@ def remove(
         consumer_members.emit_tombstones(ctx, group.group_id, member_id)
         modern.drop_session(ctx, live, member_id)
         live.feed.member_gone(member_id)
-        modern.note(ctx, live, event)
+        live.diary.note(ctx, event)
         first = first or event
     regexes.drop_unused(ctx, group)
     modern.bump(ctx, live, first, now)

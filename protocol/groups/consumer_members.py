@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import classic, group_settings, migration_upgrade, modern, target
+from protocol.groups import classic, diary, group_settings, migration_upgrade, modern, target
 from protocol.groups.assignment_records import CurrentAssignment, write_current, write_owned
 from protocol.groups.consumer_group import (
     JOIN_EPOCH,
@@ -28,7 +28,7 @@ from protocol.groups.consumer_group import (
     ConsumerMember,
 )
 from protocol.groups.consumer_requests import names_only, owned_partitions
-from protocol.groups.facts import MemberEvent, MemberEventKind
+from protocol.groups.facts import MemberEventKind
 from protocol.groups.reconcile import MemberState, Standing
 from protocol.groups.states import ClassicGroupState
 from protocol.records import (
@@ -145,33 +145,16 @@ def holding(
     if holder is None:
         raise KafkaError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
     if holder.member_id != member_id:
-        _note_fenced(ctx, group, member_id, instance_id, now)
+        live = ctx.modern.get(group.group_id)
+        if live is not None:
+            zombie = diary.fenced(group.group_id, member_id, instance_id, now)
+            live.diary.note_fenced(ctx, zombie)
         raise KafkaError(
             ErrorCode.fenced_instance_id,
             f"Static member {member_id} with instance id {instance_id} was fenced by member"
             f" {holder.member_id}.",
         )
     return holder
-
-
-def _note_fenced(
-    ctx: Context, group: ConsumerGroup, member_id: str, instance_id: str, now: int
-) -> None:
-    """Note a zombie once, however often it comes back in a row."""
-    live = ctx.modern.get(group.group_id)
-    if live is None:
-        return
-    last = live.diary[-1] if live.diary else None
-    if last is not None and last.kind is MemberEventKind.FENCED and last.member_id == member_id:
-        return
-    event = MemberEvent(
-        group_id=group.group_id,
-        time_ms=now,
-        kind=MemberEventKind.FENCED,
-        member_id=member_id,
-        group_instance_id=instance_id,
-    )
-    modern.note(ctx, live, event)
 
 
 def _check_epoch(
@@ -234,7 +217,7 @@ def replace_member(
     if live.run is not None:
         live.run.successors[old_id] = member_id
     event = modern.event(live, group.members[member_id], MemberEventKind.REPLACED, now)
-    modern.note(ctx, live, replace(event, previous_member_id=old_id))
+    live.diary.note(ctx, replace(event, previous_member_id=old_id))
 
 
 def emit_standing(ctx: Context, group_id: str, member_id: str, standing: Standing) -> None:

@@ -13,6 +13,7 @@ from protocol.groups.assignment_records import read_current
 from protocol.groups.consumer_group import (
     EMPTY_EPOCH,
     NO_STANDING,
+    UNKNOWN_MEMBER,
     ArrivingTarget,
     ConsumerGroup,
     ResolvedRegex,
@@ -39,18 +40,6 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.groups.context import Context
-
-_UNKNOWN_MEMBER: Final = ConsumerGroupMemberMetadataValue(
-    instance_id=None,
-    rack_id=None,
-    client_id="",
-    client_host="",
-    subscribed_topic_names=(),
-    subscribed_topic_regex="",
-    rebalance_timeout_ms=-1,
-    server_assignor=None,
-)
-"""Stands for a member of which only the assignment has been read so far."""
 
 
 def find(ctx: Context, group_id: str) -> ConsumerGroup | None:
@@ -151,7 +140,7 @@ def replay_current(
         return
     group = _found(ctx, key.group_id)
     if key.member_id not in group.members:
-        group.put_member(key.member_id, _UNKNOWN_MEMBER)
+        group.put_member(key.member_id, UNKNOWN_MEMBER)
     emitted, ctx.emitted = ctx.emitted, None
     if emitted is not None and emitted[0] is value:
         standing = emitted[1]

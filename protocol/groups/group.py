@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.ballots import Ballots
+from protocol.groups.diary import Diary
 from protocol.groups.states import ClassicGroupState
 from protocol.records import GroupMetadataValue, MemberMetadata
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -17,7 +18,6 @@ from protocol.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from protocol.groups.ballots import Ballot
     from protocol.groups.effects import HeartbeatLease, Ticket
-    from protocol.groups.facts import MemberEvent
     from protocol.groups.states import Rebalance
     from protocol.wire.messages import JoinGroupRequestProtocol
 
@@ -30,9 +30,6 @@ NO_GENERATION: Final = GroupMetadataValue(
     members=(),
 )
 """The hard state of a group that is known by its committed offsets only (a simple group)."""
-
-DIARY_EVENTS: Final = 50
-"""Member events that a group remembers."""
 
 
 @dataclass(slots=True)
@@ -125,7 +122,7 @@ class Group:
     subscriptions: tuple[bytes, ...] = ()
     topics: frozenset[str] | None = None
     topics_of: tuple[bytes, ...] | None = None
-    diary: list[MemberEvent] = field(default_factory=list)
+    diary: Diary = field(default_factory=Diary)
 
     def __repr__(self) -> str:
         return f"Group({self.group_id!r}, {self.state}, generation {self.generation})"
@@ -250,16 +247,6 @@ class Group:
                 self.leader_id = member.member_id
                 return True
         return False
-
-    def remember(self, event: MemberEvent) -> None:
-        """Write into the diary, which forgets all but the last events."""
-        self.diary.append(event)
-        if len(self.diary) >= 2 * DIARY_EVENTS:
-            del self.diary[:-DIARY_EVENTS]
-
-    def recent_events(self) -> list[MemberEvent]:
-        """Tell what lately became of members, oldest first."""
-        return self.diary[-DIARY_EVENTS:]
 
 
 def ballot_of(protocols: tuple[JoinGroupRequestProtocol, ...]) -> Ballot:

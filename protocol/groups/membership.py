@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import answers
+from protocol.groups import answers, diary
 from protocol.groups.effects import HeartbeatLease
 from protocol.groups.facts import MemberEvent, MemberEventKind
 from protocol.groups.timers import TimerKind
@@ -49,14 +49,8 @@ def find(ctx: Context, group: Group, ids: tuple[str, str | None], now: int) -> M
         return group.member(*ids)
     except KafkaError as error:
         if error.code is ErrorCode.fenced_instance_id:
-            _note_fenced(ctx, group, ids, now)
+            group.diary.note_fenced(ctx, diary.fenced(group.group_id, *ids, now))
         raise
-
-
-def note(ctx: Context, group: Group, event: MemberEvent) -> None:
-    """Tell people, and write the diary."""
-    group.remember(event)
-    ctx.fact(event)
 
 
 def event(
@@ -122,22 +116,3 @@ def fence(ctx: Context, group: Group, member: Member) -> None:
     """Tell the requests parked for a static member that another took its place (KIP-345)."""
     answer_join(ctx, group, member, ErrorCode.fenced_instance_id)
     answer_sync(ctx, group, member, ErrorCode.fenced_instance_id)
-
-
-def _note_fenced(ctx: Context, group: Group, ids: tuple[str, str | None], now: int) -> None:
-    """Note a zombie once, however often it comes back in a row."""
-    member_id, group_instance_id = ids
-    last = group.diary[-1] if group.diary else None
-    if last is not None and last.kind is MemberEventKind.FENCED and last.member_id == member_id:
-        return
-    note(
-        ctx,
-        group,
-        MemberEvent(
-            group_id=group.group_id,
-            time_ms=now,
-            kind=MemberEventKind.FENCED,
-            member_id=member_id,
-            group_instance_id=group_instance_id,
-        ),
-    )

@@ -80,7 +80,6 @@ def convert(ctx: Context, live: ModernGroup, leaving: Collection[str], now: int)
     protocols = {each.member_id: _protocols(each) for each in staying}
     has_leader = not leaving and is_settled(hard)
     value = _generation(ctx, hard, staying, has_leader, now)
-    diary = live.recent_events()
     modern.forget(ctx, live)
     for key in _doomed(hard):
         ctx.emit(Record(key, None))
@@ -96,7 +95,7 @@ def convert(ctx: Context, live: ModernGroup, leaving: Collection[str], now: int)
     )
     group = rebuild.find(ctx, group_id, now)
     assert group is not None
-    group.diary = diary
+    group.diary = live.diary
     for member in group.members.values():
         group.set_protocols(member, protocols[member.member_id])
         membership.touch(ctx, group, member, now)

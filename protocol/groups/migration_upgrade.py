@@ -210,7 +210,7 @@ def convert(ctx: Context, planned: ConsumerGroup, now: int) -> None:
     for member_id in planned.members:
         session = modern.session_of(ctx, live, member_id, now)
         modern.arm(ctx, live, session, now + session.session_timeout_ms)
-    live.diary = group.recent_events()
+    live.diary = group.diary
     live.is_stale = False
     live.must_bump = group.rebalance is not None or _is_open(ctx, live.group)
     ctx.fact(

@@ -150,7 +150,7 @@ def _enter(ctx: Context, live: ModernGroup, newcomer: _Newcomer) -> None:
     member = group.members[member_id]
     event = _event(live, member, newcomer)
     if newcomer.replaced is None:
-        modern.note(ctx, live, event)
+        live.diary.note(ctx, event)
     has_changed = consumer_steps.bump(ctx, live, event, before, now)
     if not downgrades:
         target.update(ctx, live, now)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups import group_settings
 from protocol.groups.consumer_group import ConsumerGroupState
 from protocol.groups.consumer_replay import find as find_hard
+from protocol.groups.diary import Diary
 from protocol.groups.effects import CancelAssignment, HeartbeatLease
 from protocol.groups.facts import (
     GroupReconciled,
@@ -22,7 +23,6 @@ from protocol.groups.facts import (
     TopicsCause,
     TopicsChanged,
 )
-from protocol.groups.group import DIARY_EVENTS
 from protocol.groups.reconcile import MemberState
 from protocol.groups.target_feed import TargetFeed
 from protocol.groups.timers import TimerKind
@@ -146,22 +146,12 @@ class ModernGroup:
     resolving: int | None = None
     has_new_topics: bool = True
     must_bump: bool = False
-    diary: list[MemberEvent] = field(default_factory=list)
+    diary: Diary = field(default_factory=Diary)
 
     @property
     def group_id(self) -> str:
         """The group's id."""
         return self.group.group_id
-
-    def remember(self, event: MemberEvent) -> None:
-        """Write into the diary, which forgets all but the last events."""
-        self.diary.append(event)
-        if len(self.diary) >= 2 * DIARY_EVENTS:
-            del self.diary[:-DIARY_EVENTS]
-
-    def recent_events(self) -> list[MemberEvent]:
-        """Tell what lately became of members, oldest first."""
-        return self.diary[-DIARY_EVENTS:]
 
     def end_leases(self) -> None:
         """Let no answer be repeated: the target is another one, or leadership is over."""
@@ -434,15 +424,6 @@ def topics_changed(ctx: Context, names: Iterable[str], has_new: bool) -> None:
             ctx.modern[group_id].is_stale = True
             ctx.modern[group_id].end_leases()
             ctx.timers.set(TimerKind.REFRESH, group_id, "", 0)
-
-
-# --- the diary
-
-
-def note(ctx: Context, live: ModernGroup, event: MemberEvent) -> None:
-    """Tell people, and write the diary."""
-    live.remember(event)
-    ctx.fact(event)
 
 
 def event(

@@ -166,7 +166,7 @@ def _drop_missing(ctx: Context, group: Group, now: int) -> None:
     for member in missing:
         membership.drop(ctx, group, member)
         event = membership.event(group, member, MemberEventKind.NOT_REJOINED, now)
-        membership.note(ctx, group, event)
+        group.diary.note(ctx, event)
 
 
 def _refuse_syncs(ctx: Context, group: Group, now: int) -> None:
@@ -229,9 +229,7 @@ def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
         return
     for member in dynamic:
         membership.drop(ctx, group, member)
-        membership.note(
-            ctx, group, membership.event(group, member, MemberEventKind.NOT_SYNCED, now)
-        )
+        group.diary.note(ctx, membership.event(group, member, MemberEventKind.NOT_SYNCED, now))
     event = membership.event(group, late[0], MemberEventKind.NOT_SYNCED, now)
     prepare(ctx, group, RebalanceTrigger.SYNC_TIMEOUT, event, now)
 

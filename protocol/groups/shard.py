@@ -139,7 +139,7 @@ class GroupShard:
         """Tell what lately became of a group's members, oldest first; only this leader knows."""
         ctx = self._context
         group = ctx.live.get(group_id) or ctx.modern.get(group_id)
-        return [] if group is None else group.recent_events()
+        return [] if group is None else group.diary.recent()
 
 
 def _answer(ctx: Context, request: Request, now: int) -> None:

@@ -218,7 +218,7 @@ def _tell_failure(
         )
     )
     if is_final:
-        live.remember(
+        live.diary.remember(
             MemberEvent(
                 group_id=live.group_id,
                 time_ms=now,

@@ -5,24 +5,21 @@ each choice of groups.
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from failover.simulation.runs import Report, run_seed
 from failover.simulation.settings import Groups
 from tests.simulation.group_mutations import GROUP_MUTATIONS
+from tests.simulation.hash_seeds import said
 
 SEEDS = int(os.environ.get("ROLLCALL_SIMULATION_SEEDS", "200")) // 8
 ALL = bool(os.environ.get("ROLLCALL_SIMULATION_ALL"))
 QUICK = 32
 """Seeds, from a mutation's own on, of which one must find it: most often it is the first few."""
-ROOT = Path(__file__).parents[2]
 TRACE = """
 from failover.simulation.runs import run_seed
 from failover.simulation.settings import Groups
@@ -71,15 +68,7 @@ def test_what_once_went_wrong_goes_well(groups: Groups, seed: int) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_seed_with_consumer_groups_has_one_trace_whatever_the_hash_seed() -> None:
-    traces = set()
-    for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        done = subprocess.run(
-            [sys.executable, "-c", TRACE], cwd=ROOT, env=environment, capture_output=True,
-            text=True, check=True,
-        )  # fmt: skip
-        traces.add(done.stdout)
-    assert len(traces) == 1
+    assert len(said(TRACE)) == 1
 
 
 @pytest.mark.timeout(1_200 if ALL else 300)

@@ -4,19 +4,16 @@
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from failover.simulation.runs import Report, run_seed
 from failover.simulation.settings import CALM
+from tests.simulation.hash_seeds import said
 
 SEEDS = int(os.environ.get("ROLLCALL_SIMULATION_SEEDS", "200"))
-ROOT = Path(__file__).parents[2]
 TRACE = "from failover.simulation.runs import run_seed; print(run_seed(7).trace)"
 
 
@@ -49,15 +46,7 @@ def test_a_quiet_cluster_stays_quiet() -> None:
 
 
 def test_a_seed_has_one_trace_whatever_the_hash_seed() -> None:
-    traces = set()
-    for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        done = subprocess.run(
-            [sys.executable, "-c", TRACE], cwd=ROOT, env=environment, capture_output=True,
-            text=True, check=True,
-        )  # fmt: skip
-        traces.add(done.stdout)
-    assert len(traces) == 1
+    assert len(said(TRACE)) == 1
 
 
 def test_telling_the_story_changes_nothing() -> None:

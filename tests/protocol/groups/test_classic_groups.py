@@ -11,9 +11,9 @@ import pytest
 
 from protocol.groups import classic
 from protocol.groups.any_group import SLICE_MEMBERS
+from protocol.groups.diary import DIARY_EVENTS
 from protocol.groups.effects import Elected, Resigned, TimersDue
 from protocol.groups.facts import GroupDeleted, MemberEventKind, RebalanceOutcome
-from protocol.groups.group import DIARY_EVENTS
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue, Record
 from protocol.wire.embedded import encode_subscription
 from protocol.wire.errors import ErrorCode

@@ -1,0 +1,59 @@
+"""A group's diary: what lately became of its members, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.facts import MemberEvent, MemberEventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from protocol.groups.context import Context
+
+DIARY_EVENTS: Final = 50
+
+
+class Diary:
+    """The last events, oldest first; soft state of a group's leader."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self, events: Iterable[MemberEvent] = ()) -> None:
+        self._events = [*events]
+
+    def note(self, ctx: Context, event: MemberEvent) -> None:
+        """Tell people, and write it down."""
+        self.remember(event)
+        ctx.fact(event)
+
+    def note_fenced(self, ctx: Context, zombie: MemberEvent) -> None:
+        """Note a zombie once, however often it comes back in a row."""
+        last = self._events[-1] if self._events else None
+        if (
+            last is None
+            or last.kind is not MemberEventKind.FENCED
+            or last.member_id != zombie.member_id
+        ):
+            self.note(ctx, zombie)
+
+    def remember(self, event: MemberEvent) -> None:
+        """Write down what people are told otherwise; all but the last events are forgotten."""
+        self._events.append(event)
+        if len(self._events) >= 2 * DIARY_EVENTS:
+            del self._events[:-DIARY_EVENTS]
+
+    def recent(self) -> list[MemberEvent]:
+        """Tell what lately became of members."""
+        return self._events[-DIARY_EVENTS:]
+
+
+def fenced(group_id: str, member_id: str, instance_id: str | None, now: int) -> MemberEvent:
+    """Say that a zombie came: another member has its instance id."""
+    return MemberEvent(
+        group_id=group_id,
+        time_ms=now,
+        kind=MemberEventKind.FENCED,
+        member_id=member_id,
+        group_instance_id=instance_id,
+    )
