@@ -64,7 +64,7 @@ def test_static_members_notice_nothing_but_a_reconnect(
     members = []
     for instance_id in ("one", "two"):
         member = Member(
-            bootstrap, name, [name], group_instance_id=instance_id, session_timeout_ms=45000
+            bootstrap, name, [name], group_instance_id=instance_id, session_timeout_ms=120_000
         )
         closing(member.close)
         members.append(member)
