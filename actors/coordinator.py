@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import random
+import time
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -56,6 +57,10 @@ LOAD_SLICE_RECORDS: Final = 2_000
 SERVE_S: Final = 0.001
 """For so long clients' requests are handled between two looks at the sockets; to write and answer
 them takes about as long again."""
+
+SERVE_S_MAX: Final = 0.02
+"""Where it takes longer to write (a disk that syncs slowly), so much longer they are handled: what
+many ask at once must not wait for a sync each. But no longer than this."""
 
 OFFLOAD: Final = "group.consumer.assignor.offload.enable"
 FORWARD_S: Final = 30.0
@@ -154,6 +159,7 @@ class Coordinator:
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
+        self._written_s = 0.0
         self._is_registering = False
         self._armed_ms: int | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -512,15 +518,13 @@ class Coordinator:
         host, backlog, links = self._host, self._backlog, self._links
         if host is None or backlog is None or links is None:
             return
-        if self._listener.serve(SERVE_S):
+        if self._listener.serve(serve_s(self._written_s)):
             self._schedule()  # the others after another look at the sockets: memo hits go first
         now = self.now()
         self._retry(host, backlog, now)
+        self._written_s = 0.0
         while effects := host.drain(now):
-            if backlog.write(effects, now):
-                host.persisted(now)
-            else:
-                host.disk_is_full = True
+            self._write(host, backlog, effects, now)
             for node_id, messages in effects.messages.items():
                 links.send(node_id, messages)
             for forward in effects.forwards:
@@ -536,6 +540,15 @@ class Coordinator:
         self._listener.flush()
         self._arm(_first(host.next_deadline(), backlog.retry_ms), now)
         self._look_around(host)
+
+    def _write(self, host: Host, backlog: Backlog, effects: Effects, now: int) -> None:
+        began_s = time.perf_counter()
+        is_written = backlog.write(effects, now)
+        self._written_s += time.perf_counter() - began_s
+        if is_written:
+            host.persisted(now)
+        else:
+            host.disk_is_full = True
 
     def _retry(self, host: Host, backlog: Backlog, now: int) -> None:
         """Write what waits for room on a full disk, when it is time to try."""
@@ -640,6 +653,11 @@ class Coordinator:
         with suppress(asyncio.CancelledError):
             if error := task.exception():
                 _log.error("a background task failed", exc_info=error)
+
+
+def serve_s(written_s: float) -> float:
+    """Return for how long to handle requests after a turn in which so much was spent on writing."""
+    return min(max(SERVE_S, written_s), SERVE_S_MAX)
 
 
 def _first(*deadlines_ms: int | None) -> int | None:

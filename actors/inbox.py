@@ -1,13 +1,17 @@
 """Requests that wait for the coordinator, served in turn by group.
 
 A group whose thousand members all ask at once waits for itself: between two of its requests, one
-of every other group that waits is served. Within a group, first come is first served.
+of every other group that waits is served. Within a group, first come is first served. Who asks
+about no group, as who looks for a coordinator does, is a group of one.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 Item = TypeVar("Item")
 
@@ -18,13 +22,13 @@ class Inbox(Generic[Item]):
     __slots__ = ("_length", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: dict[str, deque[Item]] = {}
+        self._waiting: dict[Hashable, deque[Item]] = {}
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
-    def push(self, group_id: str, item: Item) -> None:
+    def push(self, group_id: Hashable, item: Item) -> None:
         """Let an item wait."""
         waiting = self._waiting.get(group_id)
         if waiting is None:

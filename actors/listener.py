@@ -27,6 +27,7 @@ from protocol.wire.frames import (
     UnsupportedApiVersion,
     decode_request,
     encode_response,
+    group_id_in,
     without_correlation_id,
 )
 
@@ -81,7 +82,6 @@ class Connection(asyncio.Protocol):
         "_asked",
         "_client",
         "_frames",
-        "_group_id",
         "_is_full",
         "_is_paused",
         "_listener",
@@ -103,7 +103,6 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._client: Client | None = None
         self._asked: tuple[bytes, bytes | None] = NOTHING_ASKED
-        self._group_id = ""  # of its last request: a consumer has a connection for its group
         self._is_full = False
         self._is_paused = False
         self.is_busy = False
@@ -208,7 +207,8 @@ class Connection(asyncio.Protocol):
                 return
         self.is_busy = True
         self._asked = (frame, key)
-        listener.inbox.push(self._group_id, self)
+        group_id = group_id_in(frame)
+        listener.inbox.push(self if group_id is None else group_id, self)
         listener.door.wake()
 
     def ask(self) -> None:
@@ -232,7 +232,6 @@ class Connection(asyncio.Protocol):
         client_id = decoded.client_id or ""
         if client is None or client.client_id != client_id:
             client = self._client = Client(client_id, "/" + self.peer)
-        self._group_id = getattr(decoded.message, "group_id", self._group_id)
         self.in_flight = _InFlight(self, decoded.api_key, decoded.api_version, frame[4:8], memo_key)
         request = Request(
             ticket=self._listener.ticket_for(self.in_flight),

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 API_VERSIONS: Final = 18
 SAME_ANSWERS: Final = frozenset({8, 12})
 """OffsetCommit and Heartbeat: their good answers are the same objects every time."""
+GROUP_ID_FIRST: Final = frozenset({8, 11, 12, 13, 14, 68})
+"""OffsetCommit, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat: their first
+field is the group id, in every version."""
 _HEADER: Final = struct.Struct(">hhih")
 _PREFIX: Final = struct.Struct(">ii")
 _FLEXIBLE_PREFIX: Final = struct.Struct(">iib")
@@ -126,6 +129,32 @@ def _request_codec(api_key: int, version: int, correlation: int) -> _Codec:
     codec = _Codec(request_decoder(plan.shape), plan.up, plan.shape.__flexible__)
     _CODECS[api_key, version] = codec
     return codec
+
+
+def group_id_in(frame: bytes) -> bytes | None:
+    """Return the group that a request is about, without reading all of it.
+
+    None: it is about none, or that can not be told so easily (the first of its API and version).
+    """
+    if len(frame) < 10:
+        return None
+    api_key, version, _, size = _HEADER.unpack_from(frame)
+    codec = _CODECS.get((api_key, version)) if api_key in GROUP_ID_FIRST else None
+    if codec is None:
+        return None
+    at = 10 + max(size, 0)
+    try:
+        if not codec.is_flexible:
+            begin = at + 2
+            return frame[begin : begin + int.from_bytes(frame[at:begin], "big")]
+        if frame[at]:
+            return None
+        length, begin = frame[at + 1], at + 2
+        if length > 127:
+            length, begin = (length & 127) | frame[begin] << 7, begin + 1
+    except IndexError:
+        return None
+    return frame[begin : begin + length - 1]
 
 
 def decode_request(frame: bytes) -> Decoded:

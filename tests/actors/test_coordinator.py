@@ -13,7 +13,7 @@ import uvloop
 from kio.static.protocol import Entity
 
 from actors.clock import Clock
-from actors.coordinator import Coordinator
+from actors.coordinator import Coordinator, serve_s
 from actors.spec import Address, ClusterSpec
 from failover.cluster_view import Node
 from failover.host import Host
@@ -370,3 +370,12 @@ def test_a_turn_that_fails_ends_the_process_so_that_the_log_is_read_anew(
 
 def _full_disk(*_: object) -> None:
     raise OSError("No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("written", "served"), [(0.0, 0.001), (0.0005, 0.001), (0.008, 0.008), (0.5, 0.02)]
+)
+def test_requests_are_handled_for_as_long_as_the_last_write_took(
+    written: float, served: float
+) -> None:
+    assert serve_s(written) == served

@@ -27,6 +27,7 @@ from tests.waiting import until_async
 
 API_VERSIONS, HEARTBEAT = 18, 12
 BYTES_MAX = 10_000
+API_VERSIONS_ASKED = ApiVersionsRequest(client_software_name="c", client_software_version="1")
 
 
 class Group:
@@ -336,6 +337,28 @@ def test_a_group_that_asks_much_waits_for_itself_and_lets_others_through() -> No
             assert door.listener.serve(1.0) is False
             assert len(door.requests) == 21
             for _, writer in (*many, one):
+                writer.close()
+
+    run(test)
+
+
+def test_who_asks_for_the_first_time_does_not_wait_behind_a_group_of_newcomers() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            known = await known_member(port, "many")  # the API is known from here on
+            door.requests.clear()
+            door.is_serving, door.serve_s = False, 0.0
+            newcomers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+            for _, writer in newcomers:
+                writer.write(heartbeat(1, group_id="many"))
+            await until_async(lambda: _true(len(door.listener.inbox) == 20), 5, "all wait")
+            one = await asyncio.open_connection("127.0.0.1", port)
+            one[1].write(encode_request(API_VERSIONS, 3, 1, "c", API_VERSIONS_ASKED))
+            await until_async(lambda: _true(len(door.listener.inbox) == 21), 5, "the last waits")
+            assert door.listener.serve(0.0)
+            assert door.listener.serve(0.0)
+            assert [each.api_key for each in door.requests] == [HEARTBEAT, API_VERSIONS]
+            for _, writer in (known, *newcomers, one):
                 writer.close()
 
     run(test)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 import tracemalloc
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given, reject, settings
 from hypothesis import strategies as st
 
 from protocol.wire import messages as m
@@ -16,6 +17,7 @@ from protocol.wire.apis import API, api_versions_response
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import (
+    GROUP_ID_FIRST,
     BadFrame,
     FrameBuffer,
     FrameError,
@@ -26,8 +28,10 @@ from protocol.wire.frames import (
     decode_response,
     encode_request,
     encode_response,
+    group_id_in,
     without_correlation_id,
 )
+from protocol.wire.versions import UnsupportedVersionError
 from tests.protocol.wire.strategies import messages
 
 VERSIONS = [(a.key, v) for a in API.values() for v in range(a.min_version, a.max_version + 1)]
@@ -235,3 +239,30 @@ def test_an_array_that_claims_billions_of_elements_gives_a_refusal_and_takes_no_
         for size in range(40):
             body = (fill * 40)[:size] + huge + b"\x01" * 40
             read(struct.pack(">hhih", *version, 1, -1) + b"\x00" + body)
+
+
+@pytest.mark.parametrize(
+    ("key", "version"), [each for each in VERSIONS if each[0] in GROUP_ID_FIRST]
+)
+@settings(MANY, max_examples=10)
+@given(data=st.data())
+def test_the_group_of_a_request_is_told_without_reading_it(
+    key: int, version: int, data: st.DataObject
+) -> None:
+    message = data.draw(messages(API[key].request))
+    message = replace(message, group_id=data.draw(st.sampled_from(("", "g", "gr\u00fcn" * 30))))
+    client_id = data.draw(st.none() | st.text(max_size=5))
+    try:
+        frame = encode_request(key, version, 1, client_id, message)[4:]
+    except UnsupportedVersionError:
+        reject()  # an old version has room for less
+    assert decode_request(frame).message.group_id.encode() == group_id_in(frame)
+    for end in range(0, len(frame), 7):
+        group_id_in(frame[:end])  # whatever it says, it does not raise
+
+
+def test_a_request_about_no_group_has_none() -> None:
+    frame = encode_request(18, 3, 1, "c", blank(API[18].request))[4:]
+    decode_request(frame)
+    assert group_id_in(frame) is None
+    assert group_id_in(b"") is None
