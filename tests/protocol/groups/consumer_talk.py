@@ -319,3 +319,12 @@ def owned(partitions: Iterable[TopicPartition]) -> tuple[OwnedTopicPartitions, .
         OwnedTopicPartitions(topic_id=topic_id(name), partitions=tuple(indexes))
         for name, indexes in by_topic.items()
     )
+
+
+def check_owned_once(claims: Iterable[tuple[str, Iterable[TopicPartition]]]) -> None:
+    """See that no two of these clients own a partition."""
+    owners: dict[TopicPartition, str] = {}
+    for name, partitions in claims:
+        for partition in partitions:
+            assert partition not in owners, (partition, name, owners[partition])
+            owners[partition] = name

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from protocol.groups.effects import AssignmentFailed, CancelAssignment, ComputeAssignment
 from protocol.wire.errors import ErrorCode
-from tests.protocol.groups.consumer_talk import NOTHING, ConsumerTalk, owned
+from tests.protocol.groups.consumer_talk import NOTHING, ConsumerTalk, check_owned_once, owned
 
 NAMES = ("A", "B", "C", "D")
 TOPICS = ("a", "b", "c")
@@ -149,14 +149,12 @@ class Members(RuleBasedStateMachine):
         if not hasattr(self, "talk"):
             return
         group = self.talk.context.groups.get("g")
-        owners: dict[tuple[str, int], str] = {}
-        for name, client in self.talk.clients.items():
-            member = None if group is None else group.members.get(client.member_id)
-            if member is None or client.epoch <= 0:
-                continue
-            for partition in client.owned:
-                assert partition not in owners, (partition, name, owners[partition])
-                owners[partition] = name
+        members = {} if group is None else group.members
+        check_owned_once(
+            (name, client.owned)
+            for name, client in self.talk.clients.items()
+            if client.member_id in members and client.epoch > 0
+        )
 
     def teardown(self) -> None:
         """When it is quiet all come to rest: everything that is subscribed has one owner."""

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from protocol.groups.consumer_group import ConsumerGroup
 from protocol.wire.errors import ErrorCode
-from tests.protocol.groups.consumer_talk import NOTHING
+from tests.protocol.groups.consumer_talk import NOTHING, check_owned_once
 from tests.protocol.groups.mixed_talk import COOPERATIVE, EAGER, MixedTalk
 
 CLASSICS = ("X", "Y", "Z")
@@ -157,7 +157,6 @@ class Mixed(RuleBasedStateMachine):
             live = talk.context.live.get("g")
             members = set() if live is None else set(live.members)
             epochs = {}
-        owners: dict[tuple[str, int], str] = {}
         owned = [
             (name, client.owned)
             for name, client in talk.classics.items()
@@ -168,10 +167,7 @@ class Mixed(RuleBasedStateMachine):
             for name, client in talk.clients.items()
             if client.member_id in epochs and client.epoch == epochs[client.member_id]
         ]
-        for name, partitions in owned:
-            for partition in partitions:
-                assert partition not in owners, (partition, name, owners[partition])
-                owners[partition] = name
+        check_owned_once(owned)
 
     def teardown(self) -> None:
         """When it is quiet all come to rest."""
