@@ -127,7 +127,7 @@ class Following:
         if end_offset >= message.previous_offset:
             known = tail.end_of_epoch(message.previous_epoch)
             epoch, end_offset = known if known is not None else (0, core.high_watermark)
-            if end_offset >= message.previous_offset:
+            while end_offset >= message.previous_offset:
                 # The record before is of an older epoch than the leader's: go back before that
                 # epoch, so that each answer brings the leader nearer.
                 epoch, end_offset = tail.before_epoch(epoch)

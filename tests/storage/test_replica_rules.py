@@ -226,6 +226,14 @@ def test_batches_are_taken_only_where_the_logs_agree_before_them(
         assert answer.last_epoch == last_epoch
 
 
+def test_each_refusal_brings_the_leader_nearer_however_many_epochs_lie_between() -> None:
+    follower = One(batch(0, 1), batch(1, 2), batch(2, 3), batch(3, 6, records=5), epoch=6)
+    # The leader, of epoch 10, has records of epoch 8 there, and knows of none that are older.
+    [(_, answer)] = follower.hear(append(10, 3, 8)).messages
+    assert isinstance(answer, Appended)
+    assert (answer.accepted, answer.end_offset, answer.last_epoch) == (False, 2, 2)
+
+
 def test_what_differs_from_the_leader_is_dropped_and_nothing_else() -> None:
     follower = One(batch(0, 1), batch(1, 2), batch(2, 2), epoch=2)
     ready = follower.hear(append(3, 1, 1, batch(1, 2)))  # an old message, all of it known
