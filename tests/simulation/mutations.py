@@ -249,7 +249,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         (floor_ignored, 0, "a new leader answers before its epoch has a committed record"),
         (acknowledged_before_sync, 0, "a follower acknowledges what is not synced"),
         (uncommitted_applied_by_standby, 0, "a standby applies what is not committed"),
-        (dirty_machine_kept, 0, "a demoted leader keeps what was truncated"),
+        (dirty_machine_kept, 90, "a demoted leader keeps what was truncated"),
         (last_slice_dropped, 0, "the last slice of a snapshot is lost"),
         (epoch_not_bumped, 0, "a candidate stands in the old epoch"),
         (incomplete_candidate_elected, 0, "a vote goes to a candidate that lacks records"),
