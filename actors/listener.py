@@ -48,6 +48,9 @@ SLOW_READER_SWEEPS: Final = 4
 SWEEPS_PER_IDLE_TIME: Final = 8
 SWEEP_S_MAX: Final = 15.0
 BACKLOG: Final = 4_096
+ACCEPTS: Final = 64
+"""So many connections are accepted in one turn of the event loop, which takes one for each
+listening socket: with a write to the disk in each turn, thousands that reconnect would crawl in."""
 NOTHING_ASKED: Final = (b"", None)
 
 
@@ -292,22 +295,29 @@ class Listener:
         self.sweeps = 0
         self._tickets: dict[Ticket, _InFlight] = {}
         self._last_ticket: Ticket = 0
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def open(self, host: str, port: int) -> int:
         """Listen; return the port. Raises OSError when the address can not be had."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
+        server = await loop.create_server(
             lambda: Connection(self), host, port, backlog=BACKLOG, reuse_address=True
         )
+        self._servers.append(server)
+        for listening in server.sockets:
+            for _ in range(ACCEPTS - 1):
+                again = listening.dup()
+                self._servers.append(
+                    await loop.create_server(lambda: Connection(self), sock=again, backlog=BACKLOG)
+                )
         self._sweep(loop)
-        return int(self._server.sockets[0].getsockname()[1])
+        return int(server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
         """Stop listening and close every connection."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
         for connection in list(self.connections):

@@ -12,7 +12,7 @@ import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.listener import WAITING_FRAMES_MAX, Limits, Listener
+from actors.listener import ACCEPTS, WAITING_FRAMES_MAX, Limits, Listener
 from protocol.groups.effects import HeartbeatLease, Reply, Request, Ticket
 from protocol.wire.apis import api_versions_response
 from protocol.wire.errors import ErrorCode
@@ -472,5 +472,18 @@ def test_a_connection_that_waits_for_its_answer_is_not_idle() -> None:
             assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 1
             for one in (writer, silent_writer, other_writer):
                 one.close()
+
+    run(test)
+
+
+def test_many_connections_are_accepted_in_one_turn_of_the_event_loop() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            with contextlib.ExitStack() as stack:
+                for _ in range(192):  # the system takes them; the loop has no turn meanwhile
+                    stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                assert len(door.listener.connections) == 3 * ACCEPTS
 
     run(test)
