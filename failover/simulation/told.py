@@ -332,8 +332,11 @@ class Told:
             if NEVER < speaker.replaced_at < answer.asked_at:
                 self._is_refused(speaker, answer, topic.partitions)
             known = _by_name(process, topic.name)
+            # A commit names topics by their names: of one that was deleted and made anew, its
+            # sender may mean the topic that it still has.
+            is_ambiguous = self._values.was_deleted(topic.name)
             for row in topic.partitions:
-                if row.error_code is OK and known is not None:
+                if row.error_code is OK and known is not None and not is_ambiguous:
                     self._is_owner(speaker, answer, (known.topic_id, row.partition_index))
 
     def _is_refused(self, speaker: Speaker, answer: Answer, rows: Iterable[Any]) -> None:
