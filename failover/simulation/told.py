@@ -73,12 +73,21 @@ class Challenge:
 class GroupTold:
     """One group. ``epochs`` are the highest epochs that anybody was told, with when that was.
 
-    ``challenges`` are the requests to join in the place of each instance id.
+    ``challenges`` are the requests to join in the place of each instance id. ``unrest_at`` is when
+    a classic member first asked to join or leave, or was told to join, since the epoch last grew;
+    ``rounds`` are the times from then until it grew.
     """
 
     speakers: dict[str, Speaker] = field(default_factory=dict)
     challenges: dict[str, list[Challenge]] = field(default_factory=dict)
     epochs: list[tuple[int, int]] = field(default_factory=list)
+    unrest_at: int = NEVER
+    rounds: list[tuple[int, int]] = field(default_factory=list)
+
+    def stirs(self, at: int) -> None:
+        """Take notice of what a rebalance of a classic group may begin with, or comes with."""
+        if self.unrest_at == NEVER:
+            self.unrest_at = at
 
     def highest_before(self, at: int) -> int:
         """Return the highest epoch that was told before then."""
@@ -115,8 +124,10 @@ class Told:
         if isinstance(message, m.ConsumerGroupHeartbeatRequest):
             self._heard(message)
         elif isinstance(message, m.JoinGroupRequest):
+            self._group(message.group_id).stirs(self._world.now)
             self._joins(message)
         elif isinstance(message, m.LeaveGroupRequest):
+            self._group(message.group_id).stirs(self._world.now)
             for member in message.members:
                 speaker = self._speaker(message, member.member_id)
                 speaker.is_gone = True
@@ -202,6 +213,7 @@ class Told:
         if code in (OK, ErrorCode.rebalance_in_progress):
             speaker.contact = max(speaker.contact, answer.asked_at)
         if code is ErrorCode.rebalance_in_progress:
+            self._group(message.group_id).stirs(answer.asked_at)
             for place in speaker.has:
                 speaker.asked_back.setdefault(place, answer.asked_at)
 
@@ -254,6 +266,9 @@ class Told:
             speaker.epoch, speaker.epoch_at = epoch, self._world.now
         if not group.epochs or epoch > group.epochs[-1][1]:
             group.epochs.append((self._world.now, epoch))
+            if group.unrest_at != NEVER:
+                group.rounds.append((group.unrest_at, self._world.now))
+                group.unrest_at = NEVER
 
     def _may_be_new(self, group: GroupTold, speaker: Speaker, group_id: str) -> bool:
         """Tell whether a member that joins may have found nobody: then its type of group is made.
@@ -294,9 +309,17 @@ class Told:
         unheard_ms = self._visible.longest_unheard(number, other.contact)
         if unheard_ms >= EARLY * settings.session_timeout_ms:
             return
-        waited_ms = self._world.now - other.asked_back.get(place, self._world.now)
-        if waited_ms >= EARLY * settings.rebalance_timeout_ms:
+        now = self._world.now
+        waited_ms = now - other.asked_back.get(place, now)
+        enough_ms = int(EARLY * settings.rebalance_timeout_ms)
+        if waited_ms >= enough_ms:
             return
+        if waited_ms and other.is_classic:
+            # A classic group waits from when its rebalance began; members hear of that later.
+            asked_at, enough_ms = now - waited_ms, enough_ms - settings.heartbeat_interval_ms
+            rounds = [*group.rounds, (group.unrest_at, now if group.unrest_at > NEVER else NEVER)]
+            if any(end >= asked_at and end - began >= enough_ms for began, end in rounds):
+                return
         raise Violation(
             f"{self._name(place)} is given away, when {other.member_id} still has it: no leader can"
             f" have missed it for more than {unheard_ms} ms, and it was asked for it {waited_ms} ms"
