@@ -1,6 +1,6 @@
 """Every partition of one process behind one door: events in, :class:`Effects` out.
 
-The driver's loop (the actor's ``pump`` and the simulator are the only two) is::
+The driver's loop (``actors.pump.Pump`` and the simulator are the only two) is::
 
     while effects := host.drain(now):
         log.write(effects.writes, effects.sync)     # raises: stop answering, the process restarts

@@ -1,6 +1,6 @@
 """One coordinator's process: a host, its log, its clock, and the driver's loop around them.
 
-The loop is the actor's ``pump``: write, persisted, messages, forwards, replies, tasks, timer. The
+The loop is ``actors.pump.Pump``'s: write, persisted, messages, forwards, replies, tasks, timer. The
 process can die between any two of these steps, stand still, lose what it had not synced, or lose
 its whole disk.
 """

@@ -13,7 +13,8 @@ import uvloop
 from kio.static.protocol import Entity
 
 from actors.clock import Clock
-from actors.coordinator import Coordinator, serve_s
+from actors.coordinator import Coordinator
+from actors.pump import serve_s
 from actors.spec import Address, ClusterSpec
 from failover.cluster_view import Node
 from failover.host import Host
@@ -314,7 +315,7 @@ def test_a_member_that_is_silent_while_we_run_is_expelled(tmp_path: Path) -> Non
             async def expelled() -> bool:
                 machine.ms += 400
                 coordinator._clock.beat()
-                coordinator._tick()
+                coordinator._pump.tick()  # type: ignore[union-attr]
                 await asyncio.sleep(0)
                 return any(
                     getattr(fact, "kind", None) == "expired"

@@ -1,0 +1,270 @@
+"""A coordinator's turns: what came in goes to the host, and what the host decided is carried out.
+
+``Pump.turn`` is the only place with side effects: disk, peers, answers, tasks, facts and the timer,
+in that order. Everything here runs on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from actors.listener import Listener
+from actors.tasks import Tasks
+from failover.full_disk import Backlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kio.static.protocol import Entity
+
+    from actors.background import Background
+    from actors.clock import Clock
+    from actors.listener import Limits
+    from actors.peers import Peers
+    from failover.effects import Effects, Forward
+    from failover.host import Host
+    from protocol.groups.effects import Reply, Request, Ticket
+    from protocol.groups.facts import Fact
+    from storage.log import Log
+    from storage.messages import Message
+
+_log = logging.getLogger("rollcall.coordinator")
+
+SERVE_S: Final = 0.001
+"""For so long clients' requests are handled between two looks at the sockets; to write and answer
+them takes about as long again."""
+
+SERVE_S_MAX: Final = 0.02
+"""Where it takes longer to write (a disk that syncs slowly), so much longer they are handled: what
+many ask at once must not wait for a sync each. But no longer than this."""
+
+FORWARD_S: Final = 30.0
+
+
+class Observer(Protocol):
+    """Whoever tells people what happened (:class:`actors.telemetry.Telemetry`)."""
+
+    def observe(self, fact: Fact) -> None:
+        """Take a fact; must neither block nor raise."""
+
+    def close(self, timeout_s: float = ...) -> None:
+        """Deliver what is left; may block for about so long."""
+
+
+class Forwarding(Protocol):
+    """The way to another node for a request that only that one may answer."""
+
+    async def forward(self, node_id: int, request: Request) -> Entity | None:
+        """Carry a request to a node that may answer it; None when it was not reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a pump works with that was there before its log was opened."""
+
+    limits: Limits
+    background: Background
+    observer: Observer
+    others: Forwarding
+    clock: Clock
+
+
+class Pump:
+    """Between one host and the world: its log, its clients, its peers, its workers."""
+
+    def __init__(
+        self, host: Host, log: Log, around: Surroundings, after_turn: Callable[[], None]
+    ) -> None:
+        """``after_turn`` is called at the end of every turn."""
+        self.host = host
+        self.listener = Listener(self, around.limits)
+        self.links: Peers | None = None
+        self._backlog = Backlog(log)
+        self._background = around.background
+        self._observer = around.observer
+        self._others = around.others
+        self._clock = around.clock
+        self._tasks = Tasks()
+        self._after_turn = after_turn
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
+        self._is_scheduled = False
+        self._is_closed = False
+        self._written_s = 0.0
+        self._armed_ms: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """End: no client is answered any more, no peer told anything, nothing written."""
+        self._is_closed = True
+        self._tasks.cancel()
+        self.listener.close()
+        if self.links is not None:
+            self.links.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # --- what comes in
+
+    def now(self) -> int:
+        """Return the Unix time in milliseconds."""
+        return self._clock.now()
+
+    def wake(self) -> None:
+        """Have a turn: clients' requests wait."""
+        if not self._is_scheduled:
+            self.forgive(self._clock.stalled_ms())
+            self.schedule()
+
+    def receive(self, request: Request) -> None:
+        """Take a client's request; all that are handled in one turn are answered together."""
+        refusal = self._backlog.refusal(request)
+        if refusal is None:
+            self.host.receive(request, self.now())
+        else:
+            self._send_reply(refusal)
+
+    def abandon(self, ticket: Ticket) -> None:
+        """Forget a request whose client has gone away."""
+        self.host.abandon(ticket)
+
+    async def forwarded_here(self, request: Request) -> Entity | None:
+        """Answer a request that another node's client made; None when there is no answer."""
+        ticket = self.listener.draw_ticket()
+        answer: asyncio.Future[Entity] = self._loop.create_future()
+        self._waiting[ticket] = answer
+        try:
+            self.wake()
+            self.receive(replace(request, ticket=ticket))
+            return await asyncio.wait_for(answer, FORWARD_S)
+        except TimeoutError:
+            return None
+        finally:
+            self._waiting.pop(ticket, None)
+
+    def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Take what a peer said; all frames of one look at the sockets share one turn."""
+        self.schedule()
+        self.host.receive_peer(node_id, messages, self.now())
+
+    def tick(self) -> None:
+        """Let the host do what is due."""
+        self._timer, self._armed_ms = None, None
+        if not self._is_closed:
+            self.host.tick(self.now(), self._clock.stalled_ms())
+            self.schedule()
+
+    def forgive(self, stalled_ms: int) -> None:
+        """Move the groups' deadlines by the time that this process stood still."""
+        if stalled_ms:
+            _log.warning(
+                "this process stood still for %d ms; its groups' deadlines move by that", stalled_ms
+            )
+            self.host.tick(self.now(), stalled_ms)
+            self.schedule()
+
+    # --- what goes out
+
+    def schedule(self) -> None:
+        """Have a turn after the sockets that are ready now were read, one for all of them."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._turn_or_restart)
+
+    def _turn_or_restart(self) -> None:
+        try:
+            self.turn()
+        except Exception:
+            # Memory and disk may differ now. Begin anew from the log: Ray restarts the process.
+            _log.critical("the coordinator can not go on and restarts", exc_info=True)
+            logging.shutdown()
+            os._exit(1)
+
+    def turn(self) -> None:
+        """Serve clients for a while and carry out what the host decided, in a fixed order."""
+        self._is_scheduled = False
+        host, links = self.host, self.links
+        if self._is_closed or links is None:
+            return
+        if self.listener.serve(serve_s(self._written_s)):
+            self.schedule()  # the others after another look at the sockets: memo hits go first
+        now = self.now()
+        self._retry(now)
+        self._written_s = 0.0
+        while effects := host.drain(now):
+            self._write(effects, now)
+            for node_id, messages in effects.messages.items():
+                links.send(node_id, messages)
+            for forward in effects.forwards:
+                self._tasks.spawn(self._forward(forward))
+            for reply in effects.replies:
+                self._send_reply(reply)
+            for partition, task in effects.tasks:
+                self._background.submit(partition, task)
+            for fact in effects.facts:
+                self._background.metrics.observe(fact)
+                self._observer.observe(fact)
+            for note in effects.notes:
+                _log.warning("%s", note)
+        self.listener.flush()
+        self._arm(_first(host.next_deadline(), self._backlog.retry_ms), now)
+        self._after_turn()
+
+    def _write(self, effects: Effects, now: int) -> None:
+        began_s = time.perf_counter()
+        is_written = self._backlog.write(effects, now)
+        self._written_s += time.perf_counter() - began_s
+        if is_written:
+            self.host.persisted(now)
+        else:
+            self.host.disk_is_full = True
+
+    def _retry(self, now: int) -> None:
+        """Write what waits for room on a full disk, when it is time to try."""
+        if self._backlog.retry(now):
+            _log.warning("there is room on the disk again: everything is written")
+            self.host.disk_is_full = False
+            self.host.persisted(now)
+
+    async def _forward(self, forward: Forward) -> None:
+        response = await self._others.forward(forward.node_id, forward.request)
+        if not self._is_closed:
+            self.host.forwarded(forward.request.ticket, response)
+            self.schedule()
+
+    def _send_reply(self, reply: Reply) -> None:
+        try:
+            known = self.listener.answer(reply)
+        except Exception:
+            _log.exception("an answer can not be written")
+            self.listener.fail(reply.ticket, "its answer can not be written")
+            return
+        if not known:
+            waiting = self._waiting.pop(reply.ticket, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(reply.message)
+
+    def _arm(self, deadline_ms: int | None, now: int) -> None:
+        if deadline_ms == self._armed_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._armed_ms = deadline_ms
+        if deadline_ms is not None:
+            wait_s = max(deadline_ms - now, 0) / 1000
+            self._timer = self._loop.call_later(wait_s, self.tick)
+
+
+def serve_s(written_s: float) -> float:
+    """Return for how long to handle requests after a turn in which so much was spent on writing."""
+    return min(max(SERVE_S, written_s), SERVE_S_MAX)
+
+
+def _first(*deadlines_ms: int | None) -> int | None:
+    return min((deadline for deadline in deadlines_ms if deadline is not None), default=None)
