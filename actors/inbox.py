@@ -1,29 +1,39 @@
 """Requests that wait for the coordinator, served in turn by group.
 
-A group whose thousand members all ask at once waits for itself: between two of its requests, one
-of every other group that waits is served. Within a group, first come is first served. Who asks
-about no group, as who looks for a coordinator does, is a group of one.
+A group whose thousand members all ask at once waits for itself: soon every other group that waits
+is served. Within a group, first come is first served. Who asks about no group, as who looks for a
+coordinator does, is a group of one.
+
+Where many groups wait, several requests of one are served in a row: what they change of the group
+is then written once.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
 Item = TypeVar("Item")
 
+ROW_MAX: Final = 16
+"""So many requests of one group are served in a row at most."""
+
 
 class Inbox(Generic[Item]):
-    """Items by group; :meth:`pop` takes the oldest of the group that was served longest ago."""
+    """Items by group; :meth:`pop` takes the oldest of the group that was served longest ago.
 
-    __slots__ = ("_length", "_waiting")
+    It goes on with that group for as many items as there are groups, up to :data:`ROW_MAX`.
+    """
+
+    __slots__ = ("_length", "_row", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: dict[Hashable, deque[Item]] = {}
         self._length = 0
+        self._row = 0
 
     def __len__(self) -> int:
         return self._length
@@ -41,9 +51,14 @@ class Inbox(Generic[Item]):
         group_id = next(iter(self._waiting), None)
         if group_id is None:
             raise IndexError("nothing waits")
-        waiting = self._waiting.pop(group_id)
+        waiting = self._waiting[group_id]
         item = waiting.popleft()
         self._length -= 1
-        if waiting:
-            self._waiting[group_id] = waiting  # behind all others
+        self._row += 1
+        if not waiting:
+            del self._waiting[group_id]
+            self._row = 0
+        elif self._row >= min(len(self._waiting), ROW_MAX):
+            self._waiting[group_id] = self._waiting.pop(group_id)  # behind all others
+            self._row = 0
         return item

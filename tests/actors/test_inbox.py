@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.inbox import Inbox
+from actors.inbox import ROW_MAX, Inbox
 
 
 def popped(inbox: Inbox[str]) -> list[str]:
@@ -14,11 +14,11 @@ def popped(inbox: Inbox[str]) -> list[str]:
     [
         ("a1", "a1"),
         ("a1 a2 a3", "a1 a2 a3"),
-        ("a1 a2 a3 b1", "a1 b1 a2 a3"),
-        ("a1 a2 b1 b2 c1", "a1 b1 c1 a2 b2"),
+        ("a1 a2 a3 b1", "a1 a2 b1 a3"),
+        ("a1 a2 a3 a4 b1 b2 c1", "a1 a2 a3 b1 b2 c1 a4"),
     ],
 )
-def test_groups_take_turns_and_within_one_the_first_come_is_served_first(
+def test_groups_take_turns_the_longer_the_more_they_are_and_the_first_come_is_served_first(
     pushed: str, served: str
 ) -> None:
     inbox: Inbox[str] = Inbox()
@@ -32,9 +32,18 @@ def test_whoever_comes_again_stands_behind_those_who_wait() -> None:
     inbox: Inbox[str] = Inbox()
     for item in ("a1", "a2", "b1"):
         inbox.push(item[0], item)
-    assert inbox.pop() == "a1"
+    assert [inbox.pop(), inbox.pop()] == ["a1", "a2"]
     inbox.push("a", "a3")
-    assert popped(inbox) == ["b1", "a2", "a3"]
+    assert popped(inbox) == ["b1", "a3"]
+
+
+def test_no_group_is_served_more_than_so_often_in_a_row() -> None:
+    inbox: Inbox[str] = Inbox()
+    for group in range(100):
+        for number in range(50):
+            inbox.push(str(group), f"{group}-{number}")
+    served = [inbox.pop().partition("-")[0] for _ in range(3 * ROW_MAX)]
+    assert served == ["0"] * ROW_MAX + ["1"] * ROW_MAX + ["2"] * ROW_MAX
 
 
 def test_nothing_can_be_taken_from_an_empty_inbox() -> None:

@@ -332,8 +332,8 @@ def test_a_group_that_asks_much_waits_for_itself_and_lets_others_through() -> No
             one[1].write(heartbeat(2, group_id="one"))
             await until_async(lambda: _true(len(door.listener.inbox) == 21), 5, "the last waits")
             assert door.listener.serve(0.0), "one is served at a time"
-            assert door.listener.serve(0.0)
-            assert [each.message.group_id for each in door.requests] == ["many", "one"]
+            assert all(door.listener.serve(0.0) for _ in range(2))
+            assert [each.message.group_id for each in door.requests] == ["many", "many", "one"]
             assert door.listener.serve(1.0) is False
             assert len(door.requests) == 21
             for _, writer in (*many, one):
@@ -355,9 +355,8 @@ def test_who_asks_for_the_first_time_does_not_wait_behind_a_group_of_newcomers()
             one = await asyncio.open_connection("127.0.0.1", port)
             one[1].write(encode_request(API_VERSIONS, 3, 1, "c", API_VERSIONS_ASKED))
             await until_async(lambda: _true(len(door.listener.inbox) == 21), 5, "the last waits")
-            assert door.listener.serve(0.0)
-            assert door.listener.serve(0.0)
-            assert [each.api_key for each in door.requests] == [HEARTBEAT, API_VERSIONS]
+            assert all(door.listener.serve(0.0) for _ in range(3))
+            assert [each.api_key for each in door.requests] == [HEARTBEAT, HEARTBEAT, API_VERSIONS]
             for _, writer in (known, *newcomers, one):
                 writer.close()
 
