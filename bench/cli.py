@@ -140,6 +140,7 @@ def _run(bench: Bench | KillingBench, asked: argparse.Namespace) -> list[Row]:
         members=asked.members,
         records=asked.records,
         kills=asked.kills,
+        partitions=asked.partitions,
     )
     if isinstance(bench, KillingBench):
         return bench.run(setting, asked.kafka)
@@ -174,6 +175,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kills", type=_positive(int), default=5, metavar="N",
         help="kills under the prober of failover (5)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--partitions", type=_positive(int), default=50, metavar="N",
+        help="partitions of each of the 1,000 topics of storm (50); Kafka opens a file for each",
     )  # fmt: skip
     return parser
 

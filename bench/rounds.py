@@ -44,6 +44,7 @@ class Setting:
 
     ``members``, ``records`` and ``kills`` are for those benchmarks that kill: how many members
     (None: the benchmark's own number), committed offsets, and kills under the prober.
+    ``partitions`` are those of each topic of the storm.
     """
 
     rounds: int = 5
@@ -51,6 +52,7 @@ class Setting:
     members: int | None = None
     records: int = 1_000_000
     kills: int = 5
+    partitions: int = 50
 
 
 def play(

@@ -1,14 +1,15 @@
 """What an innocent group feels of a bad one on the same coordinator: KIP-1263's problem.
 
 On one coordinator, a group of 20 members heartbeats quietly. Then 1,000 members of another group
-join at once, each subscribed to one of 40 overlapping sets of the 1,000 topics with 50 partitions
-each; and when they have settled, 200 of them a second change their subscription.
+join at once, each subscribed to one of 40 overlapping sets of 1,000 topics of 50 partitions; and
+when they have settled, 200 of them a second change their subscription.
 """
 
 from __future__ import annotations
 
 import random
 import re
+import resource
 import time
 import urllib.request
 from typing import TYPE_CHECKING, Final
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Final
 from bench.asking import Connection
 from bench.consumers import ConsumerLoad, ConsumerMember
 from bench.reactor import Reactor
+from bench.report import PEER
 from bench.rollcall import ONE_COORDINATOR
 from bench.rounds import Figures, Row, latencies
+from bench.server import StartError
 from bench.victim import MEMBERS, TOPIC, heartbeating_victim
 
 if TYPE_CHECKING:
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from bench.server import Server
 
 TOPICS: Final = 1_000
-PARTITIONS_EACH: Final = 50
 BAD_MEMBERS: Final = 1_000
 SUBSCRIPTIONS: Final = 40
 SHARE: Final = 0.25
@@ -45,7 +47,7 @@ def bench_storm(servers: Sequence[Server], setting: Setting) -> list[Row]:
     """Measure the quiet, the joining and the storm on every server, one after the other."""
     rows: list[Row] = []
     for server in servers:
-        _create_topics(server)
+        _create_topics(server, setting.partitions)
     for server in servers:
         rounds = [_one_round(server, f"storm-{n}", setting.seconds) for n in range(setting.rounds)]
         for case in rounds[0]:
@@ -54,12 +56,18 @@ def bench_storm(servers: Sequence[Server], setting: Setting) -> list[Row]:
     return rows
 
 
-def _create_topics(server: Server) -> None:
+def _create_topics(server: Server, partitions: int) -> None:
+    files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if server.name == PEER and TOPICS * partitions >= files_max:
+        raise StartError(
+            f"Kafka opens a file for each of {TOPICS * partitions:,} partitions and may open"
+            f" {files_max:,}: raise that (ulimit -Hn), or choose fewer by --partitions."
+        )
     with Connection(server.address) as connection:
         connection.create_topic(TOPIC, MEMBERS)
         connection.coordinator(TOPIC)
         for number in range(TOPICS):
-            connection.create_topic(_topic(number), PARTITIONS_EACH)
+            connection.create_topic(_topic(number), partitions)
 
 
 def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figures]:
