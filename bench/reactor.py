@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 RECEIVE_BYTES: Final = 1 << 18
 FINE_SECONDS: Final = 0.01
 """Shorter waits go through select(), which counts in microseconds; epoll counts in milliseconds."""
+SELECTABLE: Final = 1_024
+"""But select() takes no descriptor beyond this, as one has that is opened after many others."""
 SOCKET_ERROR: Final = (socket.SOL_SOCKET, socket.SO_ERROR)
 ACCEPT_BACKLOG: Final = 32
 """Connections opened in one go before the server gets a moment to accept them."""
@@ -125,7 +127,7 @@ class Reactor:
 
     def turn(self, timeout_s: float) -> None:
         """Wait for something to read, at most ``timeout_s``, and let the channels read it."""
-        if 0 < timeout_s < FINE_SECONDS:
+        if 0 < timeout_s < FINE_SECONDS and self._epoll.fileno() < SELECTABLE:
             select.select((self._epoll,), (), (), timeout_s)
             timeout_s = 0
         for fileno, events in self._epoll.poll(timeout_s, 1024):
