@@ -215,7 +215,7 @@ def replace_member(
     live.feed.member_gone(old_id, member_id)
     live.feed.member_changed(member_id)
     if live.run is not None:
-        live.run.successors[old_id] = member_id
+        live.run.replaced(old_id, member_id)
     event = modern.event(live, group.members[member_id], MemberEventKind.REPLACED, now)
     live.diary.note(ctx, replace(event, previous_member_id=old_id))
 

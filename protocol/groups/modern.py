@@ -88,7 +88,8 @@ class Change:
 class Run:
     """A run of the assignor under way: for which epoch, with which assignor, since when (Unix ms).
 
-    ``successors`` maps members that static members have replaced since it began.
+    ``successors`` maps members, as the run knows them, to the static members that have their place
+    now; ``_known`` is the way back.
     """
 
     epoch: int
@@ -97,6 +98,13 @@ class Run:
     in_place: bool
     change: Change
     successors: dict[str, str] = field(default_factory=dict)
+    _known: dict[str, str] = field(default_factory=dict)
+
+    def replaced(self, old_id: str, new_id: str) -> None:
+        """Note that a static member took another's place, which may have had another id before."""
+        known = self._known.pop(old_id, old_id)
+        self.successors[known] = new_id
+        self._known[new_id] = known
 
 
 @dataclass(slots=True, eq=False)

@@ -277,8 +277,7 @@ def _deliver(ctx: Context, live: ModernGroup, delivery: Delivery) -> None:
     while delivery.written < end and size < SLICE_BYTES:
         member_id, value = members[delivery.written]
         delivery.written += 1
-        while member_id in successors:
-            member_id = successors[member_id]
+        member_id = successors.get(member_id, member_id)
         if member_id in group.members:
             key = ConsumerGroupTargetAssignmentMemberKey(group.group_id, member_id)
             ctx.emit(Record(key, value))

@@ -154,6 +154,20 @@ def test_a_static_member_replaced_during_the_run_leaves_its_share_to_its_success
     assert talk.owned("A", "B") == [3, 3]
 
 
+def test_a_static_member_that_takes_its_old_id_again_during_the_run_has_its_share() -> None:
+    """A took over from B, which had taken over from A: whose successor is whose must have an end."""
+    talk = offloaded("A=i", "B")
+    talk.set_topics(a=6, b=2)
+    for member_id in ("m-A2", "m-A"):
+        talk.leave("A", -2)
+        talk.client("A").member_id = member_id
+        talk.join("A", member_id=member_id)
+    talk.work()
+    assert talk.group.targets.keys() == {"m-A", "m-B"}
+    talk.converge("A", "B")
+    assert talk.owned("A", "B") == [3, 3]
+
+
 def test_a_late_second_or_stale_answer_is_ignored() -> None:
     talk = ConsumerTalk(in_place=False)
     talk.join("A")
