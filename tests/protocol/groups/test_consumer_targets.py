@@ -155,7 +155,7 @@ def test_a_static_member_replaced_during_the_run_leaves_its_share_to_its_success
 
 
 def test_a_static_member_that_takes_its_old_id_again_during_the_run_has_its_share() -> None:
-    """A took over from B, which had taken over from A: whose successor is whose must have an end."""
+    """A took over from B, which had taken over from A: there must be an end to that."""
     talk = offloaded("A=i", "B")
     talk.set_topics(a=6, b=2)
     for member_id in ("m-A2", "m-A"):
