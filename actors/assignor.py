@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.fair_queue import FairQueue
 from actors.task_frames import Timing, pack_answer, read_task
+from actors.tasks import Tasks
 from actors.text_log import log_lines_to
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment, RegexesResolved
@@ -84,7 +85,7 @@ class Assignor:
         self._runs = 0
         self._busy_s = 0.0
         self._began_at = time.perf_counter()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(_log)
 
     async def pid(self) -> int:
         """Return the process that does the work."""
@@ -140,9 +141,7 @@ class Assignor:
         self._queue.push(coordinator, group_id, waiting)
         if not self._is_running:
             self._is_running = True
-            task = asyncio.get_running_loop().create_task(self._serve())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.spawn(self._serve())
         return await answer
 
     async def cancel(self, coordinator: str, group_id: str) -> None:

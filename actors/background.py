@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.metrics import BackgroundMetrics
 from actors.task_frames import read_answer, task_parts
+from actors.tasks import Tasks
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import (
     AssignmentFailed,
@@ -112,7 +113,7 @@ class Background:
         self._wait_s = setting.time_limit_ms / 1000 + PATIENCE_S
         self._home: dict[str, int] = {}
         self._run_ms: dict[str, float] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(_log)
         self._numbers = count(time.time_ns())  # higher than before a restart
         self._is_alone = False
         self._can_do_it_here: asyncio.Future[None] | None = None
@@ -123,13 +124,13 @@ class Background:
         if isinstance(task, CancelAssignment):
             home = self._home.get(task.group_id)
             if home is not None and self._workers[home].is_up:
-                self._spawn(self._ways.tell(home, "cancel", self._name, task.group_id))
+                self._tasks.spawn(self._ways.tell(home, "cancel", self._name, task.group_id))
             return
         if not self._has_looked:
             self._has_looked = True
             for worker in self._workers:
-                self._spawn(self._look(worker))
-        self._spawn(self._run(partition, task))
+                self._tasks.spawn(self._look(worker))
+        self._tasks.spawn(self._run(partition, task))
 
     def prepare_here(self) -> asyncio.Future[None]:
         """Load the assignors beside the event loop, for runs that are to be done in place."""
@@ -139,8 +140,7 @@ class Background:
 
     def close(self) -> None:
         """Forget what is under way."""
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
 
     async def _run(self, partition: int, task: Work) -> None:
         worker = self._choose(task)
@@ -232,7 +232,7 @@ class Background:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             _log.warning("assignor worker %d was lost: %s", worker.number, reason)
             worker.is_up = False
-            self._spawn(self._await_return(worker))
+            self._tasks.spawn(self._await_return(worker))
 
     async def _await_return(self, worker: _Worker) -> None:
         while True:
@@ -254,11 +254,6 @@ class Background:
             return False
         worker.is_near = bool(self._here) and place == self._here
         return True
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _refusal(task: Work, reason: str, *, retriable: bool = False, no_worker: bool = False) -> Any:

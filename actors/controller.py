@@ -17,12 +17,13 @@ from actors.clock import boot_ms
 from actors.cluster_status import LEADER, cluster_status, problems
 from actors.console.page import Console
 from actors.ray_peers import UNREACHED, assignor_name, coordinator_name
+from actors.tasks import Tasks
 from failover.controller import LOOK_MS, Campaign, Transfer
 from failover.controller import Controller as Advice
 from failover.status import PartitionStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Mapping
 
     from actors.spec import ClusterSpec
     from failover.controller import Order
@@ -79,7 +80,7 @@ class Controller:
         self._cluster = cluster
         self._nodes = [_Watched(node_id) for node_id in range(spec.partitions)]
         self._console = Console(self.status)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = Tasks(_log)
         self._advice = Advice(range(spec.partitions), spec.placement(), spec.catalog_voters())
         self._wake = asyncio.Event()
         self._told: set[str] = set()
@@ -88,13 +89,12 @@ class Controller:
         """Begin to watch; the console answers from now on."""
         await self._console.open(self.spec.console.host, self.spec.console.port)
         for node in self._nodes:
-            self._spawn(self._watch(node))
-        self._spawn(self._look())
+            self._tasks.spawn(self._watch(node))
+        self._tasks.spawn(self._look())
 
     async def stop(self) -> None:
         """End watching: what dies from now on is meant to."""
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
         self._console.close()
 
     def announce(self, node_id: int, pid: int) -> None:
@@ -126,7 +126,7 @@ class Controller:
                 continue
             failures = 0
             if not node.is_up or not node.pid:
-                self._spawn(self._greet(node))
+                self._tasks.spawn(self._greet(node))
             try:
                 await reader.read(1)
             except OSError:
@@ -139,7 +139,7 @@ class Controller:
         node.is_up = False
         self._advice.down(node.node_id)
         self._wake.set()
-        self._spawn(self._register_down(node))
+        self._tasks.spawn(self._register_down(node))
 
     async def _register_down(self, node: _Watched) -> None:
         """Tell whoever leads the catalogue; who is up after all says so itself."""
@@ -283,17 +283,6 @@ class Controller:
             coordinator_name(node_id), "status", wait_s=wait_s
         )
         return status
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.append(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        if task in self._tasks:
-            self._tasks.remove(task)
-        if not task.cancelled() and (error := task.exception()):
-            _log.error("a background task failed", exc_info=error)
 
 
 def _led(status: Mapping[str, Any]) -> list[int]:

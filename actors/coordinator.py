@@ -120,7 +120,7 @@ class Coordinator:
         self._configs = configs
         self._disk: RocksLog | None = None
         self._pump: Pump | None = None
-        self._tasks = Tasks()
+        self._tasks = Tasks(_log)
         setting = Setting(
             name=f"coordinator-{node_id}",
             workers=spec.workers,

@@ -89,7 +89,7 @@ class Pump:
         self._observer = around.observer
         self._others = around.others
         self._clock = around.clock
-        self._tasks = Tasks()
+        self._tasks = Tasks(_log)
         self._after_turn = after_turn
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
