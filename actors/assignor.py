@@ -222,7 +222,7 @@ def _unmade(
     if isinstance(task, ComputeAssignment):
         answer = AssignmentFailed(
             group_id=task.group_id,
-            group_epoch=task.group_epoch,
+            run=task.run,
             reason=f"the assignor {task.assignor} did not end: {reason}",
             retriable=task.assignor in BUILT_IN,
         )

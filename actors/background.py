@@ -260,7 +260,7 @@ def _refusal(task: Work, reason: str, *, retriable: bool = False, no_worker: boo
     if isinstance(task, ComputeAssignment):
         return AssignmentFailed(
             group_id=task.group_id,
-            group_epoch=task.group_epoch,
+            run=task.run,
             reason=reason,
             retriable=retriable,
             no_worker=no_worker,

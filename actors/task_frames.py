@@ -63,9 +63,9 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
         [
             COMPUTE,
             task.group_id,
-            task.group_epoch,
+            task.run,
             task.assignor,
-            task.base_epoch,
+            task.base_run,
             task.answer_whole,
             changes.topics is not None,
             list(changes.dropped_subscriptions),
@@ -96,7 +96,7 @@ def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
             regexes=tuple(regexes),
             topics=[name for (names,) in found.get("names", ()) for name in names],
         )
-    group_id, group_epoch, assignor, base_epoch, answer_whole, has_topics, dropped = header
+    group_id, run, assignor, base_run, answer_whole, has_topics, dropped = header
     changes = GroupChanges(
         topics=_read_topics(found.get("topics", ())) if has_topics else None,
         subscriptions=_read_subscriptions(found.get("subscriptions", ())),
@@ -111,9 +111,9 @@ def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
     )
     return ComputeAssignment(
         group_id=group_id,
-        group_epoch=group_epoch,
+        run=run,
         assignor=assignor,
-        base_epoch=base_epoch,
+        base_run=base_run,
         changes=changes,
         answer_whole=answer_whole,
     )
@@ -128,7 +128,7 @@ def pack_answer(
         told = FlatTargets.of(answer.members)
         header = [
             answer.group_id,
-            answer.group_epoch,
+            answer.run,
             answer.partitions_moved,
             answer.assignor_ms,
             told.member_ids,
@@ -154,11 +154,11 @@ def read_answer(
         if topics is not None:
             topics = {regex: tuple(names) for regex, names in topics.items()}
         return RegexesResolved(**{**row, "topics": topics}), timing
-    group_id, group_epoch, moved, assignor_ms, member_ids, ends = row
+    group_id, run, moved, assignor_ms, member_ids, ends = row
     buffer = memoryview(packed)[reader.tell() :]
     answer = AssignmentComputed(
         group_id=group_id,
-        group_epoch=group_epoch,
+        run=run,
         members=FlatTargets(member_ids, np.frombuffer(ends, "<i4"), buffer),
         partitions_moved=moved,
         assignor_ms=assignor_ms,

@@ -44,7 +44,7 @@ class Worker:
         self._pipe = pipe
         self._spec = spec
         self._assignor = assignor
-        self._epoch = 1
+        self._run = 1
         self._sizes = (spec.partition_starts[1:] - spec.partition_starts[:-1]).tolist()
         self._names = names = [f"topic-{topic}" for topic in range(spec.topic_count)]
         starts, listed = spec.class_starts.tolist(), spec.class_topics.tolist()
@@ -77,13 +77,13 @@ class Worker:
     def _row(self, member: int) -> MemberRow:
         return MemberRow(_member_id(member), None, None, int(self._spec.member_class[member]))
 
-    def _ask(self, changes: GroupChanges, base_epoch: int | None = -1) -> AssignmentComputed:
-        self._epoch += 1
+    def _ask(self, changes: GroupChanges, base_run: int | None = -1) -> AssignmentComputed:
+        self._run += 1
         task = ComputeAssignment(
             group_id=GROUP,
-            group_epoch=self._epoch,
+            run=self._run,
             assignor=self._assignor,
-            base_epoch=base_epoch if base_epoch is None else self._epoch - 1,
+            base_run=base_run if base_run is None else self._run - 1,
             changes=changes,
         )
         parts = list(task_parts(task))

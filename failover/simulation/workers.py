@@ -170,8 +170,7 @@ def _unresolved(task: ResolveRegexes) -> RegexesResolved:
 
 
 def _failure(task: ComputeAssignment, reason: str, **why: bool) -> AssignmentFailed:
-    epoch = task.group_epoch
-    return AssignmentFailed(group_id=task.group_id, group_epoch=epoch, reason=reason, **why)
+    return AssignmentFailed(group_id=task.group_id, run=task.run, reason=reason, **why)
 
 
 def _line(answer: Any) -> str:
@@ -179,5 +178,5 @@ def _line(answer: Any) -> str:
         return f"what expressions match: {answer.topics}"
     if isinstance(answer, AssignmentFailed):
         needs = ", it wants the whole group" if answer.needs_whole else ""
-        return f"that the run of epoch {answer.group_epoch} came to nothing: {answer.reason}{needs}"
-    return f"the target of epoch {answer.group_epoch}: {len(answer.members)} members' changed"
+        return f"that run {answer.run} came to nothing: {answer.reason}{needs}"
+    return f"the target of run {answer.run}: {len(answer.members)} members' changed"

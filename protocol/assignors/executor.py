@@ -57,9 +57,9 @@ class Executor:
     def _compute(self, task: ComputeAssignment) -> Answer:
         """Run an assignor; a group whose run fails is forgotten, and must be sent whole again."""
         group = self._held.pop(task.group_id, None)
-        if task.base_epoch is None:
+        if task.base_run is None:
             group = _whole(task)
-        elif group is None or group.epoch != task.base_epoch:
+        elif group is None or group.run != task.base_run:
             return _failed(task, "the worker does not hold the group", needs_whole=True)
         else:
             group.apply(task.changes)
@@ -89,12 +89,12 @@ class Executor:
             memoryview(encoded.buffer),
         )
         group.has_target.update(ids)
-        group.epoch = task.group_epoch
+        group.run = task.run
         group.owner = owner
         before = spec.previous_owner
         return AssignmentComputed(
             group_id=task.group_id,
-            group_epoch=task.group_epoch,
+            run=task.run,
             members=members,
             partitions_moved=int(np.count_nonzero((before != owner) & (before != NOBODY))),
             assignor_ms=assignor_ms,
@@ -119,7 +119,7 @@ def _whole(task: ComputeAssignment) -> HeldGroup:
 def _failed(task: ComputeAssignment, reason: str, *, needs_whole: bool = False) -> AssignmentFailed:
     return AssignmentFailed(
         group_id=task.group_id,
-        group_epoch=task.group_epoch,
+        run=task.run,
         reason=reason,
         needs_whole=needs_whole,
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class HeldGroup:
     """Topics, subscriptions, members and the target assignment of one group.
 
-    ``epoch`` is the group epoch of the run whose result ``owner`` is. ``member_ids`` are sorted;
+    ``run`` is the number of the run whose result ``owner`` is. ``member_ids`` are sorted;
     ``owner`` holds indexes into them. ``has_target`` names the members whose recorded target
     assignment, be it an empty one, is just what ``owner`` says.
     """
@@ -35,15 +35,15 @@ class HeldGroup:
         "_racks",
         "_starts",
         "_subscriptions",
-        "epoch",
         "has_target",
         "member_ids",
         "owner",
+        "run",
         "topics",
     )
 
     def __init__(self) -> None:
-        self.epoch = -1
+        self.run = -1
         self.topics: list[TopicRow] = []
         self.member_ids: list[str] = []
         self.owner: Int32s = no_values()

@@ -46,7 +46,7 @@ class Context:
     racks of their partitions) while the racks are the same; ``topics_version`` counts the
     images of the topics that had new ones. ``emitted`` is what a member was last given, beside the
     bytes of its record, so that its replay need not read them. ``executor`` runs assignors in
-    place, once any was.
+    place, once any was; ``last_run`` is the number of the last run of any group.
     """
 
     __slots__ = (
@@ -56,6 +56,7 @@ class Context:
         "executor",
         "group_configs",
         "groups",
+        "last_run",
         "live",
         "modern",
         "numbers",
@@ -95,6 +96,7 @@ class Context:
         self.topics_version = 0
         self.emitted: tuple[bytes, Standing] | None = None
         self.executor: Executor | None = None
+        self.last_run = rng.getrandbits(40)  # no late answer to a shard before this one fits
         self.timers = Timers()
         self.elected_ms: int | None = None
         self.unbuilt: list[str] = []

@@ -73,14 +73,14 @@ class TopicsDeleted:
 class AssignmentComputed:
     """A run of an assignor has ended well: the answer to :class:`ComputeAssignment`.
 
-    ``members`` are the members whose target assignment changed, each with the bytes of its
-    ``ConsumerGroupTargetAssignmentMemberValue`` (version included). ``partitions_moved`` counts
-    partitions whose owner changed, ``assignor_ms`` what the assignor itself took, ``queue_ms`` how
-    long the run waited for its worker.
+    ``run`` repeats the task's. ``members`` are the members whose target assignment changed, each
+    with the bytes of its ``ConsumerGroupTargetAssignmentMemberValue`` (version included).
+    ``partitions_moved`` counts partitions whose owner changed, ``assignor_ms`` what the assignor
+    itself took, ``queue_ms`` how long the run waited for its worker.
     """
 
     group_id: str
-    group_epoch: int
+    run: int
     members: Sequence[tuple[str, bytes]]
     partitions_moved: int = 0
     assignor_ms: float = 0.0
@@ -91,14 +91,14 @@ class AssignmentComputed:
 class AssignmentFailed:
     """A run of an assignor came to nothing: the other answer to :class:`ComputeAssignment`.
 
-    ``needs_whole``: the worker does not hold the group as of ``base_epoch``; ask with all of it.
+    ``needs_whole``: the worker does not hold the group as of ``base_run``; ask with all of it.
     ``retriable``: the worker died or was too slow; another may do. ``no_worker``: nobody is there
     to ask, so the run is to be done in place. None of them: the assignor itself failed (it raised,
     or its assignment was not one): the old target stays until the group changes again.
     """
 
     group_id: str
-    group_epoch: int
+    run: int
     reason: str
     needs_whole: bool = False
     retriable: bool = False
@@ -174,18 +174,19 @@ class GroupChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeAssignment:
-    """Run an assignor for a group; identified by group id and group epoch.
+    """Run an assignor for a group.
 
-    At most one is under way per group. With ``base_epoch`` None, ``changes`` is the whole group;
-    else it is what changed since the run of that epoch, which the worker must still hold, with the
+    ``run`` names this run: a group epoch may have several, one that answers late among them. At
+    most one is waited for per group. With ``base_run`` None, ``changes`` is the whole group; else
+    it is what changed since that run, which the worker must still hold, with the
     result that it gave then (else it answers AssignmentFailed with ``needs_whole``). The answer
     names the members whose target is another one; all of them if ``answer_whole``.
     """
 
     group_id: str
-    group_epoch: int
+    run: int
     assignor: str
-    base_epoch: int | None
+    base_run: int | None
     changes: GroupChanges
     answer_whole: bool = False
 
@@ -211,7 +212,6 @@ class CancelAssignment:
     """
 
     group_id: str
-    group_epoch: int
 
 
 Task: TypeAlias = ComputeAssignment | ResolveRegexes | CancelAssignment

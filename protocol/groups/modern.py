@@ -88,10 +88,11 @@ class Change:
 class Run:
     """A run of the assignor under way: for which epoch, with which assignor, since when (Unix ms).
 
-    ``successors`` maps members, as the run knows them, to the static members that have their place
-    now; ``_known`` is the way back.
+    ``number`` is what its task and its answer call it. ``successors`` maps members, as the run
+    knows them, to the static members that have their place now; ``_known`` is the way back.
     """
 
+    number: int
     epoch: int
     assignor: str
     started_ms: int
@@ -254,7 +255,7 @@ def forget(ctx: Context, live: ModernGroup) -> None:
 def cancel_run(ctx: Context, live: ModernGroup) -> None:
     """Let go of a run: whatever it answers comes too late."""
     if live.run is not None and not live.run.in_place:
-        ctx.submit(CancelAssignment(group_id=live.group_id, group_epoch=live.run.epoch))
+        ctx.submit(CancelAssignment(group_id=live.group_id))
     live.run = None
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from protocol.assignors.executor import Executor
     from protocol.groups.consumer_group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
+    from protocol.groups.effects import ComputeAssignment
     from protocol.groups.modern import ModernGroup
     from protocol.groups.timers import TimerKey
     from protocol.groups.topic_numbers import Partition
@@ -108,20 +109,28 @@ def _start(ctx: Context, live: ModernGroup, now: int) -> None:
     assignor = preferred_assignor(ctx, group)
     offloads = group_settings.boolean(ctx, live.group_id, OFFLOAD)
     in_place = not offloads and may_run_here(assignor)
-    _begin_run(live, assignor, now, in_place)
+    run = _begin_run(ctx, live, assignor, now, in_place)
     if in_place:
-        _run_here(ctx, live, now)
+        _run_here(ctx, live, run, now)
         return
-    task = live.feed.task(group, ctx.topics, assignor, with_racks=live.is_rack_aware)
-    ctx.submit(task)
+    ctx.submit(_task(ctx, live, run))
     ctx.timers.set(
         TimerKind.ASSIGNMENT, live.group_id, "", now + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
     )
 
 
-def _begin_run(live: ModernGroup, assignor: str, now: int, in_place: bool) -> None:
-    live.run = Run(live.group.epoch, assignor, now, in_place, live.change or Change(now, None))
+def _begin_run(ctx: Context, live: ModernGroup, assignor: str, now: int, in_place: bool) -> Run:
+    ctx.last_run += 1
+    change = live.change or Change(now, None)
+    live.run = run = Run(ctx.last_run, live.group.epoch, assignor, now, in_place, change)
     live.change = None
+    return run
+
+
+def _task(ctx: Context, live: ModernGroup, run: Run) -> ComputeAssignment:
+    is_rack_aware = live.is_rack_aware
+    feed, group = live.feed, live.group
+    return feed.task(group, ctx.topics, run.number, run.assignor, with_racks=is_rack_aware)
 
 
 def may_run_here(assignor: str) -> bool:
@@ -129,11 +138,9 @@ def may_run_here(assignor: str) -> bool:
     return assignor in BUILT_IN
 
 
-def _run_here(ctx: Context, live: ModernGroup, now: int) -> None:
+def _run_here(ctx: Context, live: ModernGroup, run: Run, now: int) -> None:
     """Run the assignor on the coordinator itself."""
-    assert live.run is not None
-    task = live.feed.task(live.group, ctx.topics, live.run.assignor, with_racks=live.is_rack_aware)
-    result = _executor(ctx).run(task)
+    result = _executor(ctx).run(_task(ctx, live, run))
     if isinstance(result, AssignmentComputed):
         computed(ctx, result, now)
     elif isinstance(result, AssignmentFailed):
@@ -153,12 +160,12 @@ def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
     """Take the result of a run; one that nobody waits for is ignored."""
     live = ctx.modern.get(event.group_id)
     run = None if live is None else live.run
-    if live is None or run is None or run.epoch != event.group_epoch:
+    if live is None or run is None or run.number != event.run:
         return
     live.run = None
     live.failures = 0
     ctx.timers.cancel(TimerKind.ASSIGNMENT, live.group_id, "")
-    live.feed.base_epoch = event.group_epoch
+    live.feed.base_run = run.number
     live.feed.must_answer_whole = False
     live.delivery = Delivery(run, event, now)
     group = live.group
@@ -179,7 +186,7 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
     """Take notice that a run came to nothing: try again, do it here, or let it be."""
     live = ctx.modern.get(event.group_id)
     run = None if live is None else live.run
-    if live is None or run is None or run.epoch != event.group_epoch:
+    if live is None or run is None or run.number != event.run:
         return
     live.run = None
     live.change = run.change
@@ -193,8 +200,8 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
         live.failed_epoch = run.epoch
         update(ctx, live, now)
     elif event.no_worker and may_run_here(run.assignor):
-        _begin_run(live, run.assignor, now, in_place=True)
-        _run_here(ctx, live, now)
+        again = _begin_run(ctx, live, run.assignor, now, in_place=True)
+        _run_here(ctx, live, again, now)
     elif event.retriable and live.failures < FAILURES_MAX:
         _start(ctx, live, now)
     else:
@@ -238,11 +245,11 @@ def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     if live.run is None:
         update(ctx, live, now, is_due=True)
         return
-    epoch = live.run.epoch
+    run = live.run.number
     failed(
         ctx,
         AssignmentFailed(
-            group_id=live.group_id, group_epoch=epoch, reason="no answer in time", retriable=True
+            group_id=live.group_id, run=run, reason="no answer in time", retriable=True
         ),
         now,
     )

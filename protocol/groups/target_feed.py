@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class TargetFeed:
-    """``base_epoch``: the run that the worker's knowledge is as of; None: it has none.
+    """``base_run``: the run that the worker's knowledge is as of; None: it has none.
 
     ``sent`` are the numbers of the subscriptions it knows. ``must_answer_whole``: the log holds
     parts of a target that was never complete, so every member's has to be written.
     """
 
-    base_epoch: int | None = None
+    base_run: int | None = None
     must_answer_whole: bool = False
     topics_changed: bool = True
     sent: set[int] = field(default_factory=set)
@@ -51,20 +51,26 @@ class TargetFeed:
 
     def start_over(self) -> None:
         """Tell the next run everything."""
-        self.base_epoch = None
+        self.base_run = None
 
     def task(
-        self, group: ConsumerGroup, topics: Topics, assignor: str, *, with_racks: bool = False
+        self,
+        group: ConsumerGroup,
+        topics: Topics,
+        run: int,
+        assignor: str,
+        *,
+        with_racks: bool = False,
     ) -> ComputeAssignment:
         """Make the task of a run, and take all as told."""
-        is_whole = self.base_epoch is None
+        is_whole = self.base_run is None
         rows = _topic_rows(group, topics, with_racks) if is_whole or self.topics_changed else None
         changes = self._whole(group, rows) if is_whole else self._news(group, rows)
         task = ComputeAssignment(
             group_id=group.group_id,
-            group_epoch=group.epoch,
+            run=run,
             assignor=assignor,
-            base_epoch=self.base_epoch,
+            base_run=self.base_run,
             changes=changes,
             answer_whole=self.must_answer_whole,
         )

@@ -29,9 +29,9 @@ def _with_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
 def task(group_id: str, members: int = 2, partitions: int = 4) -> ComputeAssignment:
     return ComputeAssignment(
         group_id=group_id,
-        group_epoch=2,
+        run=2,
         assignor="uniform",
-        base_epoch=None,
+        base_run=None,
         changes=GroupChanges(
             topics=(TopicRow(b"t" * 16, "t", partitions),),
             subscriptions={1: frozenset({"t"})},

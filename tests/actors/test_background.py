@@ -55,9 +55,7 @@ class Workers:
         timing = Timing(1.0, self.took_ms.get(group_id, 2.0))
         if isinstance(task, ResolveRegexes):
             return pack_answer(RegexesResolved(group_id=group_id, version=1, topics={}), timing)
-        answer = AssignmentComputed(
-            group_id=group_id, group_epoch=task.group_epoch, members=[("m", b"v")]
-        )
+        answer = AssignmentComputed(group_id=group_id, run=task.run, members=[("m", b"v")])
         return pack_answer(answer, timing)
 
     async def tell(self, worker: int, method: str, *arguments: Any) -> None:
@@ -88,12 +86,12 @@ class Desk:
         return self.answers[-1]
 
 
-def run_of(group_id: str, epoch: int = 2) -> ComputeAssignment:
+def run_of(group_id: str, run: int = 2) -> ComputeAssignment:
     return ComputeAssignment(
         group_id=group_id,
-        group_epoch=epoch,
+        run=run,
         assignor="uniform",
-        base_epoch=None,
+        base_run=None,
         changes=GroupChanges(topics=(), gone=(("a", None), ("b", "c"))),
     )
 
@@ -214,7 +212,7 @@ def test_a_cancelled_run_is_left_out_where_it_waits() -> None:
     async def scenario() -> None:
         desk = Desk()
         await desk.done(run_of("g"))
-        desk.background.submit(3, CancelAssignment(group_id="g", group_epoch=2))
+        desk.background.submit(3, CancelAssignment(group_id="g"))
         await asyncio.sleep(0)
         assert desk.workers.told[-1][1] == "cancel"
 

@@ -141,7 +141,7 @@ def test_runs_that_failed_are_events_of_the_rebalance_that_they_held_up() -> Non
     talk.join("A")
     talk.tasks.clear()
     failure = AssignmentFailed(
-        group_id=GROUP, group_epoch=talk.group.epoch, reason="it died", retriable=True
+        group_id=GROUP, run=talk.context.last_run, reason="it died", retriable=True
     )
     talk.handle(failure)
     talk.converge("A")

@@ -42,9 +42,9 @@ changes = st.builds(
 runs = st.builds(
     ComputeAssignment,
     group_id=names,
-    group_epoch=st.integers(0, 2**31),
+    run=st.integers(0, 2**31),
     assignor=names,
-    base_epoch=st.none() | st.integers(0, 2**31),
+    base_run=st.none() | st.integers(0, 2**31),
     changes=changes,
     answer_whole=st.booleans(),
 )
@@ -59,9 +59,9 @@ def test_a_large_group_is_packed_in_parts_of_bounded_size() -> None:
     rows = tuple(MemberRow(f"m-{number}", None, None, 0) for number in range(10_000))
     task = ComputeAssignment(
         group_id="g",
-        group_epoch=7,
+        run=7,
         assignor="uniform",
-        base_epoch=None,
+        base_run=None,
         changes=GroupChanges(topics=(), subscriptions={0: frozenset()}, members=rows),
     )
     parts = list(task_parts(task))
@@ -81,19 +81,19 @@ def test_the_members_are_cut_out_of_an_answer_as_they_were(
     members: tuple[tuple[str, bytes], ...],
 ) -> None:
     answer = AssignmentComputed(
-        group_id="g", group_epoch=4, members=members, partitions_moved=9, assignor_ms=0.5
+        group_id="g", run=4, members=members, partitions_moved=9, assignor_ms=0.5
     )
     read, timing = read_answer(pack_answer(answer, Timing(1.0, 2.0)))
     assert isinstance(read, AssignmentComputed)
     assert tuple(read.members) == members
     assert list(read.members[1:]) == list(members[1:])
-    assert (read.group_epoch, read.partitions_moved, read.assignor_ms) == (4, 9, 0.5)
+    assert (read.run, read.partitions_moved, read.assignor_ms) == (4, 9, 0.5)
     assert timing == Timing(1.0, 2.0)
 
 
 def test_other_answers_are_read_as_they_were_packed() -> None:
     for answer in (
-        AssignmentFailed(group_id="g", group_epoch=2, reason="so it is", needs_whole=True),
+        AssignmentFailed(group_id="g", run=2, reason="so it is", needs_whole=True),
         RegexesResolved(group_id="g", version=1, topics={"a.*": ("a", "ab"), "c": ()}),
         RegexesResolved(group_id="g", version=1, topics=None),
     ):

@@ -41,9 +41,9 @@ def stale_assignment_applied() -> list[Patch]:
         live = ctx.modern.get(event.group_id)
         if live is not None and live.run is None and live.delivery is None:
             change = modern.Change(now, None)
-            live.run = modern.Run(event.group_epoch, "uniform", now, False, change)
+            live.run = modern.Run(event.run, live.group.epoch, "uniform", now, False, change)
         elif live is not None and live.run is not None:
-            event = replace(event, group_epoch=live.run.epoch)
+            event = replace(event, run=live.run.number)
         target.computed(ctx, event, now)
 
     return [(shard, "_EVENTS", {**shard._EVENTS, AssignmentComputed: computed})]

@@ -57,9 +57,9 @@ class Group:
     def task(self, changes: GroupChanges, base: int | None, assignor: str) -> ComputeAssignment:
         return ComputeAssignment(
             group_id="g",
-            group_epoch=self.epoch,
+            run=self.epoch,
             assignor=assignor,
-            base_epoch=base,
+            base_run=base,
             changes=changes,
         )
 
@@ -112,9 +112,9 @@ def test_all_members_are_answered_when_all_are_wanted() -> None:
     group.take(worker.run(group.whole()))
     task = ComputeAssignment(
         group_id="g",
-        group_epoch=3,
+        run=3,
         assignor="uniform",
-        base_epoch=2,
+        base_run=2,
         changes=GroupChanges(),
         answer_whole=True,
     )

@@ -85,7 +85,7 @@ class ConsumerStage(MixedStage):
         self.talk.tasks.remove(task)
         failure = AssignmentFailed(
             group_id=GROUP,
-            group_epoch=task.group_epoch,
+            run=task.run,
             reason="it broke",
             retriable="retriable" in names,
             no_worker="no_worker" in names,

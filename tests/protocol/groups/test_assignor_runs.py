@@ -16,11 +16,11 @@ CUSTOM = {"group.consumer.assignors": "own,uniform"}
 
 
 def failure(talk: ConsumerTalk, **how: Any) -> AssignmentFailed:
-    return AssignmentFailed(group_id=GROUP, group_epoch=talk.group.epoch, reason="it broke", **how)
+    return AssignmentFailed(group_id=GROUP, run=talk.context.last_run, reason="it broke", **how)
 
 
 def computed(talk: ConsumerTalk) -> AssignmentComputed:
-    return AssignmentComputed(group_id=GROUP, group_epoch=talk.group.epoch, members=())
+    return AssignmentComputed(group_id=GROUP, run=talk.context.last_run, members=())
 
 
 def test_a_run_whose_worker_died_is_asked_for_again_whole() -> None:
@@ -32,7 +32,7 @@ def test_a_run_whose_worker_died_is_asked_for_again_whole() -> None:
     talk.handle(failure(talk, retriable=True))
     again = talk.tasks[-1]
     assert isinstance(again, ComputeAssignment)
-    assert again.base_epoch is None
+    assert again.base_run is None
     assert {row.member_id for row in again.changes.members} == {"m-A", "m-B"}
     talk.converge("A", "B")
     assert sorted(talk.owned("A", "B")) == [2, 2]

@@ -131,9 +131,7 @@ class Members(RuleBasedStateMachine):
         task = self.talk.tasks.popleft()
         if isinstance(task, ComputeAssignment):
             fields: Any = {how: True}
-            failed = AssignmentFailed(
-                group_id="g", group_epoch=task.group_epoch, reason="it broke", **fields
-            )
+            failed = AssignmentFailed(group_id="g", run=task.run, reason="it broke", **fields)
             self.talk.handle(failed)
             self.talk.handle(failed)
         elif not isinstance(task, CancelAssignment):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -125,10 +126,12 @@ def test_one_run_is_under_way_and_changes_wait_for_the_next() -> None:
     for name in "ABC":
         talk.join(name)
     assert len(talk.tasks) == 1
+    first = talk.tasks[0]
+    assert isinstance(first, ComputeAssignment)
     talk.work(1)
     assert talk.group.assignment_epoch == 2
     task = task_of(talk)
-    assert (task.group_epoch, task.base_epoch) == (4, 2)
+    assert task.base_run == first.run
     assert [row.member_id for row in task.changes.members] == ["m-B", "m-C"]
 
 
@@ -175,9 +178,27 @@ def test_a_late_second_or_stale_answer_is_ignored() -> None:
     talk.handle(answer)
     records = len(talk.records)
     talk.handle(answer)
-    talk.handle(AssignmentComputed(group_id="g", group_epoch=99, members=()))
-    talk.handle(AssignmentComputed(group_id="nobody", group_epoch=2, members=()))
+    talk.handle(AssignmentComputed(group_id="g", run=-1, members=()))
+    talk.handle(AssignmentComputed(group_id="nobody", run=2, members=()))
     assert len(talk.records) == records
+
+
+def test_the_late_answer_to_a_run_that_was_given_up_is_not_taken_for_the_next_ones() -> None:
+    """Both are of one group epoch, but the worker was told of other members in between."""
+    talk = offloaded("A")
+    talk.join("B")
+    given_up = task_of(talk)
+    talk.handle(failure(given_up, needs_whole=True))
+    again = talk.tasks[0]
+    assert isinstance(again, ComputeAssignment)
+    assert again.run != given_up.run
+    late = replace(given_up, base_run=None, changes=again.changes)
+    talk.handle(talk.executor.run(late))
+    assert "m-B" not in talk.group.targets
+    talk.handle(failure(given_up, needs_whole=True))
+    assert len(talk.tasks) == 1
+    talk.converge("A", "B")
+    assert talk.owned("A", "B") == [2, 2]
 
 
 def test_the_run_of_a_deleted_group_is_cancelled_and_its_result_ignored() -> None:
@@ -196,18 +217,18 @@ def test_a_worker_that_has_forgotten_the_group_is_told_all_of_it() -> None:
     talk = offloaded("A", "B")
     talk.join("C")
     task = task_of(talk)
-    assert task.base_epoch is not None
+    assert task.base_run is not None
     talk.executor = type(talk.executor)(lambda: 0.0)
     talk.handle(talk.executor.run(task))
     again = talk.tasks[0]
     assert isinstance(again, ComputeAssignment)
-    assert again.base_epoch is None
+    assert again.base_run is None
     talk.converge("A", "B", "C")
     assert sum(talk.owned("A", "B", "C")) == 4
 
 
 def failure(task: ComputeAssignment, **how: bool) -> AssignmentFailed:
-    return AssignmentFailed(group_id="g", group_epoch=task.group_epoch, reason="it broke", **how)
+    return AssignmentFailed(group_id="g", run=task.run, reason="it broke", **how)
 
 
 def test_a_run_whose_worker_died_is_tried_again_and_then_later() -> None:
