@@ -27,7 +27,7 @@ class Checkers:
         self.visible.committed_epoch = self.replicated.committed_epoch
         self.told = Told(world, self.visible, values)
         self.visible.modern = self.told
-        self.states = States(self.replicated, self._topic)
+        self.states = States(self.replicated, self._topic, self.told.gave_up)
         self._world = world
         self._values = values
         self.asked = self.visible.asked

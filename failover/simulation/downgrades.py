@@ -27,16 +27,26 @@ if TYPE_CHECKING:
 Name: TypeAlias = "Callable[[UUID], str | None]"
 """Names a topic by its id; None when that is not known, or the name may mean another topic now."""
 
+GaveUp: TypeAlias = "Callable[[str, str, int, int], set[tuple[str, int]]]"
+"""Names what a member of a group said that it no longer has, between two times."""
+
 
 class Downgrades:
-    """Follows the records of one batch, each before it is replayed."""
+    """Follows the records of one batch, each before it is replayed.
 
-    def __init__(self, name: Name) -> None:
+    What a member gave up since the batch before, and lost in the downgrade, is no loss: of the two
+    records that say so only the last is in the log.
+    """
+
+    def __init__(self, name: Name, gave_up: GaveUp) -> None:
         self._name = name
+        self._gave_up = gave_up
+        self._since, self._until = 0, 0
         self._had: dict[tuple[str, str], set[tuple[str, int]]] = {}
 
-    def begin(self) -> None:
-        """Begin a batch."""
+    def begin(self, since: int, until: int) -> None:
+        """Begin a batch: when the one before it was written, and when it was."""
+        self._since, self._until = since, until
         self._had.clear()
 
     def check(self, context: Any, record: Record) -> None:
@@ -67,6 +77,8 @@ class Downgrades:
         for member in value.members:
             had = self._had.get((group_id, member.member_id), set())
             lost = had.difference(decode_assignment(member.assignment) or ())
+            if lost:
+                lost -= self._gave_up(group_id, member.member_id, self._since, self._until)
             if lost:
                 raise Violation(
                     f"{member.member_id} has {sorted(lost)}, of which the record of the classic"

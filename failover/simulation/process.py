@@ -209,6 +209,14 @@ class Process:
         number = partition_for(group_id, self.identity.partitions)
         return self.host.view.leaders.get(number, self.node_id)
 
+    def group(self, group_id: str) -> Any:
+        """Return the hard state that this process has of a group; None if there is none."""
+        number = partition_for(group_id, self.identity.partitions)
+        for partition in self.partitions():
+            if partition.number == number:
+                return partition.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
+        return None
+
     # --- how it ends and stands still
 
     def kill(self, kept: int, notice_ms: int) -> None:

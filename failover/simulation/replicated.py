@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from failover.simulation.story import Violation
-from storage.log import DropBefore, TruncateFrom
+from storage.log import AppendBatch, DropBefore, TruncateFrom
 from storage.messages import Appended, Vote, Voted
 from storage.quorum import majority
 from storage.replica import Role
@@ -58,7 +58,10 @@ class Committed:
 
 
 class Replicated:
-    """Checks votes, leaders, acknowledgements and commits of all replicas."""
+    """Checks votes, leaders, acknowledgements and commits of all replicas.
+
+    ``first_written``: when its leader wrote each batch (partition, base offset, leader epoch).
+    """
 
     def __init__(self, world: World, visible: Visible) -> None:
         self._world = world
@@ -66,16 +69,21 @@ class Replicated:
         self.processes: dict[int, Process] = {}
         self.upon_vote: Callable[[int, int], None] = lambda _voter, _candidate: None
         self.committed: dict[int, Committed] = {}
+        self.first_written: dict[tuple[int, int, int], int] = {}
         self._seen: dict[tuple[int, int], Seen] = {}
         self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
         self._serving: dict[int, int] = {}
         self._votes: dict[tuple[int, int, ReplicaKey], int] = {}
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
-        """Check what is about to be written: what is committed is never truncated."""
+        """Take notice of what is about to be written: what is committed is never truncated."""
         for write in writes:
             if isinstance(write, TruncateFrom):
                 self._may_truncate(process, write)
+            elif isinstance(write, AppendBatch):
+                batch = write.batch
+                place = (write.partition, batch.base_offset, batch.leader_epoch)
+                self.first_written.setdefault(place, self._world.now)
             elif isinstance(write, DropBefore):
                 self.note_commits(process)  # what was committed just now may be dropped at once
 

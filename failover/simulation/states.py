@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from failover.partition import Partition
-    from failover.simulation.downgrades import Name
+    from failover.simulation.downgrades import GaveUp, Name
     from failover.simulation.process import Process
     from failover.simulation.replicated import Replicated
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Reference:
     """One partition's hard state, replayed from its committed batches."""
 
-    def __init__(self, number: int, name: Name) -> None:
+    def __init__(self, number: int, name: Name, gave_up: GaveUp) -> None:
         configs = Configs({})
         self.is_catalog = number == CATALOG_PARTITION
         self.machine: Any
@@ -43,8 +43,9 @@ class Reference:
         else:
             self.machine = GroupShard(configs, Topics(), random.Random(0))
         self.offset = 0
+        self._written_at = 0
         self._progress = Progress()
-        self._downgrades = Downgrades(name)
+        self._downgrades = Downgrades(name, gave_up)
 
     def has_half(self, group_id: str) -> bool:
         """Tell whether machines may differ about a group's targets (see :class:`Progress`)."""
@@ -58,7 +59,9 @@ class Reference:
         decode = catalog_records.decode if self.is_catalog else records.decode
         while (batch := committed.batches.get(self.offset)) is not None:
             if not batch.control:
-                self._downgrades.begin()
+                place = (number, batch.base_offset, batch.leader_epoch)
+                since, self._written_at = self._written_at, replicated.first_written[place]
+                self._downgrades.begin(since, self._written_at)
                 for key, value in batch.records:
                     record = decode(key, value)
                     if not self.is_catalog:
@@ -73,9 +76,10 @@ class Reference:
 class States:
     """Compares what is in memory with what is committed, and looks for broken invariants."""
 
-    def __init__(self, replicated: Replicated, name: Name) -> None:
+    def __init__(self, replicated: Replicated, name: Name, gave_up: GaveUp) -> None:
         self._replicated = replicated
         self._name = name
+        self._gave_up = gave_up
         self._references: dict[int, Reference] = {}
         self._compared: dict[tuple[int, int], tuple[Any, int]] = {}
 
@@ -98,7 +102,7 @@ class States:
             return
         reference = self._references.get(number)
         if reference is None:
-            reference = self._references[number] = Reference(number, self._name)
+            reference = self._references[number] = Reference(number, self._name, self._gave_up)
         known = reference.advance(self._replicated, number)
         if not known or replica.high_watermark != reference.offset:
             return

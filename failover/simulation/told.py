@@ -15,6 +15,7 @@ from failover.routing import partition_for
 from failover.simulation.kinds import MIXED
 from failover.simulation.story import Violation
 from failover.simulation.visible import EARLY
+from protocol.groups.consumer_group import ConsumerGroup
 from protocol.wire import messages as m
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
@@ -42,9 +43,10 @@ class Speaker:
     """A member as it has been talked to; times are true ones, :data:`NEVER` before the first.
 
     ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
-    when that was. ``contact`` is when the last request came that prolonged its session, ``said``
-    when the last one came that tells what it has. ``is_gone``: it said that it leaves.
-    ``replaced_at`` is when somebody else was told to have its place, as a static member.
+    when that was; ``gave_up`` lists what it no longer has, with when it said so. ``contact`` is
+    when the last request came that prolonged its session, ``said`` when the last one came that
+    tells what it has. ``is_gone``: it said that it leaves. ``replaced_at`` is when somebody else
+    was told to have its place, as a static member.
     """
 
     member_id: str
@@ -57,6 +59,7 @@ class Speaker:
     epoch: int = 0
     epoch_at: int = NEVER
     has: dict[Place, int] = field(default_factory=dict)
+    gave_up: list[tuple[int, Place]] = field(default_factory=list)
     asked_back: dict[Place, int] = field(default_factory=dict)
 
 
@@ -160,7 +163,20 @@ class Told:
         speaker.said = self._world.now
         for place in [place for place in speaker.has if place not in kept]:
             del speaker.has[place]
+            speaker.gave_up.append((self._world.now, place))
             speaker.asked_back.pop(place, None)
+
+    def gave_up(
+        self, group_id: str, member_id: str, since: int, until: int
+    ) -> set[tuple[str, int]]:
+        """Name what a member said that it no longer has, between two times."""
+        speaker = self._group(group_id).speakers.get(member_id)
+        places = [] if speaker is None else speaker.gave_up
+        return {
+            (name, place[1])
+            for at, place in places
+            if since <= at <= until and (name := self._topic_of(place)) is not None
+        }
 
     # --- what members are told
 
@@ -226,7 +242,9 @@ class Told:
         speaker = self._speaker(message, response.member_id)
         speaker.is_classic, speaker.instance_id = True, message.group_instance_id
         speaker.contact = max(speaker.contact, answer.asked_at)
-        self._epoch(speaker, answer, response.generation_id, True)
+        # Of a classic group's generation another leader may know nothing until it is synced.
+        is_lasting = isinstance(process.group(message.group_id), ConsumerGroup)
+        self._epoch(speaker, answer, response.generation_id, True, is_lasting=is_lasting)
         self._takes_place(speaker, answer)
 
     def _sync(self, process: Process, answer: Answer) -> None:
@@ -243,7 +261,15 @@ class Told:
             places.append((name if topic is None else topic.topic_id, index))
         self._gives(speaker, answer, places)
 
-    def _epoch(self, speaker: Speaker, answer: Answer, epoch: int, is_join: bool) -> None:
+    def _epoch(
+        self,
+        speaker: Speaker,
+        answer: Answer,
+        epoch: int,
+        is_join: bool,
+        *,
+        is_lasting: bool = True,
+    ) -> None:
         """Hold that epochs only grow: a member's own, and the group's as whoever joins sees it."""
         group = self._group(answer.message.group_id)
         highest = group.highest_before(answer.asked_at) if is_join else 0
@@ -262,10 +288,11 @@ class Told:
                 f"{speaker.member_id} joins in epoch {epoch}, when {highest} had been told before",
                 answer.message.group_id,
             )
-        if epoch > speaker.epoch:
+        if is_lasting and epoch > speaker.epoch:
             speaker.epoch, speaker.epoch_at = epoch, self._world.now
         if not group.epochs or epoch > group.epochs[-1][1]:
-            group.epochs.append((self._world.now, epoch))
+            if is_lasting:
+                group.epochs.append((self._world.now, epoch))
             if group.unrest_at != NEVER:
                 group.rounds.append((group.unrest_at, self._world.now))
                 group.unrest_at = NEVER
@@ -341,8 +368,11 @@ class Told:
         )
 
     def _name(self, place: Place) -> str:
+        return f"{self._topic_of(place)}-{place[1]}"
+
+    def _topic_of(self, place: Place) -> str | None:
         topic = place[0]
-        return f"{topic if isinstance(topic, str) else self.topic_names.get(topic)}-{place[1]}"
+        return topic if isinstance(topic, str) else self.topic_names.get(topic)
 
     # --- commits
 
