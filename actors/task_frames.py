@@ -77,7 +77,7 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
     for gone in _slices(changes.gone):
         yield _pack(["gone", gone])
     for members in _slices(changes.members):
-        yield _pack(["members", *_columns(members, _MEMBER_COLUMNS)])
+        yield _pack(["members", *zip(*members, strict=True)])
     yield from _target_parts(changes.targets)
 
 
@@ -102,9 +102,7 @@ def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
         subscriptions=_read_subscriptions(found.get("subscriptions", ())),
         gone=tuple((old, new) for (rows,) in found.get("gone", ()) for old, new in rows),
         members=tuple(
-            MemberRow(*row)
-            for columns in found.get("members", ())
-            for row in zip(*columns, strict=True)
+            row for columns in found.get("members", ()) for row in map(MemberRow, *columns)
         ),
         dropped_subscriptions=tuple(dropped),
         targets=tuple(row for columns in found.get("targets", ()) for row in _targets(*columns)),
@@ -185,23 +183,23 @@ def _topic_parts(topics: Iterable[TopicRow]) -> Iterator[bytes]:
 
 
 def _topic_part(rows: Sequence[TopicRow], sets: dict[tuple[str, ...], int]) -> bytes:
+    ids, names, counts, all_racks = zip(*rows, strict=True)
+    if not any(all_racks):
+        return _pack(["topics", ids, names, counts, (), (), b""])
     before = len(sets)
-    numbers = [sets.setdefault(racks, len(sets)) for row in rows for racks in row.racks]
-    return _pack(
-        [
-            "topics",
-            *_columns(rows, ("topic_id", "name", "partitions")),
-            [len(row.racks) for row in rows],
-            list(islice(sets, before, None)),
-            _raw(np.array(numbers, np.int32)),
-        ]
-    )
+    numbers = [sets.setdefault(racks, len(sets)) for row in all_racks for racks in row]
+    fresh = list(islice(sets, before, None))
+    sizes = [len(racks) for racks in all_racks]
+    return _pack(["topics", ids, names, counts, sizes, fresh, _raw(np.array(numbers, np.int32))])
 
 
 def _read_topics(parts: Iterable[list[Any]]) -> tuple[TopicRow, ...]:
     sets: list[tuple[str, ...]] = []
-    topics = []
+    topics: list[TopicRow] = []
     for ids, names, counts, sizes, fresh, numbers in parts:
+        if not sizes:
+            topics += map(TopicRow, ids, names, counts)
+            continue
         sets.extend(map(tuple, fresh))
         left = iter(np.frombuffer(numbers, "<i4").tolist())
         topics += [
@@ -224,9 +222,6 @@ def _read_subscriptions(parts: Iterable[list[Any]]) -> Mapping[int, frozenset[st
         )
         for names, numbers, counts, indexes in parts
     )
-
-
-_MEMBER_COLUMNS: Final = MemberRow._fields
 
 
 def _target_parts(targets: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
@@ -255,11 +250,6 @@ def _targets(member_ids: list[str], ends: bytes, buffer: bytes) -> Iterator[tupl
 
 
 # --- bytes
-
-
-def _columns(rows: Sequence[Any], names: Iterable[str]) -> Iterator[list[Any]]:
-    for name in names:
-        yield [getattr(row, name) for row in rows]
 
 
 def _slices(rows: Iterable[Any]) -> Iterator[list[Any]]:

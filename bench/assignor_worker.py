@@ -13,18 +13,17 @@ import multiprocessing
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from actors.task_frames import Timing, pack_answer, read_answer, read_task, task_parts
-from protocol.groups.effects import (
-    AssignmentComputed,
-    ComputeAssignment,
-    GroupChanges,
-    MemberRow,
-    TopicRow,
-)
+from protocol.groups.consumer_group import ConsumerGroup
+from protocol.groups.effects import AssignmentComputed
+from protocol.groups.target_feed import TargetFeed
+from protocol.groups.topics import Topic, Topics
+from protocol.records import ConsumerGroupMemberMetadataValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from multiprocessing.connection import Connection
 
     from protocol.assignors.spec import GroupSpec
@@ -35,64 +34,66 @@ START_TIMEOUT_S: Final = 120
 
 
 class Worker:
-    """The coordinator's end of the pipe; it keeps the epoch of the group that the worker holds.
-
-    The coordinator has each subscription as a set of names.
-    """
+    """The coordinator's end of the pipe: a consumer group, and what the worker knows of it."""
 
     def __init__(self, pipe: Connection, spec: GroupSpec, assignor: str) -> None:
         self._pipe = pipe
-        self._spec = spec
         self._assignor = assignor
-        self._run = 1
-        self._sizes = (spec.partition_starts[1:] - spec.partition_starts[:-1]).tolist()
-        self._names = names = [f"topic-{topic}" for topic in range(spec.topic_count)]
+        self._run = 0
+        self._feed = TargetFeed()
+        self._group = ConsumerGroup(GROUP)
+        sizes = (spec.partition_starts[1:] - spec.partition_starts[:-1]).tolist()
+        names = [f"topic-{topic}" for topic in range(spec.topic_count)]
+        self._topics = Topics(
+            Topic(UUID(int=topic + 1), names[topic], size) for topic, size in enumerate(sizes)
+        )
         starts, listed = spec.class_starts.tolist(), spec.class_topics.tolist()
-        self._subscriptions = {
-            number: frozenset(names[topic] for topic in listed[starts[number] : starts[number + 1]])
-            for number in range(spec.class_count)
-        }
+        for member, number in enumerate(spec.member_class.tolist()):
+            topics = listed[starts[number] : starts[number + 1]]
+            self._group.put_member(f"member-{member:06d}", _metadata(names[at] for at in topics))
+        self._last = next(reversed(self._group.members.values()))
 
     def whole(self) -> AssignmentComputed:
         """Have the group assigned anew, from all that the coordinator knows."""
-        spec = self._spec
-        changes = GroupChanges(
-            topics=tuple(
-                TopicRow(topic.to_bytes(16, "big"), self._names[topic], size)
-                for topic, size in enumerate(self._sizes)
-            ),
-            subscriptions=self._subscriptions,
-            members=tuple(map(self._row, range(spec.member_count))),
-        )
-        return self._ask(changes, None)
+        self._feed.start_over()
+        return self._ask()
 
     def join(self) -> AssignmentComputed:
         """Let the last member join the group that the worker holds."""
-        return self._ask(GroupChanges(members=(self._row(self._spec.member_count - 1),)))
+        self._group.put_member(self._last.member_id, self._last.metadata)
+        self._feed.member_changed(self._last.member_id)
+        return self._ask()
 
     def leave(self) -> AssignmentComputed:
         """Let the last member leave the group that the worker holds."""
-        return self._ask(GroupChanges(gone=((_member_id(self._spec.member_count - 1), None),)))
+        self._group.remove_member(self._last.member_id)
+        self._feed.member_gone(self._last.member_id)
+        return self._ask()
 
-    def _row(self, member: int) -> MemberRow:
-        return MemberRow(_member_id(member), None, None, int(self._spec.member_class[member]))
-
-    def _ask(self, changes: GroupChanges, base_run: int | None = -1) -> AssignmentComputed:
+    def _ask(self) -> AssignmentComputed:
         self._run += 1
-        task = ComputeAssignment(
-            group_id=GROUP,
-            run=self._run,
-            assignor=self._assignor,
-            base_run=base_run if base_run is None else self._run - 1,
-            changes=changes,
-        )
+        task = self._feed.task(self._group, self._topics, self._run, self._assignor)
         parts = list(task_parts(task))
         self._pipe.send_bytes(len(parts).to_bytes(4, "big"))
         for part in parts:
             self._pipe.send_bytes(part)
         answer, _ = read_answer(self._pipe.recv_bytes())
         assert isinstance(answer, AssignmentComputed), answer
+        self._feed.base_run = self._run
         return answer
+
+
+def _metadata(names: Iterable[str]) -> ConsumerGroupMemberMetadataValue:
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=None,
+        client_id="",
+        client_host="",
+        subscribed_topic_names=tuple(names),
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=-1,
+        server_assignor=None,
+    )
 
 
 @contextmanager
@@ -131,10 +132,6 @@ def time_worker(spec: GroupSpec, assignor: str, mode: str, calls: int) -> list[f
             if mode == "leave":
                 worker.join()
     return took_ms
-
-
-def _member_id(member: int) -> str:
-    return f"member-{member:06d}"
 
 
 def _serve(pipe: Connection) -> None:

@@ -23,6 +23,9 @@ Int64s: TypeAlias = NDArray[np.int64]
 PIECE_NAMES: Final = 10_000
 """Names per piece: well below a millisecond to look up."""
 
+PIECE_INDEXES: Final = 20_000
+"""Indexes per piece where nothing is to be looked up, but for a subscription with more of them."""
+
 
 class Piece(NamedTuple):
     """Some subscriptions, by their numbers, and the names that no piece before this one had.
@@ -56,6 +59,9 @@ def pieces(
     subscriptions: Mapping[int, Collection[str]], names_max: int = PIECE_NAMES
 ) -> Iterator[Piece]:
     """Write subscriptions in pieces of bounded size, lazily."""
+    if isinstance(subscriptions, FlatSubscriptions):
+        yield from subscriptions.pieces()
+        return
     index = _Index()
     numbers: list[int] = []
     rows: list[Int32s] = []
@@ -105,6 +111,31 @@ class FlatSubscriptions(Mapping[int, frozenset[str]]):
         self._place: dict[int, int] | None = None
 
     @classmethod
+    def of_rows(
+        cls, names: Sequence[str], numbers: Sequence[int], rows: Sequence[Int32s]
+    ) -> FlatSubscriptions:
+        """Take subscriptions that are rows of places in ``names``."""
+        counts = np.array([len(row) for row in rows], np.int32)
+        indexes = _joined(rows, np.int32)
+        return cls([Piece(list(names), np.array(numbers, np.int64), counts, indexes)])
+
+    def pieces(self) -> Iterator[Piece]:
+        """Cut into pieces of bounded size, lazily."""
+        starts, count = self.starts, len(self.numbers)
+        sizes = np.diff(starts).astype(np.int32)
+        place = name = 0
+        while place < count or name < len(self.names):
+            fits = int(np.searchsorted(starts, starts[place] + PIECE_INDEXES, "right")) - 1
+            end = min(max(fits, place + 1), count)
+            yield Piece(
+                self.names[name : name + PIECE_NAMES],
+                self.numbers[place:end],
+                sizes[place:end],
+                self.indexes[starts[place] : starts[end]],
+            )
+            place, name = end, name + PIECE_NAMES
+
+    @classmethod
     def of(cls, subscriptions: Mapping[int, Collection[str]]) -> FlatSubscriptions:
         """Take any subscriptions; those that are flat are left as they are."""
         return subscriptions if isinstance(subscriptions, cls) else cls(pieces(subscriptions))
@@ -133,12 +164,13 @@ class FlatTargets(Sequence[tuple[str, bytes]]):
     The bytes of member ``i`` end at ``ends[i]``, and begin where those before them end.
     """
 
-    __slots__ = ("buffer", "ends", "member_ids")
+    __slots__ = ("_ends", "buffer", "ends", "member_ids")
 
     def __init__(self, member_ids: Sequence[str], ends: Int32s, buffer: memoryview) -> None:
         self.member_ids = member_ids
         self.ends = ends
         self.buffer = buffer
+        self._ends: list[int] | None = None
 
     @classmethod
     def of(cls, members: Sequence[tuple[str, bytes]]) -> FlatTargets:
@@ -161,7 +193,9 @@ class FlatTargets(Sequence[tuple[str, bytes]]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
+        if self._ends is None:
+            self._ends = self.ends.tolist()
         if index < 0:
             index += len(self)
-        start = int(self.ends[index - 1]) if index else 0
-        return self.member_ids[index], bytes(self.buffer[start : int(self.ends[index])])
+        start = self._ends[index - 1] if index else 0
+        return self.member_ids[index], bytes(self.buffer[start : self._ends[index]])

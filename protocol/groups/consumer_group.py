@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from protocol.assignors.spec import no_values
 from protocol.groups.effects import MemberRow
+from protocol.groups.name_numbers import NameNumbers
 from protocol.groups.reconcile import MemberState, Standing
 from protocol.records import ConsumerGroupMemberMetadataValue
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -20,6 +22,7 @@ from protocol.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
+    from protocol.assignors.spec import Int32s
     from protocol.groups.topic_numbers import Partition
     from protocol.records import ClassicMemberMetadata
 
@@ -49,13 +52,15 @@ class ConsumerGroupState(StrEnum):
 class Subscription:
     """What some members subscribe to: topic names and a regular expression ("" is none).
 
-    All members of a group with equal subscriptions share one. ``number`` is not used twice.
+    All members of a group with equal subscriptions share one. ``number`` is not used twice;
+    ``row`` has the group's numbers for the names, while it is in use.
     """
 
     names: frozenset[str]
     regex: str
     number: int
     members: int = 0
+    row: Int32s = field(default_factory=no_values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +134,9 @@ class ConsumerGroup:
 
     ``holders`` maps a partition to the member that holds it, be it only until it is revoked.
     ``topics`` counts, per topic name, the subscriptions in use and the resolved regular expressions
-    that name it; ``news`` collects the names that came to it or went, for whoever sets it to a list
-    and empties it. ``classic_members`` counts the members that speak the classic protocol,
-    ``protocols`` how many of them support each embedded protocol.
+    that name it, ``name_numbers`` has their numbers; ``news`` collects the names that came to it or
+    went, for whoever sets it to a list and empties it. ``classic_members`` counts the members that
+    speak the classic protocol, ``protocols`` how many of them support each embedded protocol.
     """
 
     group_id: str
@@ -147,6 +152,7 @@ class ConsumerGroup:
     subscriptions: dict[tuple[frozenset[str], str], Subscription] = field(default_factory=dict)
     regex_members: Counter[str] = field(default_factory=Counter)
     topics: dict[str, int] = field(default_factory=dict)
+    name_numbers: NameNumbers = field(default_factory=NameNumbers)
     news: list[tuple[str, bool]] | None = None
     holders: dict[Partition, str] = field(default_factory=dict)
     assignors: Counter[str] = field(default_factory=Counter)
@@ -261,6 +267,7 @@ class ConsumerGroup:
         subscription.members += 1
         if subscription.members == 1:
             self._count(subscription.names, 1)
+            subscription.row = self.name_numbers.row(subscription.names)
         if subscription.regex:
             self.regex_members[subscription.regex] += 1
 
@@ -293,7 +300,13 @@ class ConsumerGroup:
                 topics[name] = count
             else:
                 del topics[name]
-            if news is not None and count == max(step, 0):
+            if count != max(step, 0):
+                continue
+            if step > 0:
+                self.name_numbers.add(name)
+            else:
+                self.name_numbers.drop(name)
+            if news is not None:
                 news.append((name, step > 0))
 
 

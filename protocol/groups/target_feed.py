@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from protocol.assignors.flat import FlatSubscriptions
 from protocol.groups.effects import ComputeAssignment, GroupChanges, MemberRow, TopicRow
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class TargetFeed:
         targets = group.targets or ({} if group.arriving is None else group.arriving.targets)
         return GroupChanges(
             topics=topics,
-            subscriptions=_topics_of(group, group.subscriptions.values()),
+            subscriptions=_all_subscriptions(group),
             members=tuple([member.row for member in members.values()]),
             targets=tuple([each for each in targets.items() if each[0] in members]),
         )
@@ -101,6 +102,15 @@ class TargetFeed:
             members=_member_rows(group, self.changed),
             dropped_subscriptions=tuple(self.sent - numbers),
         )
+
+
+def _all_subscriptions(group: ConsumerGroup) -> FlatSubscriptions:
+    in_use = group.subscriptions.values()
+    numbers, regexes = group.name_numbers, group.regexes
+    rows = [
+        numbers.row(group.topics_of(each)) if each.regex in regexes else each.row for each in in_use
+    ]
+    return FlatSubscriptions.of_rows(numbers.names, [each.number for each in in_use], rows)
 
 
 def _topics_of(
