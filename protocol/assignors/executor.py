@@ -76,11 +76,12 @@ class Executor:
         owner = registry.assign(task.assignor, spec).owner
         assignor_ms = (self._clock_s() - began_s) * 1000
         ids = group.member_ids
-        told = None
+        told = None  # all
         if not task.answer_whole:
             fresh = [n for n, each in enumerate(ids) if each not in group.has_target]
-            told = np.union1d(changed_members(spec, owner), np.array(fresh, np.int32))
-            told = told.astype(np.int32, copy=False)
+            if len(fresh) < len(ids):
+                told = np.union1d(changed_members(spec, owner), np.array(fresh, np.int32))
+                told = told.astype(np.int32, copy=False)
         topic_ids = b"".join(topic.topic_id for topic in group.topics)
         encoded = encode_targets(spec, owner, topic_ids, told)
         members = FlatTargets(

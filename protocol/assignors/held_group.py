@@ -17,7 +17,7 @@ from protocol.assignors.held_subscriptions import HeldSubscriptions
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s, no_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from protocol.groups.effects import GroupChanges, MemberRow, TopicRow
 
@@ -104,7 +104,7 @@ class HeldGroup:
         self._racks.forget()
         self._starts = _prefix_sums(row.partitions for row in self.topics)
         self.owner = np.full(int(self._starts[-1]), NOBODY, np.int32)
-        for place, row in enumerate(self.topics):
+        for place, row in enumerate(self.topics if before else ()):
             if (old := before.get(row.topic_id)) is not None:
                 kept = min(row.partitions, int(starts[old + 1] - starts[old]))
                 first, first_before = int(self._starts[place]), int(starts[old])
@@ -134,15 +134,18 @@ class HeldGroup:
             members[row.member_id] = row
         if not successors and len(members) == len(before):
             return
-        self.member_ids = sorted(members, key=_java_order)
+        self.member_ids = _in_java_order(members)
         place = {member_id: place for place, member_id in enumerate(self.member_ids)}
         moves = [place.get(successors.get(each, each) or "", NOBODY) for each in before]
         # The last one is where NOBODY, which is -1, is looked up.
         self.owner = np.array([*moves, NOBODY], np.int32)[self.owner]
 
 
-def _java_order(text: str) -> bytes:
-    return text.encode("utf-16-be", "surrogatepass")
+def _in_java_order(texts: Collection[str]) -> list[str]:
+    """Sort as Java does: by UTF-16, which is another order only beyond the first plane."""
+    if all(map(str.isascii, texts)):
+        return sorted(texts)
+    return sorted(texts, key=lambda text: text.encode("utf-16-be", "surrogatepass"))
 
 
 def _prefix_sums(sizes: Iterable[int]) -> Int32s:
@@ -153,7 +156,7 @@ def _instance_ranks(rows: Sequence[MemberRow]) -> Int32s:
     static = {row.instance_id for row in rows if row.instance_id is not None}
     if not static:
         return no_values()
-    rank = {instance_id: n for n, instance_id in enumerate(sorted(static, key=_java_order))}
+    rank = {instance_id: n for n, instance_id in enumerate(_in_java_order(static))}
     return np.array(
         [NOBODY if row.instance_id is None else rank[row.instance_id] for row in rows], np.int32
     )

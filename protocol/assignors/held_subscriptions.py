@@ -6,6 +6,7 @@ done to each of them is done by numpy.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -47,13 +48,12 @@ class HeldSubscriptions:
         before = len(known)
         numbers = [known.setdefault(name, len(known)) for name in told.names]
         if len(known) > before:
-            fresh = [name for name, number in zip(told.names, numbers, strict=True)
-                     if number >= before]  # fmt: skip
+            fresh = list(islice(known, before, None))
             self._topic_of = np.concatenate([self._topic_of, self._places(fresh)])
         rows = np.array(numbers, np.int32)[told.indexes]
         starts = told.starts.tolist()
-        for place, number in enumerate(told.numbers.tolist()):
-            self._rows[number] = rows[starts[place] : starts[place + 1]]
+        for number, start, end in zip(told.numbers.tolist(), starts, starts[1:], strict=False):
+            self._rows[number] = rows[start:end]
             self._classes.pop(number, None)
         if len(known) > 2 * self._names_kept + SPARE_NAMES:
             self._forget_names()
@@ -70,23 +70,26 @@ class HeldSubscriptions:
     def classes(self) -> tuple[Int32s, Int32s]:
         """Give the topics of each subscription, by number and each ascending (CSR)."""
         numbers = self.numbers()
+        if not self._classes:
+            return self._find(numbers)
         self._find([number for number in numbers if number not in self._classes])
         rows = [self._classes[number] for number in numbers]
         starts = np.cumsum([0, *map(len, rows)], dtype=np.int32)
         return starts, np.concatenate(rows) if rows else no_values()
 
-    def _find(self, numbers: Sequence[int]) -> None:
-        """Look up the topics of these subscriptions, all in one go."""
+    def _find(self, numbers: Sequence[int]) -> tuple[Int32s, Int32s]:
+        """Look up the topics of these subscriptions, all in one go; give them as above."""
         if not numbers:
-            return
+            return np.zeros(1, np.int32), no_values()
         rows = [self._rows[number] for number in numbers]
         listed = self._topic_of[np.concatenate(rows)]
         ends = np.cumsum([len(row) for row in rows], dtype=np.int32)
         found, ends = sort_rows(writable(listed), ends, len(self._topic_index))
-        start = 0
-        for number, end in zip(numbers, ends.tolist(), strict=True):
+        starts = np.append(np.int32(0), ends)
+        bounds = starts.tolist()
+        for number, start, end in zip(numbers, bounds, bounds[1:], strict=False):
             self._classes[number] = found[start:end]
-            start = end
+        return starts, found
 
     def _places(self, names: Sequence[str]) -> Int32s:
         index = self._topic_index

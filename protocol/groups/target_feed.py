@@ -126,7 +126,7 @@ def _topic_rows(group: ConsumerGroup, topics: Topics, with_racks: bool) -> tuple
     return tuple(
         [
             TopicRow(
-                topic.topic_id.bytes,
+                topic.id_bytes,
                 topic.name,
                 topic.partitions,
                 topics.partition_racks(topic) if with_racks else (),

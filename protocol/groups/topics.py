@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,17 @@ class Topic:
     """A topic and where its partitions live.
 
     ``replicas`` holds one tuple of node ids per partition, the preferred leader first; it may be
-    empty where placement does not matter.
+    empty where placement does not matter. ``id_bytes`` are the 16 bytes of the id.
     """
 
     topic_id: UUID
     name: str
     partitions: int
     replicas: tuple[tuple[int, ...], ...] = ()
+    id_bytes: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id_bytes", self.topic_id.bytes)
 
 
 class Topics:
