@@ -9,8 +9,9 @@ them.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgpack
 import numpy as np
@@ -38,6 +39,8 @@ PART_RACKS: Final = 10_000
 
 PART_BYTES: Final = 64 * 1024
 """Bytes of target assignments per part."""
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 COMPUTE: Final = "compute"
 RESOLVE: Final = "resolve"
@@ -81,11 +84,12 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
     yield from _target_parts(changes.targets)
 
 
-def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
+def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
     """Put a task together again."""
-    kind, *header = _unpack(parts[0])
+    left = iter(parts)
+    kind, *header = _unpack(next(left))
     found: dict[str, list[list[Any]]] = {}
-    for part in parts[1:]:
+    for part in left:
         name, *columns = _unpack(part)
         found.setdefault(name, []).append(columns)
     if kind == RESOLVE:
@@ -102,7 +106,7 @@ def read_task(parts: Sequence[bytes]) -> ComputeAssignment | ResolveRegexes:
         subscriptions=_read_subscriptions(found.get("subscriptions", ())),
         gone=tuple((old, new) for (rows,) in found.get("gone", ()) for old, new in rows),
         members=tuple(
-            row for columns in found.get("members", ()) for row in map(MemberRow, *columns)
+            row for columns in found.get("members", ()) for row in _rows(MemberRow, *columns)
         ),
         dropped_subscriptions=tuple(dropped),
         targets=tuple(row for columns in found.get("targets", ()) for row in _targets(*columns)),
@@ -170,16 +174,22 @@ def read_answer(
 
 def _topic_parts(topics: Iterable[TopicRow]) -> Iterator[bytes]:
     sets: dict[tuple[str, ...], int] = {}
+    for rows in _slices(topics):
+        for some in _by_racks(rows) if any(row.racks for row in rows) else (rows,):
+            yield _topic_part(some, sets)
+
+
+def _by_racks(topics: Iterable[TopicRow]) -> Iterator[list[TopicRow]]:
     rows: list[TopicRow] = []
     counted = 0
     for topic in topics:
         rows.append(topic)
         counted += len(topic.racks)
-        if len(rows) == PART_ROWS or counted >= PART_RACKS:
-            yield _topic_part(rows, sets)
+        if counted >= PART_RACKS:
+            yield rows
             rows, counted = [], 0
     if rows:
-        yield _topic_part(rows, sets)
+        yield rows
 
 
 def _topic_part(rows: Sequence[TopicRow], sets: dict[tuple[str, ...], int]) -> bytes:
@@ -198,7 +208,7 @@ def _read_topics(parts: Iterable[list[Any]]) -> tuple[TopicRow, ...]:
     topics: list[TopicRow] = []
     for ids, names, counts, sizes, fresh, numbers in parts:
         if not sizes:
-            topics += map(TopicRow, ids, names, counts)
+            topics += _rows(TopicRow, ids, names, counts, repeat(()))
             continue
         sets.extend(map(tuple, fresh))
         left = iter(np.frombuffer(numbers, "<i4").tolist())
@@ -250,6 +260,11 @@ def _targets(member_ids: list[str], ends: bytes, buffer: bytes) -> Iterator[tupl
 
 
 # --- bytes
+
+
+def _rows(kind: type[Row], *columns: Iterable[Any]) -> Iterator[Row]:
+    """Make named tuples of whole rows: past their own constructor, in two thirds of the time."""
+    return map(partial(tuple.__new__, kind), zip(*columns, strict=False))
 
 
 def _slices(rows: Iterable[Any]) -> Iterator[list[Any]]:

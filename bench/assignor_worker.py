@@ -73,10 +73,9 @@ class Worker:
     def _ask(self) -> AssignmentComputed:
         self._run += 1
         task = self._feed.task(self._group, self._topics, self._run, self._assignor)
-        parts = list(task_parts(task))
-        self._pipe.send_bytes(len(parts).to_bytes(4, "big"))
-        for part in parts:
+        for part in task_parts(task):
             self._pipe.send_bytes(part)
+        self._pipe.send_bytes(b"")
         answer, _ = read_answer(self._pipe.recv_bytes())
         assert isinstance(answer, AssignmentComputed), answer
         self._feed.base_run = self._run
@@ -143,8 +142,7 @@ def _serve(pipe: Connection) -> None:
     pipe.send_bytes(b"ready")
     while True:
         try:
-            parts = [pipe.recv_bytes() for _ in range(int.from_bytes(pipe.recv_bytes(), "big"))]
+            answer = executor.run(read_task(iter(pipe.recv_bytes, b"")))
         except EOFError:
             return
-        answer = executor.run(read_task(parts))
         pipe.send_bytes(pack_answer(answer, Timing(0, 0)))

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from protocol.assignors.flat import FlatSubscriptions
-from protocol.groups.effects import ComputeAssignment, GroupChanges, MemberRow, TopicRow
+from protocol.groups.effects import ComputeAssignment, GroupChanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from protocol.groups.consumer_group import ConsumerGroup, Subscription
+    from protocol.groups.effects import MemberRow, TopicRow
     from protocol.groups.topics import Topics
 
 
@@ -123,17 +124,9 @@ def _topics_of(
 
 def _topic_rows(group: ConsumerGroup, topics: Topics, with_racks: bool) -> tuple[TopicRow, ...]:
     known = [topic for topic in map(topics.by_name, group.topics) if topic is not None]
-    return tuple(
-        [
-            TopicRow(
-                topic.id_bytes,
-                topic.name,
-                topic.partitions,
-                topics.partition_racks(topic) if with_racks else (),
-            )
-            for topic in known
-        ]
-    )
+    if not with_racks:
+        return tuple([topic.row for topic in known])
+    return tuple([topic.row._replace(racks=topics.partition_racks(topic)) for topic in known])
 
 
 def _member_rows(group: ConsumerGroup, member_ids: Iterable[str]) -> tuple[MemberRow, ...]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from protocol.groups.effects import TopicRow
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from uuid import UUID
@@ -16,17 +18,18 @@ class Topic:
     """A topic and where its partitions live.
 
     ``replicas`` holds one tuple of node ids per partition, the preferred leader first; it may be
-    empty where placement does not matter. ``id_bytes`` are the 16 bytes of the id.
+    empty where placement does not matter. ``row`` is what an assignor's run is told of it where
+    racks do not matter.
     """
 
     topic_id: UUID
     name: str
     partitions: int
     replicas: tuple[tuple[int, ...], ...] = ()
-    id_bytes: bytes = field(init=False, repr=False, compare=False)
+    row: TopicRow = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id_bytes", self.topic_id.bytes)
+        object.__setattr__(self, "row", TopicRow(self.topic_id.bytes, self.name, self.partitions))
 
 
 class Topics:
