@@ -131,10 +131,16 @@ class Replicated:
             )
 
     def note_commits(self, process: Process) -> None:
-        """Take notice of what a process has committed as leader, in the middle of a turn."""
+        """Take notice of what a process has committed as leader, in the middle of a turn.
+
+        It may have heard of a newer epoch since, in the same turn.
+        """
         for partition in process.partitions():
             seen = self._seen.get((process.node_id, partition.number))
-            if seen is not None and partition.replica.role is Role.LEADER:
+            if seen is None:
+                continue
+            led = seen.role is Role.LEADER and seen.life == process.life
+            if led or partition.replica.role is Role.LEADER:
                 self._commits(process, partition, seen, True)
 
     def turned(self, process: Process) -> None:
