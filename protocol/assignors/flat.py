@@ -24,7 +24,7 @@ PIECE_NAMES: Final = 10_000
 """Names per piece: well below a millisecond to look up."""
 
 PIECE_INDEXES: Final = 20_000
-"""Indexes per piece where nothing is to be looked up, but for a subscription with more of them."""
+"""Indexes per piece where nothing is to be looked up, and those of one subscription more."""
 
 
 class Piece(NamedTuple):
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 
 class _Index(dict[str, int]):
-    """Numbers for names, in the order in which they come; ``news`` are those since the last one."""
+    """Numbers for names, in the order in which they come; ``news`` are new since it was taken."""
 
     __slots__ = ("news",)
 
@@ -54,12 +54,17 @@ class _Index(dict[str, int]):
         self.news.append(name)
         return number
 
+    def take_news(self) -> list[str]:
+        """Take out the names since the last time."""
+        news, self.news = self.news, []
+        return news
+
 
 def pieces(
     subscriptions: Mapping[int, Collection[str]], names_max: int = PIECE_NAMES
 ) -> Iterator[Piece]:
     """Write subscriptions in pieces of bounded size, lazily."""
-    if isinstance(subscriptions, FlatSubscriptions):
+    if isinstance(subscriptions, SubscriptionRows):
         yield from subscriptions.pieces()
         return
     index = _Index()
@@ -75,18 +80,57 @@ def pieces(
             rows.append(row)
             size += len(row)
             if size >= names_max or len(rows) >= names_max:
-                yield _piece(index, numbers, rows)
+                yield _piece(index.take_news(), numbers, rows)
                 numbers, rows, size = [], [], 0
             if not len(left):
                 break
     if rows:
-        yield _piece(index, numbers, rows)
+        yield _piece(index.take_news(), numbers, rows)
 
 
-def _piece(index: _Index, numbers: Sequence[int], rows: Sequence[Int32s]) -> Piece:
-    names, index.news = index.news, []
+def _piece(names: list[str], numbers: Sequence[int], rows: Sequence[Int32s]) -> Piece:
     counts = np.array([len(row) for row in rows], np.int32)
-    return Piece(names, np.array(numbers, np.int64), counts, np.concatenate(rows))
+    return Piece(names, np.array(numbers, np.int64), counts, _joined(rows, np.int32))
+
+
+class SubscriptionRows(Mapping[int, frozenset[str]]):
+    """Subscriptions by number that are rows of places in ``names`` already.
+
+    They are laid side by side only when they are cut into pieces.
+    """
+
+    __slots__ = ("_rows", "names")
+
+    def __init__(self, names: list[str], rows: Mapping[int, Int32s]) -> None:
+        self.names = names
+        self._rows = rows
+
+    def pieces(self) -> Iterator[Piece]:
+        """Cut into pieces of bounded size, lazily."""
+        numbers: list[int] = []
+        rows: list[Int32s] = []
+        size = told = 0
+        for number, row in self._rows.items():
+            numbers.append(number)
+            rows.append(row)
+            size += len(row) + 1
+            if size >= PIECE_INDEXES:
+                yield _piece(self.names[told : told + PIECE_NAMES], numbers, rows)
+                numbers, rows, size = [], [], 0
+                told += PIECE_NAMES
+        while numbers or told < len(self.names):
+            yield _piece(self.names[told : told + PIECE_NAMES], numbers, rows)
+            numbers, rows = [], []
+            told += PIECE_NAMES
+
+    def __getitem__(self, number: int) -> frozenset[str]:
+        return frozenset(self.names[place] for place in self._rows[number].tolist())
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 class FlatSubscriptions(Mapping[int, frozenset[str]]):
@@ -109,31 +153,6 @@ class FlatSubscriptions(Mapping[int, frozenset[str]]):
         ends = np.cumsum(counts)
         self.starts: Int64s = np.append(ends[firsts] - counts[firsts], len(self.indexes))
         self._place: dict[int, int] | None = None
-
-    @classmethod
-    def of_rows(
-        cls, names: Sequence[str], numbers: Sequence[int], rows: Sequence[Int32s]
-    ) -> FlatSubscriptions:
-        """Take subscriptions that are rows of places in ``names``."""
-        counts = np.array([len(row) for row in rows], np.int32)
-        indexes = _joined(rows, np.int32)
-        return cls([Piece(list(names), np.array(numbers, np.int64), counts, indexes)])
-
-    def pieces(self) -> Iterator[Piece]:
-        """Cut into pieces of bounded size, lazily."""
-        starts, count = self.starts, len(self.numbers)
-        sizes = np.diff(starts).astype(np.int32)
-        place = name = 0
-        while place < count or name < len(self.names):
-            fits = int(np.searchsorted(starts, starts[place] + PIECE_INDEXES, "right")) - 1
-            end = min(max(fits, place + 1), count)
-            yield Piece(
-                self.names[name : name + PIECE_NAMES],
-                self.numbers[place:end],
-                sizes[place:end],
-                self.indexes[starts[place] : starts[end]],
-            )
-            place, name = end, name + PIECE_NAMES
 
     @classmethod
     def of(cls, subscriptions: Mapping[int, Collection[str]]) -> FlatSubscriptions:

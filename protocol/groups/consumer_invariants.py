@@ -73,6 +73,14 @@ def _counts(group: ConsumerGroup) -> Iterator[str]:
     topics.update(name for each in group.regexes.values() for name in each.topics)
     if topics != Counter(group.topics):
         yield "the topics are miscounted"
+    names = group.name_numbers.names
+    if {name for name in names if name} != {name for name in topics if name}:
+        yield "the numbered names are not those of the topics"
+    if any(
+        {names[number] for number in each.row.tolist()} != each.names
+        for each in group.subscriptions.values()
+    ):
+        yield "a subscription's numbers are not those of its names"
     static = {
         m.metadata.instance_id: m.member_id for m in members if m.metadata.instance_id is not None
     }

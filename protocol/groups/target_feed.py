@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from protocol.assignors.flat import FlatSubscriptions
+from protocol.assignors.flat import SubscriptionRows
 from protocol.groups.effects import ComputeAssignment, GroupChanges
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ class TargetFeed:
         )
 
 
-def _all_subscriptions(group: ConsumerGroup) -> FlatSubscriptions:
-    in_use = group.subscriptions.values()
+def _all_subscriptions(group: ConsumerGroup) -> SubscriptionRows:
     numbers, regexes = group.name_numbers, group.regexes
-    rows = [
-        numbers.row(group.topics_of(each)) if each.regex in regexes else each.row for each in in_use
-    ]
-    return FlatSubscriptions.of_rows(numbers.names, [each.number for each in in_use], rows)
+    rows = {
+        each.number: numbers.row(group.topics_of(each)) if each.regex in regexes else each.row
+        for each in group.subscriptions.values()
+    }
+    return SubscriptionRows(list(numbers.names), rows)
 
 
 def _topics_of(

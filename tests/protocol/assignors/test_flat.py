@@ -1,11 +1,14 @@
 """Flat arrays say the same as the names, sets and records that they were made of."""
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.assignors import flat
 from protocol.assignors.decode import decode_targets
-from protocol.assignors.flat import FlatSubscriptions, FlatTargets, pieces
+from protocol.assignors.flat import FlatSubscriptions, FlatTargets, SubscriptionRows, pieces
 from protocol.assignors.held_racks import HeldRacks
 from protocol.assignors.held_subscriptions import SPARE_NAMES, HeldSubscriptions
 from protocol.assignors.spec import NOBODY
@@ -23,9 +26,30 @@ def test_subscriptions_read_as_they_were_whatever_the_size_of_a_piece(
 ) -> None:
     parts = list(pieces(told, names_max))
     assert all(len(part.indexes) <= names_max for part in parts)
-    flat = FlatSubscriptions(parts)
-    assert dict(flat) == told
-    assert len(set(flat.names)) == len(flat.names)
+    read = FlatSubscriptions(parts)
+    assert dict(read) == told
+    assert len(set(read.names)) == len(read.names)
+
+
+@given(subscriptions, st.sampled_from([1, 4, 20_000]), st.sampled_from([1, 3, 10_000]))
+def test_rows_of_numbers_read_as_the_names_that_they_stand_for(
+    told: dict[int, frozenset[str]], indexes_max: int, names_max: int
+) -> None:
+    listed = [*sorted(frozenset().union(*told.values())), ""]
+    place = {name: number for number, name in enumerate(listed)}
+    rows = SubscriptionRows(
+        listed,
+        {
+            number: np.array([place[name] for name in names], np.int32)
+            for number, names in told.items()
+        },
+    )
+    assert dict(rows) == told
+    with patch.multiple(flat, PIECE_INDEXES=indexes_max, PIECE_NAMES=names_max):
+        parts = list(pieces(rows))
+    assert all(len(part.names) <= names_max for part in parts)
+    assert all(len(part.indexes) < indexes_max + len(listed) for part in parts)
+    assert dict(FlatSubscriptions(parts)) == told
 
 
 @given(st.lists(st.tuples(subscriptions, st.lists(names, unique=True)), min_size=1, max_size=4))
