@@ -15,7 +15,7 @@ from storage.quorum import majority
 from storage.replica import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from failover.partition import Partition
     from failover.simulation.process import Process
@@ -131,17 +131,15 @@ class Replicated:
             )
 
     def note_commits(self, process: Process) -> None:
-        """Take notice of what a process has committed as leader, in the middle of a turn.
-
-        It may have heard of a newer epoch since, in the same turn.
-        """
+        """Take notice of what a process has committed as leader, in the middle of a turn."""
         for partition in process.partitions():
             seen = self._seen.get((process.node_id, partition.number))
             if seen is None:
                 continue
-            led = seen.role is Role.LEADER and seen.life == process.life
-            if led or partition.replica.role is Role.LEADER:
+            if partition.replica.role is Role.LEADER:
                 self._commits(process, partition, seen, True)
+            elif seen.role is Role.LEADER and seen.life == process.life:
+                self._deposed(process, partition, seen)
 
     def turned(self, process: Process) -> None:
         """Check every replica of a process after a turn."""
@@ -225,6 +223,26 @@ class Replicated:
                     f"node {process.node_id} has another committed batch at {batch.base_offset}",
                     subject,
                 )
+
+    def _deposed(self, process: Process, partition: Partition, seen: Seen) -> None:
+        """Take notice of what a leader has committed before it heard, in this turn, of the next."""
+        number, end = partition.number, partition.replica.high_watermark
+        for batch in process.log.batches(number, seen.checked):
+            if batch.end_offset > end or not self._is_stored(number, seen.voters, batch):
+                break
+            self._log(number).add(batch)
+
+    def _is_stored(self, number: int, voters: Collection[ReplicaKey], batch: Batch) -> bool:
+        """Tell whether a batch, and no other one in its place, is on the disks of a majority."""
+        disks = (self.processes[key.node_id].disks.get(key.directory_id) for key in voters)
+        holders = [
+            log
+            for log in disks
+            if log is not None
+            and log.synced(number).end_offset >= batch.end_offset
+            and next(iter(log.batches(number, batch.base_offset)), None) == batch
+        ]
+        return len(holders) >= majority(len(voters))
 
     def _serves_alone(self, process: Process, partition: Partition) -> None:
         """Hold that when a leader can begin to answer, no earlier one could answer any more."""

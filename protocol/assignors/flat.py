@@ -8,7 +8,7 @@ buffer, and a member's bytes are cut out of it when they are needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,27 +93,46 @@ def _piece(names: list[str], numbers: Sequence[int], rows: Sequence[Int32s]) -> 
     return Piece(names, np.array(numbers, np.int64), counts, _joined(rows, np.int32))
 
 
-class SubscriptionRows(Mapping[int, frozenset[str]]):
-    """Subscriptions by number that are rows of places in ``names`` already.
+class Row(NamedTuple):
+    """A subscription, by its number, as places in a list of names."""
 
-    They are laid side by side only when they are cut into pieces.
+    number: int
+    row: Int32s
+
+
+class Rowed(Protocol):
+    """Whatever is a subscription like that."""
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+
+    @property
+    def row(self) -> Int32s:
+        """The places of its names."""
+
+
+class SubscriptionRows(Mapping[int, frozenset[str]]):
+    """Subscriptions by number whose rows are places in ``names``.
+
+    They are looked at, and laid side by side, only when they are cut into pieces.
     """
 
-    __slots__ = ("_rows", "names")
+    __slots__ = ("_rowed", "names")
 
-    def __init__(self, names: list[str], rows: Mapping[int, Int32s]) -> None:
+    def __init__(self, names: list[str], rowed: Sequence[Rowed]) -> None:
         self.names = names
-        self._rows = rows
+        self._rowed = rowed
 
     def pieces(self) -> Iterator[Piece]:
         """Cut into pieces of bounded size, lazily."""
         numbers: list[int] = []
         rows: list[Int32s] = []
         size = told = 0
-        for number, row in self._rows.items():
-            numbers.append(number)
-            rows.append(row)
-            size += len(row) + 1
+        for each in self._rowed:
+            numbers.append(each.number)
+            rows.append(each.row)
+            size += len(each.row) + 1
             if size >= PIECE_INDEXES:
                 yield _piece(self.names[told : told + PIECE_NAMES], numbers, rows)
                 numbers, rows, size = [], [], 0
@@ -124,13 +143,16 @@ class SubscriptionRows(Mapping[int, frozenset[str]]):
             told += PIECE_NAMES
 
     def __getitem__(self, number: int) -> frozenset[str]:
-        return frozenset(self.names[place] for place in self._rows[number].tolist())
+        row = next((each.row for each in self._rowed if each.number == number), None)
+        if row is None:
+            raise KeyError(number)
+        return frozenset(self.names[place] for place in row.tolist())
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._rows)
+        return iter([each.number for each in self._rowed])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rowed)
 
 
 class FlatSubscriptions(Mapping[int, frozenset[str]]):

@@ -132,7 +132,8 @@ class ArrivingTarget:
 class ConsumerGroup:
     """``targets`` holds each member's target assignment as the bytes of its record's value.
 
-    ``holders`` maps a partition to the member that holds it, be it only until it is revoked.
+    ``numbered`` has the subscriptions by number, ``holders`` maps a partition to the member that
+    holds it, be it only until it is revoked.
     ``topics`` counts, per topic name, the subscriptions in use and the resolved regular expressions
     that name it, ``name_numbers`` has their numbers; ``news`` collects the names that came to it or
     went, for whoever sets it to a list and empties it. ``classic_members`` counts the members that
@@ -150,6 +151,7 @@ class ConsumerGroup:
     arriving: ArrivingTarget | None = None
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     subscriptions: dict[tuple[frozenset[str], str], Subscription] = field(default_factory=dict)
+    numbered: dict[int, Subscription] = field(default_factory=dict)
     regex_members: Counter[str] = field(default_factory=Counter)
     topics: dict[str, int] = field(default_factory=dict)
     name_numbers: NameNumbers = field(default_factory=NameNumbers)
@@ -260,7 +262,7 @@ class ConsumerGroup:
         if subscription is None:
             self.last_subscription += 1
             subscription = Subscription(names, regex, self.last_subscription)
-            self.subscriptions[key] = subscription
+            self.subscriptions[key] = self.numbered[subscription.number] = subscription
         return subscription
 
     def _enter(self, subscription: Subscription) -> None:
@@ -276,6 +278,7 @@ class ConsumerGroup:
         if not subscription.members:
             self._count(subscription.names, -1)
             del self.subscriptions[(subscription.names, subscription.regex)]
+            del self.numbered[subscription.number]
         if subscription.regex:
             _lessen(self.regex_members, subscription.regex)
 

@@ -21,7 +21,7 @@ def broken(ctx: Context) -> Iterator[str]:
     """Name everything that does not hold."""
     for group_id, group in ctx.groups.items():
         if isinstance(group, ConsumerGroup):
-            for checks in (_owners, _epochs, _counts):
+            for checks in (_owners, _epochs, _topics, _counts):
                 yield from (f"{group_id}: {sentence}" for sentence in checks(group))
     for group_id, live in ctx.modern.items():
         yield from (f"{group_id}: {sentence}" for sentence in _sessions(ctx, live))
@@ -59,16 +59,10 @@ def _epochs(group: ConsumerGroup) -> Iterator[str]:
             yield f"{member_id} gives up partitions and nobody waits for it"
 
 
-def _counts(group: ConsumerGroup) -> Iterator[str]:
-    """Every sum that is kept equals what counting anew gives."""
-    members = group.members.values()
-    stable = (m.standing.epoch for m in members if m.standing.state is MemberState.STABLE)
-    if Counter(stable) != +group.settled:
-        yield "the settled members are miscounted"
-    if Counter(m.subscription.number for m in members) != Counter(
-        {each.number: each.members for each in group.subscriptions.values()}
-    ):
-        yield "the subscriptions are miscounted"
+def _topics(group: ConsumerGroup) -> Iterator[str]:
+    """Topics and subscriptions are counted and numbered as they are."""
+    if group.numbered != {each.number: each for each in group.subscriptions.values()}:
+        yield "a subscription is filed under another number"
     topics = Counter(name for each in group.subscriptions.values() for name in each.names)
     topics.update(name for each in group.regexes.values() for name in each.topics)
     if topics != Counter(group.topics):
@@ -81,6 +75,18 @@ def _counts(group: ConsumerGroup) -> Iterator[str]:
         for each in group.subscriptions.values()
     ):
         yield "a subscription's numbers are not those of its names"
+
+
+def _counts(group: ConsumerGroup) -> Iterator[str]:
+    """Every sum that is kept equals what counting anew gives."""
+    members = group.members.values()
+    stable = (m.standing.epoch for m in members if m.standing.state is MemberState.STABLE)
+    if Counter(stable) != +group.settled:
+        yield "the settled members are miscounted"
+    if Counter(m.subscription.number for m in members) != Counter(
+        {each.number: each.members for each in group.subscriptions.values()}
+    ):
+        yield "the subscriptions are miscounted"
     static = {
         m.metadata.instance_id: m.member_id for m in members if m.metadata.instance_id is not None
     }

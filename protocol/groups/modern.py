@@ -54,7 +54,7 @@ MEMBER_TIMERS: Final = (
 
 SETTLED: Final = (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
 
-SLICE_SESSIONS: Final = 1000
+SLICE_SESSIONS: Final = 500
 """Sessions armed per REBUILD timer."""
 
 

@@ -8,17 +8,20 @@ next run be told everything.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from protocol.assignors.flat import SubscriptionRows
+from protocol.assignors.flat import Row, SubscriptionRows
 from protocol.groups.effects import ComputeAssignment, GroupChanges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from protocol.groups.consumer_group import ConsumerGroup, Subscription
     from protocol.groups.effects import MemberRow, TopicRow
     from protocol.groups.topics import Topics
+
+MANY: Final = 50
+"""Subscriptions for which it is worth while to tell the names of all topics of the group."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +81,7 @@ class TargetFeed:
         )
         self.topics_changed = False
         self.gone, self.changed = [], {}
-        self.sent = {each.number for each in group.subscriptions.values()}
+        self.sent = set(group.numbered)
         return task
 
     def _whole(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
@@ -86,40 +89,34 @@ class TargetFeed:
         targets = group.targets or ({} if group.arriving is None else group.arriving.targets)
         return GroupChanges(
             topics=topics,
-            subscriptions=_all_subscriptions(group),
+            subscriptions=_topics_of(group, group.numbered),
             members=tuple([member.row for member in members.values()]),
             targets=tuple([each for each in targets.items() if each[0] in members]),
         )
 
     def _news(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
-        in_use = group.subscriptions.values()
-        numbers = {each.number for each in in_use}
+        in_use = group.numbered.keys()
         return GroupChanges(
             topics=topics,
-            subscriptions=_topics_of(
-                group, (each for each in in_use if each.number not in self.sent)
-            ),
+            subscriptions=_topics_of(group, in_use - self.sent),
             gone=tuple(self.gone),
             members=_member_rows(group, self.changed),
-            dropped_subscriptions=tuple(self.sent - numbers),
+            dropped_subscriptions=tuple(self.sent - in_use),
         )
 
 
-def _all_subscriptions(group: ConsumerGroup) -> SubscriptionRows:
-    numbers, regexes = group.name_numbers, group.regexes
-    rows = {
-        each.number: numbers.row(group.topics_of(each)) if each.regex in regexes else each.row
-        for each in group.subscriptions.values()
-    }
-    return SubscriptionRows(list(numbers.names), rows)
-
-
-def _topics_of(
-    group: ConsumerGroup, subscriptions: Iterable[Subscription]
-) -> dict[int, frozenset[str]]:
+def _topics_of(group: ConsumerGroup, numbers: Collection[int]) -> Mapping[int, frozenset[str]]:
+    """Name the topics of subscriptions; of many as rows of numbers, and no name is looked up."""
+    numbered = group.numbered
+    if len(numbers) < MANY:
+        return {number: group.topics_of(numbered[number]) for number in numbers}
+    names = group.name_numbers
     if not group.regexes:
-        return {each.number: each.names for each in subscriptions}
-    return {each.number: group.topics_of(each) for each in subscriptions}
+        return SubscriptionRows(list(names.names), [*map(numbered.__getitem__, numbers)])
+    told = ((number, group.topics_of(numbered[number])) for number in numbers)
+    return SubscriptionRows(
+        list(names.names), [Row(number, names.row(topics)) for number, topics in told]
+    )
 
 
 def _topic_rows(group: ConsumerGroup, topics: Topics, with_racks: bool) -> tuple[TopicRow, ...]:

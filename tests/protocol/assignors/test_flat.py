@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from protocol.assignors import flat
 from protocol.assignors.decode import decode_targets
-from protocol.assignors.flat import FlatSubscriptions, FlatTargets, SubscriptionRows, pieces
+from protocol.assignors.flat import FlatSubscriptions, FlatTargets, Row, SubscriptionRows, pieces
 from protocol.assignors.held_racks import HeldRacks
 from protocol.assignors.held_subscriptions import SPARE_NAMES, HeldSubscriptions
 from protocol.assignors.spec import NOBODY
@@ -39,10 +39,10 @@ def test_rows_of_numbers_read_as_the_names_that_they_stand_for(
     place = {name: number for number, name in enumerate(listed)}
     rows = SubscriptionRows(
         listed,
-        {
-            number: np.array([place[name] for name in names], np.int32)
+        [
+            Row(number, np.array([place[name] for name in names], np.int32))
             for number, names in told.items()
-        },
+        ],
     )
     assert dict(rows) == told
     with patch.multiple(flat, PIECE_INDEXES=indexes_max, PIECE_NAMES=names_max):
