@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from failover import host
+from failover import requests
 from failover.catalog import NodeChanged
 from failover.cluster_view import Node
 from failover.routing import partition_for
@@ -222,7 +222,7 @@ def test_a_handler_with_a_bug_answers_unknown_server_error_and_the_others_go_on(
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(shard, "HANDLERS", {**shard.HANDLERS, 12: broken})
-    monkeypatch.setattr(host, "NODE_HANDLERS", {**host.NODE_HANDLERS, 60: broken})
+    monkeypatch.setattr(requests, "NODE_HANDLERS", {**requests.NODE_HANDLERS, 60: broken})
     driver.turns.clear()
     beat = driver.ask(12, 4, asks.heartbeat("g", 1, "m"))
     assert beat.error_code == ErrorCode.unknown_server_error
@@ -255,7 +255,7 @@ def test_dynamic_configs_reach_the_shards() -> None:
     altered = driver.ask(44, 1, asks.set_broker_config(name, "77"))
     assert altered.responses[0].error_code == ErrorCode.none
     assert driver.host.view.configs.integer(name) == 77
-    assert driver.host._partitions[0].machine.configs.integer(name) == 77
+    assert driver.host._held.groups[0].machine.configs.integer(name) == 77
 
 
 def test_only_partitions_with_a_known_leader_are_named_by_find_coordinator() -> None:

@@ -1,0 +1,93 @@
+"""Leadership leaves a process that is to be stopped, or whose disk is full: again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from failover.identity import CATALOG_PARTITION
+from protocol.wire.errors import ErrorCode
+from storage.replica import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from failover.held import Held
+    from storage.replica import Replica
+
+HAND_OVER_MS: Final = 200
+"""How often is looked whether something is still led here."""
+
+
+class HandOver:
+    """Whether what is led here is to be led elsewhere. ``due_ms``: when to look again."""
+
+    def __init__(self, held: Held) -> None:
+        self._held = held
+        self._is_draining = False
+        self._disk_is_full = False
+        self.due_ms: int | None = None
+
+    @property
+    def draining(self) -> bool:
+        """Whether this process is to be stopped."""
+        return self._is_draining
+
+    @draining.setter
+    def draining(self, draining: bool) -> None:
+        self._is_draining = draining
+        self.due_ms = 0 if draining or self._disk_is_full else None
+
+    @property
+    def disk_is_full(self) -> bool:
+        """Whether drained writes wait for room on the disk.
+
+        As long as it is so, whoever waits for them is sent away with a retriable error, and what is
+        led here is handed over to a replica with room, if there is one.
+        """
+        return self._disk_is_full
+
+    @disk_is_full.setter
+    def disk_is_full(self, is_full: bool) -> None:
+        if is_full == self._disk_is_full:
+            return
+        self._disk_is_full = is_full
+        self.due_ms = 0 if is_full or self._is_draining else None
+        for number, partition in self._held.all.items():
+            code = ErrorCode.coordinator_not_available
+            if number == CATALOG_PARTITION:
+                code = ErrorCode.not_controller
+            partition.stuck = code if is_full else None
+            partition.replica.stuck = is_full
+            partition.refuse_waiting(self._held.effects)
+
+    def tick(self, now: int) -> None:
+        """Hand over what is led here, if it is time to."""
+        if self.due_ms is None or self.due_ms > now:
+            return
+        self.due_ms = now + HAND_OVER_MS
+        for partition in self._held.all.values():
+            replica = partition.replica
+            if replica.role is Role.LEADER:
+                fit = _with_room(replica) if self._disk_is_full else _near(replica)
+                others = [node for node in self._preferred(partition.number) if node in fit]
+                if others:
+                    self._held.schedule.touch(partition.number)
+                    replica.transfer_to(others[0], now)
+
+    def _preferred(self, partition: int) -> tuple[int, ...]:
+        identity = self._held.identity
+        if partition == CATALOG_PARTITION:
+            return identity.catalog_nodes
+        return identity.placement[partition]
+
+
+def _with_room(replica: Replica) -> Collection[int]:
+    """Return who has room on its disk for what there is none on ours; see it next time."""
+    replica.ask_for_room()
+    return replica.roomier
+
+
+def _near(replica: Replica) -> set[int]:
+    """Return the other voters that are nearly in sync with a leader."""
+    voters = {voter.node_id for voter in replica.voters}
+    return voters & set(replica.in_sync[1:])

@@ -1,0 +1,46 @@
+"""What one process has: its partitions, what it knows of the cluster, what it wants done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from failover.effects import Effects
+from failover.identity import CATALOG_PARTITION
+from failover.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from failover.cluster_view import ClusterView
+    from failover.identity import Identity
+    from failover.leaders import Leaders
+    from failover.partition import Partition
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """``groups`` are the partitions with groups, by number; ``all`` has the catalogue's as well.
+
+    ``view`` is what this node knows of the cluster, ``leaders`` who leads what, ``unlinked`` the
+    nodes to which the link is broken. ``effects`` collects what is to be done in this turn.
+    """
+
+    identity: Identity
+    catalog: Partition
+    leaders: Leaders
+    view: ClusterView
+    groups: Mapping[int, Partition] = field(default_factory=dict)
+    unlinked: set[int] = field(default_factory=set)
+    effects: Effects = field(default_factory=Effects)
+    all: Mapping[int, Partition] = field(init=False)
+    schedule: Schedule = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.own({})
+
+    def own(self, groups: Mapping[int, Partition]) -> None:
+        """Take the partitions with groups: once, before anything is asked of them."""
+        self.groups = groups
+        self.all = {CATALOG_PARTITION: self.catalog, **groups}
+        self.schedule = Schedule(self.all)
