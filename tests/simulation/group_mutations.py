@@ -39,10 +39,7 @@ def target_slice_applied_early() -> list[Patch]:
 def stale_assignment_applied() -> list[Patch]:
     def computed(ctx: Any, event: AssignmentComputed, now: int) -> None:
         live = ctx.modern.get(event.group_id)
-        if live is not None and live.run is None and live.delivery is None:
-            change = modern.Change(now, None)
-            live.run = modern.Run(event.run, live.group.epoch, "uniform", now, False, change)
-        elif live is not None and live.run is not None:
+        if live is not None and live.run is not None:
             event = replace(event, run=live.run.number)
         target.computed(ctx, event, now)
 
@@ -157,7 +154,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed, groups)
     for function, seed, groups, about in (
         (target_slice_applied_early, 0, Groups.CONSUMER, "a part of a target is in force at once"),
-        (stale_assignment_applied, 7, Groups.CONSUMER, "an answer nobody waits for is taken"),
+        (stale_assignment_applied, 7, Groups.CONSUMER, "a late answer is taken for the next run's"),
         (unreleased_partition_handed_out, 0, Groups.CONSUMER, "others' partitions are given away"),
         (revocation_not_awaited, 0, Groups.CONSUMER, "nobody waits for a member to give up"),
         (epoch_not_persisted, 0, Groups.CONSUMER, "a group epoch is in the leader's memory only"),
