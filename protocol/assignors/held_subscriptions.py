@@ -7,9 +7,10 @@ done to each of them is done by numpy.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocol.assignors.kernels import kernel, writable
 from protocol.assignors.spec import NOBODY, Int32s, no_values
@@ -23,16 +24,66 @@ SPARE_NAMES: Final = 1_000
 """Names that nobody uses any more go when there are more of them than that, and than others."""
 
 
+class _Table:
+    """Rows of values, by number. A whole table stays as it lies until one of its rows changes."""
+
+    __slots__ = ("_rows", "_whole")
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Int32s] = {}
+        self._whole: tuple[list[int], NDArray[Any], Int32s] | None = None
+
+    def __bool__(self) -> bool:
+        return self._whole is not None or bool(self._rows)
+
+    def put_all(self, numbers: list[int], starts: NDArray[Any], values: Int32s) -> None:
+        """Put rows that lie side by side: row ``i`` is ``values[starts[i]:starts[i + 1]]``."""
+        if self:
+            self.rows().update(_cut(numbers, starts, values))
+        else:
+            self._whole = numbers, starts, values
+
+    def rows(self) -> dict[int, Int32s]:
+        """Give the rows, to be changed."""
+        if self._whole is not None:
+            self._rows, self._whole = _cut(*self._whole), None
+        return self._rows
+
+    def numbers(self) -> list[int]:
+        """List the numbers, ascending."""
+        return sorted(self._rows if self._whole is None else self._whole[0])
+
+    def laid(self, numbers: list[int]) -> tuple[NDArray[Any], Int32s]:
+        """Lay rows side by side; give where they begin, and the end of the last, with them."""
+        if self._whole is not None and self._whole[0] == numbers:
+            return self._whole[1:]
+        rows = [self.rows()[number] for number in numbers]
+        starts = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+        return starts, np.concatenate(rows) if rows else no_values()
+
+    def clear(self) -> None:
+        """Drop all rows."""
+        self._rows, self._whole = {}, None
+
+
+def _cut(numbers: list[int], starts: NDArray[Any], values: Int32s) -> dict[int, Int32s]:
+    ends = starts.tolist()
+    return {
+        number: values[start:end]
+        for number, start, end in zip(numbers, ends, ends[1:], strict=False)
+    }
+
+
 class HeldSubscriptions:
     """Subscriptions by number; of each, the names as numbers of their own, and the topics."""
 
-    __slots__ = ("_classes", "_names", "_names_kept", "_rows", "_topic_index", "_topic_of")
+    __slots__ = ("_classes", "_names", "_names_kept", "_subscriptions", "_topic_index", "_topic_of")
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
         self._names_kept = 0
-        self._rows: dict[int, Int32s] = {}
-        self._classes: dict[int, Int32s] = {}  # as of the topics of now
+        self._subscriptions = _Table()
+        self._classes = _Table()  # as of the topics of now
         self._topic_index: Mapping[str, int] = {}
         self._topic_of: Int32s = no_values()  # by number of the name
 
@@ -50,46 +101,38 @@ class HeldSubscriptions:
         if len(known) > before:
             fresh = list(islice(known, before, None))
             self._topic_of = np.concatenate([self._topic_of, self._places(fresh)])
-        rows = np.array(numbers, np.int32)[told.indexes]
-        starts = told.starts.tolist()
-        for number, start, end in zip(told.numbers.tolist(), starts, starts[1:], strict=False):
-            self._rows[number] = rows[start:end]
-            self._classes.pop(number, None)
+        which = told.numbers.tolist()
+        self._subscriptions.put_all(which, told.starts, np.array(numbers, np.int32)[told.indexes])
+        if self._classes:
+            classes = self._classes.rows()
+            for number in which:
+                classes.pop(number, None)
         if len(known) > 2 * self._names_kept + SPARE_NAMES:
             self._forget_names()
 
     def drop(self, number: int) -> None:
         """Forget a subscription."""
-        del self._rows[number]
-        self._classes.pop(number, None)
+        del self._subscriptions.rows()[number]
+        self._classes.rows().pop(number, None)
 
     def numbers(self) -> list[int]:
         """List the numbers of the subscriptions, ascending."""
-        return sorted(self._rows)
+        return self._subscriptions.numbers()
 
     def classes(self) -> tuple[Int32s, Int32s]:
         """Give the topics of each subscription, by number and each ascending (CSR)."""
         numbers = self.numbers()
-        if not self._classes:
-            return self._find(numbers)
-        self._find([number for number in numbers if number not in self._classes])
-        rows = [self._classes[number] for number in numbers]
-        starts = np.cumsum([0, *map(len, rows)], dtype=np.int32)
-        return starts, np.concatenate(rows) if rows else no_values()
+        if self._classes.numbers() != numbers:
+            found = self._classes.rows()
+            self._find([number for number in numbers if number not in found])
+        return self._classes.laid(numbers)
 
-    def _find(self, numbers: Sequence[int]) -> tuple[Int32s, Int32s]:
-        """Look up the topics of these subscriptions, all in one go; give them as above."""
-        if not numbers:
-            return np.zeros(1, np.int32), no_values()
-        rows = [self._rows[number] for number in numbers]
-        listed = self._topic_of[np.concatenate(rows)]
-        ends = np.cumsum([len(row) for row in rows], dtype=np.int32)
-        found, ends = sort_rows(writable(listed), ends, len(self._topic_index))
-        starts = np.append(np.int32(0), ends)
-        bounds = starts.tolist()
-        for number, start, end in zip(numbers, bounds, bounds[1:], strict=False):
-            self._classes[number] = found[start:end]
-        return starts, found
+    def _find(self, numbers: list[int]) -> None:
+        """Look up the topics of these subscriptions, all in one go."""
+        starts, names = self._subscriptions.laid(numbers)
+        listed = writable(self._topic_of[names])
+        found, ends = sort_rows(listed, starts[1:].astype(np.int32), len(self._topic_index))
+        self._classes.put_all(numbers, np.append(np.int32(0), ends), found)
 
     def _places(self, names: Sequence[str]) -> Int32s:
         index = self._topic_index
@@ -98,15 +141,14 @@ class HeldSubscriptions:
     def _forget_names(self) -> None:
         """Give the names new numbers, without those that no subscription has."""
         names = list(self._names)
-        parts = [*self._rows.values(), no_values()]
-        used, rows = np.unique(np.concatenate(parts), return_inverse=True)
+        numbers = self.numbers()
+        starts, listed = self._subscriptions.laid(numbers)
+        used, places = np.unique(listed, return_inverse=True)
         self._names = {names[number]: place for place, number in enumerate(used.tolist())}
         self._names_kept = len(used)
         self._topic_of = self._topic_of[used]
-        start = 0
-        for number, row in self._rows.items():
-            self._rows[number] = rows[start : start + len(row)].astype(np.int32)
-            start += len(row)
+        self._subscriptions.clear()
+        self._subscriptions.put_all(numbers, starts, places.astype(np.int32))
 
 
 @kernel
