@@ -252,7 +252,7 @@ class Process:
         """Go on; what has come meanwhile waits in the sockets."""
         if life != self.life or not self.is_paused:
             return
-        self.is_paused = False
+        self.is_paused = self._is_scheduled = False
         self._armed_true = None
         late_ms = self.world.now - self._paused_at - BEAT_MS
         if late_ms >= STALL_MS and self.host is not None:
@@ -323,10 +323,9 @@ class Process:
             self.world.after(turn_ms, self._scheduled, self.life)
 
     def _scheduled(self, life: int) -> None:
-        if life == self.life:
+        if life == self.life and not self.is_paused:  # a turn that is missed comes when it goes on
             self._is_scheduled = False
-            if not self.is_paused:
-                self._turn()
+            self._turn()
 
     def _turn(self) -> None:
         try:
