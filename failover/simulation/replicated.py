@@ -202,7 +202,8 @@ class Replicated:
         subject = f"partition {number}"
         if replica.role is Role.LEADER:
             self._is_of_own_epoch(process, partition, end)
-            if self._serving.get(number, -1) < replica.epoch:
+            can_answer = replica.lease_until_ms > process.local_now()
+            if can_answer and self._serving.get(number, -1) < replica.epoch:
                 self._serving[number] = replica.epoch
                 self._serves_alone(process, partition)
         if end > committed.end_offset:
