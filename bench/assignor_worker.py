@@ -12,18 +12,18 @@ from __future__ import annotations
 import multiprocessing
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from actors.task_frames import Timing, pack_answer, read_answer, read_task, task_parts
-from protocol.groups.consumer_group import ConsumerGroup
+from protocol.groups.consumer_group import UNKNOWN_MEMBER, ConsumerGroup
 from protocol.groups.effects import AssignmentComputed
 from protocol.groups.target_feed import TargetFeed
 from protocol.groups.topics import Topic, Topics
-from protocol.records import ConsumerGroupMemberMetadataValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
     from protocol.assignors.spec import GroupSpec
@@ -50,7 +50,9 @@ class Worker:
         starts, listed = spec.class_starts.tolist(), spec.class_topics.tolist()
         for member, number in enumerate(spec.member_class.tolist()):
             topics = listed[starts[number] : starts[number + 1]]
-            self._group.put_member(f"member-{member:06d}", _metadata(names[at] for at in topics))
+            subscribed = tuple(names[at] for at in topics)
+            metadata = replace(UNKNOWN_MEMBER, subscribed_topic_names=subscribed)
+            self._group.put_member(f"member-{member:06d}", metadata)
         self._last = next(reversed(self._group.members.values()))
 
     def whole(self) -> AssignmentComputed:
@@ -80,19 +82,6 @@ class Worker:
         assert isinstance(answer, AssignmentComputed), answer
         self._feed.base_run = self._run
         return answer
-
-
-def _metadata(names: Iterable[str]) -> ConsumerGroupMemberMetadataValue:
-    return ConsumerGroupMemberMetadataValue(
-        instance_id=None,
-        rack_id=None,
-        client_id="",
-        client_host="",
-        subscribed_topic_names=tuple(names),
-        subscribed_topic_regex="",
-        rebalance_timeout_ms=-1,
-        server_assignor=None,
-    )
 
 
 @contextmanager

@@ -49,6 +49,7 @@ class Requests:
         self._parked = ParkedReplies()
         self._forwards = Forwards()
         self._seekers = Seekers(held.identity.partitions, now)
+        self._all_waiting = (self._parked, self._forwards, self._seekers)
 
     # --- what comes in
 
@@ -107,9 +108,10 @@ class Requests:
 
     def next_deadline(self) -> int | None:
         """When :meth:`tick` is wanted next, if at all."""
-        waiting = (self._parked, self._forwards, self._seekers)
-        deadlines = [each.next_deadline() for each in waiting if each]
-        return min((at for at in deadlines if at is not None), default=None)
+        deadlines = [
+            at for each in self._all_waiting if each and (at := each.next_deadline()) is not None
+        ]
+        return min(deadlines, default=None)
 
     def merge(self, replies: list[Reply]) -> list[Reply]:
         """Replace the parts of split requests by whole answers, where all parts are there."""
@@ -175,10 +177,7 @@ class Requests:
         held = self._held
         partition, leader = held.catalog, held.leaders.of(CATALOG_PARTITION)
         if partition.state is PartitionState.LEADER:
-            if partition.is_paused:
-                partition.defer(request, ())
-            else:
-                self.handle(partition, request, now, ())
+            self._to_leader(partition, request, now, ())
         elif leader in (NOBODY, held.identity.node_id) or leader in held.unlinked:
             self._forwards.wait(request, now)
         else:
@@ -191,16 +190,21 @@ class Requests:
         if partition is None:
             self._refuse(request, ErrorCode.not_coordinator)
         elif partition.state is PartitionState.LEADER:
-            if partition.is_paused:
-                partition.defer(request, waits)
-            else:
-                self.handle(partition, request, now, waits)
+            self._to_leader(partition, request, now, waits)
         elif not partition.is_coming:
             self._refuse(request, ErrorCode.not_coordinator)
         elif request.api_key in BELIEVED and partition.is_believing(now):
             self._refuse(request, ErrorCode.none)
         else:
             self._refuse(request, ErrorCode.coordinator_load_in_progress)
+
+    def _to_leader(
+        self, partition: Partition, request: Request, now: int, waits: Sequence[str] | None
+    ) -> None:
+        if partition.is_paused:
+            partition.defer(request, waits)
+        else:
+            self.handle(partition, request, now, waits)
 
     def _partition_for(self, group_id: str) -> int:
         return partition_for(group_id, self._held.identity.partitions)

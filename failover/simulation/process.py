@@ -188,11 +188,10 @@ class Process:
 
     def leads(self, number: int) -> int | None:
         """Return the epoch in which this process leads a partition; None: it does not."""
-        for partition in self.partitions():
-            if partition.number == number:
-                is_leader = partition.replica.role is Role.LEADER
-                return partition.replica.epoch if is_leader else None
-        return None
+        partition = self._partition(number)
+        if partition is None or partition.replica.role is not Role.LEADER:
+            return None
+        return partition.replica.epoch
 
     def leading(self) -> list[int]:
         """Return the partitions that this process leads."""
@@ -211,11 +210,13 @@ class Process:
 
     def group(self, group_id: str) -> Any:
         """Return the hard state that this process has of a group; None if there is none."""
-        number = partition_for(group_id, self.identity.partitions)
-        for partition in self.partitions():
-            if partition.number == number:
-                return partition.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
-        return None
+        partition = self._partition(partition_for(group_id, self.identity.partitions))
+        if partition is None:
+            return None
+        return partition.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
+
+    def _partition(self, number: int) -> Partition | None:
+        return next((each for each in self.partitions() if each.number == number), None)
 
     # --- how it ends and stands still
 

@@ -15,14 +15,14 @@ from storage.quorum import majority
 from storage.replica import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from failover.partition import Partition
     from failover.simulation.process import Process
     from failover.simulation.visible import Visible
     from failover.simulation.world import World
     from storage.batch import Batch
-    from storage.log import Write
+    from storage.log import MemoryLog, Write
     from storage.messages import Message, ReplicaKey
 
 
@@ -233,17 +233,15 @@ class Replicated:
                 break
             self._log(number).add(batch)
 
-    def _is_stored(self, number: int, voters: Collection[ReplicaKey], batch: Batch) -> bool:
+    def _is_stored(self, number: int, voters: tuple[ReplicaKey, ...], batch: Batch) -> bool:
         """Tell whether a batch, and no other one in its place, is on the disks of a majority."""
-        disks = (self.processes[key.node_id].disks.get(key.directory_id) for key in voters)
-        holders = [
-            log
-            for log in disks
-            if log is not None
-            and log.synced(number).end_offset >= batch.end_offset
-            and next(iter(log.batches(number, batch.base_offset)), None) == batch
-        ]
-        return len(holders) >= majority(len(voters))
+        return self._have_most(
+            voters,
+            lambda log: (
+                log.synced(number).end_offset >= batch.end_offset
+                and next(iter(log.batches(number, batch.base_offset)), None) == batch
+            ),
+        )
 
     def _serves_alone(self, process: Process, partition: Partition) -> None:
         """Hold that when a leader can begin to answer, no earlier one could answer any more."""
@@ -297,13 +295,14 @@ class Replicated:
             )
 
     def _is_on_most(self, number: int, voters: tuple[ReplicaKey, ...], end: int) -> bool:
-        holders = [
-            key
-            for key in voters
-            if (log := self.processes[key.node_id].disks.get(key.directory_id)) is not None
-            and log.synced(number).end_offset >= end
-        ]
-        return len(holders) >= majority(len(voters))
+        return self._have_most(voters, lambda log: log.synced(number).end_offset >= end)
+
+    def _have_most(
+        self, voters: tuple[ReplicaKey, ...], holds: Callable[[MemoryLog], bool]
+    ) -> bool:
+        """Tell whether something holds for the disks of a majority of the voters."""
+        disks = (self.processes[key.node_id].disks.get(key.directory_id) for key in voters)
+        return sum(log is not None and holds(log) for log in disks) >= majority(len(voters))
 
     def _log(self, number: int) -> Committed:
         committed = self.committed.get(number)

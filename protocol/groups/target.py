@@ -128,9 +128,9 @@ def _begin_run(ctx: Context, live: ModernGroup, assignor: str, now: int, in_plac
 
 
 def _task(ctx: Context, live: ModernGroup, run: Run) -> ComputeAssignment:
-    is_rack_aware = live.is_rack_aware
-    feed, group = live.feed, live.group
-    return feed.task(group, ctx.topics, run.number, run.assignor, with_racks=is_rack_aware)
+    return live.feed.task(
+        live.group, ctx.topics, run.number, run.assignor, with_racks=live.is_rack_aware
+    )
 
 
 def may_run_here(assignor: str) -> bool:
