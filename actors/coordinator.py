@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("rollcall.coordinator")
 
-LOAD_SLICE_RECORDS: Final = 2_000
+LOAD_SLICE_RECORDS: Final = 5_000
 """Records read between two looks at the sockets: a few milliseconds."""
 
 OFFLOAD: Final = "group.consumer.assignor.offload.enable"
@@ -255,6 +255,7 @@ class Coordinator:
 
     async def _load(self, pump: Pump) -> None:
         began_ms = self.now()
+        _spare_the_collector()  # or it looks at all that was read so far, again and again
         while not pump.host.load_slice(LOAD_SLICE_RECORDS):
             pump.schedule()
             await asyncio.sleep(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from storage.snapshot import Compactor
@@ -39,7 +40,7 @@ class Loading:
         """Return the one iterator over what is still to be read, as far as it is committed."""
         if not self._is_open:
             self._open()
-            self._records = self._read(replica)
+            self._records = chain(self._log.state(self._number), self._tail(replica))
         elif self._records is None:
             self._records = self._tail(replica)
         assert self._records is not None
@@ -77,10 +78,6 @@ class Loading:
             self.compactor.hold(batch)
         self.offset = stored.applied_offset
         self._is_open = True
-
-    def _read(self, replica: Replica) -> Iterator[RawRecord]:
-        yield from self._log.state(self._number)
-        yield from self._tail(replica)
 
     def _tail(self, replica: Replica) -> Iterator[RawRecord]:
         for batch in self._log.batches(self._number, self.offset):

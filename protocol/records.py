@@ -237,8 +237,9 @@ def decode(key: bytes, value: bytes | None) -> Record:
 
 
 def decode_for_replay(key: bytes, value: bytes | None) -> Record:
-    """Read a record as replays want it: who has which partitions stays bytes (see ``_KEPT``)."""
-    if value is None or key[:2] not in _KEPT or value[:2] != b"\0\0":
+    """Read a record as replays want it: many values stay bytes (see ``_KEPT``)."""
+    newest = _KEPT.get(key[:2])
+    if newest is None or value is None or not 0 <= _number(value) <= newest:
         return decode(key, value)
     return Record(_read(decoder(_BY_NUMBER[_number(key)].key), key), value)
 
@@ -357,6 +358,7 @@ _MODERN = (
 )
 _ROWS = _CLASSIC + tuple(RecordType(number=n, key=k, value=v) for n, k, v in _MODERN)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
-_KEPT: Final = frozenset({(7).to_bytes(2, "big"), (8).to_bytes(2, "big")})
-"""The record types whose values replays read by themselves, in ``groups.assignment_records``."""
+_KEPT: Final = MappingProxyType({b"\0\1": 4, b"\0\7": 0, b"\0\10": 0})
+"""The record types whose values replays read by themselves, and the newest version they can read:
+committed offsets in ``unread``, who has which partitions in ``groups.assignment_records``."""
 _BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType({row.number: row for row in _ROWS})

@@ -7,8 +7,8 @@ other in key order, are told by the beginning of their keys, and their values ar
 from __future__ import annotations
 
 import struct
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from protocol.records import BadRecord, OffsetCommitKey, OffsetCommitValue, decode, encode_key
 
@@ -25,43 +25,48 @@ FIRST_VALUE: Final = b"\0\0"
 END_OF_VALUES: Final = b"\0\5"
 """A value begins with its version (int16, big-endian): from 0 to 4 they are known."""
 
-_NAMES: Final = tuple(column.name for column in fields(OffsetCommitValue))
 _ANY_KEY: Final = encode_key(OffsetCommitKey("", "", 0))
 
 
-class UnreadOffsetCommit(OffsetCommitValue):
-    """An :class:`OffsetCommitValue` that is read at the first look at a field, and equal to it."""
+class TopicOffsets(MutableMapping[int, OffsetCommitValue]):
+    """What a group has committed in one topic, by partition.
 
-    __slots__ = ("_unread",)
-    _unread: bytes
+    ``stored`` may hold a value as the bytes of its record; it is read when it is asked for, which
+    raises :class:`protocol.records.BadRecord` if it can not be.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        """Read all fields; Python comes here when one has no value yet."""
-        if name not in _NAMES:
-            raise AttributeError(name)
-        value = decode(_ANY_KEY, self._unread).value
-        for each in _NAMES:
-            object.__setattr__(self, each, getattr(value, each))
-        _fill(self, b"")
-        return getattr(self, name)
+    __slots__ = ("stored",)
 
-    def __eq__(self, other: object) -> bool:
-        """Compare as the dataclass does, which wants both of the very same class."""
-        if not isinstance(other, OffsetCommitValue):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _NAMES)
+    def __init__(self) -> None:
+        self.stored: dict[int, OffsetCommitValue | bytes] = {}
 
-    def __hash__(self) -> int:
-        """Hash as the dataclass does: equal values have equal hashes."""
-        return hash(tuple(getattr(self, name) for name in _NAMES))
+    def __getitem__(self, partition: int) -> OffsetCommitValue:
+        """Return a value, read; one that is not there is a KeyError."""
+        value = self.stored[partition]
+        if isinstance(value, bytes):
+            value = cast("OffsetCommitValue", decode(_ANY_KEY, value).value)
+            self.stored[partition] = value
+        return value
 
+    def __setitem__(self, partition: int, value: OffsetCommitValue | bytes) -> None:
+        """Store a value, read or not."""
+        self.stored[partition] = value
 
-_new: Final = object.__new__
-_fill: Final[Any] = UnreadOffsetCommit.__dict__["_unread"].__set__
+    def __delitem__(self, partition: int) -> None:
+        """Forget a value."""
+        del self.stored[partition]
+
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over the partitions in the order of their first commits."""
+        return iter(self.stored)
+
+    def __len__(self) -> int:
+        """Return how many partitions have a value."""
+        return len(self.stored)
 
 
 def take_offset_commits(
-    rows: Iterator[Row], prefix: bytes, into: dict[int, OffsetCommitValue]
+    rows: Iterator[Row], prefix: bytes, into: TopicOffsets
 ) -> tuple[int, Row | None]:
     """Take rows as long as they are offsets of one group and topic; return how many, and the next.
 
@@ -69,18 +74,14 @@ def take_offset_commits(
     of both names, no other key begins with it. A tombstone or an unknown version ends it, too.
     Raises :class:`protocol.records.BadRecord`.
     """
-    number, at = PARTITION.unpack_from, len(prefix)
-    new, fill, unread = _new, _fill, UnreadOffsetCommit
+    number, at, stored = PARTITION.unpack_from, len(prefix), into.stored
     first, end = FIRST_VALUE, END_OF_VALUES
     count = 0
     try:
-        for row in rows:
-            key, value = row
+        for key, value in rows:
             if value is None or not first <= value < end or not key.startswith(prefix):
-                return count, row
-            committed = new(unread)
-            fill(committed, value)
-            into[number(key, at)[0]] = committed
+                return count, (key, value)
+            stored[number(key, at)[0]] = value
             count += 1
     except struct.error:
         raise BadRecord("an offset commit's key is too short to hold its partition") from None

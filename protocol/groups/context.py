@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from protocol.groups.modern import ModernGroup
     from protocol.groups.reconcile import Standing
     from protocol.groups.topics import Topic, Topics
-    from protocol.records import OffsetCommitValue, Record
+    from protocol.records import Record
+    from protocol.unread import TopicOffsets
 
     Replay: TypeAlias = Callable[["Context", Entity, Entity | bytes | None], None]
 
@@ -86,7 +87,7 @@ class Context:
         self.replays = replays
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
         self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
-        self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}
+        self.offsets: dict[str, dict[str, TopicOffsets]] = {}
         self.numbers = TopicNumbers()
         self.live: dict[str, Group] = {}
         self.modern: dict[str, ModernGroup] = {}

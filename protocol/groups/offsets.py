@@ -18,6 +18,7 @@ from protocol.groups.offset_expiry import expire
 from protocol.groups.offset_fetch import TOPIC_IDS_SINCE, fetch
 from protocol.groups.timers import TimerKind
 from protocol.records import OffsetCommitKey, OffsetCommitValue, Record
+from protocol.unread import TopicOffsets
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -243,8 +244,10 @@ def topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:  # noq
         deleted_topics.remove(ctx, group_id, names)
 
 
-def replay_commit(ctx: Context, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-    """Apply one committed offset, or its tombstone."""
+def replay_commit(
+    ctx: Context, key: OffsetCommitKey, value: OffsetCommitValue | bytes | None
+) -> None:
+    """Apply one committed offset, read or not, or its tombstone."""
     group_id = key.group
     by_topic = ctx.offsets.get(group_id)
     if value is None:
@@ -257,17 +260,16 @@ def replay_commit(ctx: Context, key: OffsetCommitKey, value: OffsetCommitValue |
             ctx.groups[group_id] = ClassicGroup(NO_GENERATION)
     partitions = by_topic.get(key.topic)
     if partitions is None:
-        partitions = by_topic[key.topic] = {}
+        partitions = by_topic[key.topic] = TopicOffsets()
     partitions[key.partition] = value
 
 
-def _forget(
-    ctx: Context, key: OffsetCommitKey, by_topic: dict[str, dict[int, OffsetCommitValue]]
-) -> None:
-    partitions = by_topic.get(key.topic, {})
-    partitions.pop(key.partition, None)
-    if not partitions:
-        by_topic.pop(key.topic, None)
+def _forget(ctx: Context, key: OffsetCommitKey, by_topic: dict[str, TopicOffsets]) -> None:
+    partitions = by_topic.get(key.topic)
+    if partitions is not None:
+        partitions.stored.pop(key.partition, None)
+        if not partitions:
+            del by_topic[key.topic]
     if not by_topic:
         ctx.offsets.pop(key.group, None)
 

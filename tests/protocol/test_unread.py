@@ -1,7 +1,5 @@
 """Committed offsets that stay bytes until they are looked at."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +13,7 @@ from protocol.records import (
     encode,
     encode_key,
 )
-from protocol.unread import PARTITION, UnreadOffsetCommit, take_offset_commits
+from protocol.unread import PARTITION, TopicOffsets, take_offset_commits
 
 values = st.builds(
     OffsetCommitValue,
@@ -43,23 +41,28 @@ VALUE = OffsetCommitValue(
 
 
 @given(value=values)
-def test_an_unread_value_is_equal_to_the_read_one_whoever_is_asked_first(
-    value: OffsetCommitValue,
-) -> None:
-    read = decode(*row(3, value)).value
-    place: dict[int, OffsetCommitValue] = {}
+def test_an_unread_value_is_read_when_it_is_asked_for(value: OffsetCommitValue) -> None:
+    place = TopicOffsets()
     assert take_offset_commits(iter([row(3, value)]), PREFIX, place) == (1, None)
-    unread = place[3]
-    assert isinstance(unread, UnreadOffsetCommit)
-    assert (unread == read) and (read == unread) and hash(unread) == hash(read)
-    assert replace(unread, offset=1) == replace(value, offset=1)
-    assert encode(Record(key(3), unread)) == row(3, value)
-    assert unread != replace(value, commit_timestamp=value.commit_timestamp + 1)
+    assert place.stored[3] == row(3, value)[1]
+    assert place.get(3) == place[3] == decode(*row(3, value)).value
+    assert place.stored[3] == value
+    assert list(place.items()) == [(3, value)]
+
+
+def test_offsets_are_equal_whether_they_were_read_or_not() -> None:
+    read, unread = TopicOffsets(), TopicOffsets()
+    for index in (1, 2):
+        read[index] = VALUE
+        unread[index] = row(index, VALUE)[1] or b""
+    assert read == unread == {1: VALUE, 2: VALUE}
+    del unread[2]
+    assert read != unread
 
 
 def test_rows_are_taken_until_the_first_of_another_group_or_topic() -> None:
     rows = [row(0, VALUE), row(2**31 - 1, VALUE), row(0, VALUE, topic="t2"), row(1, VALUE)]
-    place: dict[int, OffsetCommitValue] = {}
+    place = TopicOffsets()
     left = iter(rows)
     assert take_offset_commits(left, PREFIX, place) == (2, rows[2])
     assert list(place) == [0, 2**31 - 1]
@@ -72,18 +75,17 @@ def test_rows_are_taken_until_the_first_of_another_group_or_topic() -> None:
 )  # fmt: skip
 def test_a_row_that_wants_a_closer_look_is_handed_back(other: bytes | None) -> None:
     strange = (row(1, VALUE)[0], other)
-    assert take_offset_commits(iter([row(0, VALUE), strange]), PREFIX, {}) == (1, strange)
+    expected = (1, strange)
+    assert take_offset_commits(iter([row(0, VALUE), strange]), PREFIX, TopicOffsets()) == expected
 
 
 def test_a_key_without_its_partition_is_a_bad_record() -> None:
     with pytest.raises(BadRecord, match="too short to hold its partition"):
-        take_offset_commits(iter([(PREFIX + b"\0", row(0, VALUE)[1])]), PREFIX, {})
+        take_offset_commits(iter([(PREFIX + b"\0", row(0, VALUE)[1])]), PREFIX, TopicOffsets())
 
 
 def test_a_damaged_value_is_found_when_it_is_read() -> None:
-    place: dict[int, OffsetCommitValue] = {}
+    place = TopicOffsets()
     take_offset_commits(iter([(row(0, VALUE)[0], b"\0\3\0")]), PREFIX, place)
     with pytest.raises(BadRecord):
-        _ = place[0].offset
-    with pytest.raises(AttributeError):
-        _ = place[0].no_such_field  # type: ignore[attr-defined]
+        _ = place[0]
