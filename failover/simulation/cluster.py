@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from failover.catalog import ClusterFormed, NodeChanged
+from failover.catalog import NodeChanged
 from failover.cluster_view import Node
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION, Identity
@@ -193,9 +193,8 @@ class Cluster:
             nodes = process.host.view.catalog.nodes
             if nodes.get(process.node_id) != node:
                 self.tell_catalog(NodeChanged(node))
-        self.tell_catalog(ClusterFormed(self.placement))
 
-    def tell_catalog(self, event: NodeChanged | ClusterFormed) -> None:
+    def tell_catalog(self, event: NodeChanged) -> None:
         """Give an event to every node; the one that leads the catalogue takes it."""
         for process in self.processes:
             if process.host is not None and not process.is_paused:
@@ -256,7 +255,7 @@ def _drain(host: Host, _now: int) -> None:
     host.draining = True
 
 
-def _catalog_event(host: Host, event: NodeChanged | ClusterFormed, now: int) -> None:
+def _catalog_event(host: Host, event: NodeChanged, now: int) -> None:
     host.catalog_event(event, now)
 
 

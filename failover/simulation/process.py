@@ -421,7 +421,7 @@ class Process:
         if deadline_ms is not None and deadline_ms <= now:
             self.host.tick(now)
             self._soon()
-        if life == self.life:
+        else:
             self._arm()
 
 

@@ -71,6 +71,7 @@ class Replicated:
         self.committed: dict[int, Committed] = {}
         self.first_written: dict[tuple[int, int, int], int] = {}
         self._seen: dict[tuple[int, int], Seen] = {}
+        self._watched: dict[int, tuple[int, tuple[tuple[Partition, Seen], ...]]] = {}
         self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
         self._serving: dict[int, int] = {}
         self._votes: dict[tuple[int, int, ReplicaKey], int] = {}
@@ -143,11 +144,11 @@ class Replicated:
 
     def turned(self, process: Process) -> None:
         """Check every replica of a process after a turn."""
-        for partition in process.partitions():
+        life, watched = self._watched.get(process.node_id, (-1, ()))
+        if life != process.life:
+            watched = self._watch(process)
+        for partition, seen in watched:
             replica = partition.replica
-            seen = self._seen.get((process.node_id, partition.number))
-            if seen is None or seen.life != process.life:
-                seen = self._seen[process.node_id, partition.number] = Seen(process.life)
             role, epoch, offset = replica.role, replica.epoch, replica.high_watermark
             has_led = role is Role.LEADER or seen.role is Role.LEADER
             if epoch != seen.epoch or role is not seen.role:
@@ -157,6 +158,14 @@ class Replicated:
                 seen.high_watermark = offset
             if has_led:
                 seen.voters = replica.voters
+
+    def _watch(self, process: Process) -> tuple[tuple[Partition, Seen], ...]:
+        """Begin to watch the replicas of a new process; they are the same until it ends."""
+        watched = tuple((partition, Seen(process.life)) for partition in process.partitions())
+        self._watched[process.node_id] = process.life, watched
+        for partition, seen in watched:
+            self._seen[process.node_id, partition.number] = seen
+        return watched
 
     def _moved(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
         replica = partition.replica
