@@ -358,7 +358,7 @@ _MODERN = (
 )
 _ROWS = _CLASSIC + tuple(RecordType(number=n, key=k, value=v) for n, k, v in _MODERN)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
-_KEPT: Final = MappingProxyType({b"\0\1": 4, b"\0\7": 0, b"\0\10": 0})
+_KEPT: Final = MappingProxyType({b"\x00\x01": 4, b"\x00\x07": 0, b"\x00\x08": 0})
 """The record types whose values replays read by themselves, and the newest version they can read:
 committed offsets in ``unread``, who has which partitions in ``groups.assignment_records``."""
 _BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType({row.number: row for row in _ROWS})
