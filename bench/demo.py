@@ -1,4 +1,4 @@
-"""``make demo``: a cluster, a thousand members, ``kill -9`` of a coordinator, and what they saw.
+"""``make demo``: a cluster, its members, ``kill -9`` of a coordinator, and what they saw.
 
 Three coordinators come up, each partition with a leader and two hot standbys. Spark drives the
 members (half of them static), the coordinator of some of their groups is killed in the middle, and
@@ -8,6 +8,7 @@ generation or partitions, and no acknowledged commit is gone.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 import shutil
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from bench.spark_load import Crowd
 
 LOAD_SECONDS: Final = 45
+JOINS_PER_SECOND: Final = 200
+"""The load of a large crowd lasts longer by this: so many join in a second, at the very least."""
+MEMBERS_MIN: Final = 20
 SETTLE_SECONDS: Final = 3
 """From the moment when every group is Stable to the kill."""
 AFTERMATH_SECONDS_MIN: Final = 20
@@ -59,21 +63,26 @@ class Kill:
     group_ids: tuple[str, ...]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bench.demo", description="Kill and tell.")
+    parser.add_argument("--members", type=int, default=1_000, help="how many members (%(default)s)")
+    members = parser.parse_args(arguments).members
     try:
+        if members < MEMBERS_MIN:
+            raise StartError(f"Give --members {MEMBERS_MIN} or more: there are ten groups.")
         java_command()
         with ExitStack() as cleanup:
-            return _demo(cleanup)
+            return _demo(members, cleanup)
     except (StartError, ConnectionError, KafkaError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return FAILURE
 
 
-def _demo(cleanup: ExitStack) -> int:
+def _demo(members: int, cleanup: ExitStack) -> int:
     from bench.spark_load import Crowd, local_session, run_load, warm_up
 
-    crowd = Crowd()
+    crowd = Crowd.of(members)
     directory = Path(tempfile.mkdtemp(prefix="rollcall-demo-"))
     cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
     print("Starting three coordinators ...", flush=True)
@@ -85,7 +94,7 @@ def _demo(cleanup: ExitStack) -> int:
     session = local_session()
     cleanup.callback(session.stop)
     warm_up(session)
-    until_ms = now_ms() + LOAD_SECONDS * 1000
+    until_ms = now_ms() + (LOAD_SECONDS + crowd.members // JOINS_PER_SECOND) * 1000
     print(f"{crowd.members} members join {crowd.groups} groups ...", flush=True)
     with ThreadPoolExecutor(1) as background:
         loading = background.submit(run_load, session, crowd, bootstrap, until_ms)

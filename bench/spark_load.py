@@ -31,14 +31,24 @@ if TYPE_CHECKING:
 class Crowd:
     """Who takes part: ``members`` in ``groups`` groups, every other one of a group static.
 
-    Each group reads one topic, named as the group, of ``partitions`` partitions.
+    Each group reads one topic, named as the group, of ``partitions`` partitions. A member sends a
+    heartbeat and a commit every ``interval_ms``.
     """
 
     members: int = 1_000
     groups: int = 10
     partitions: int = 200
-    heartbeat_interval_ms: int = 1_000
+    interval_ms: int = 1_000
     session_timeout_ms: int = 30_000
+
+    @classmethod
+    def of(cls, members: int) -> Crowd:
+        """Return a crowd that a laptop can drive: the larger it is, the less often each speaks."""
+        return cls(
+            members=members,
+            groups=max(10, members // 100),
+            interval_ms=max(1_000, members // 2),
+        )
 
     @property
     def group_ids(self) -> tuple[str, ...]:
@@ -66,7 +76,7 @@ class Crowd:
             client_id=name,
             instance_id=name if number % 2 else None,
             session_timeout_ms=self.session_timeout_ms,
-            heartbeat_interval_ms=self.heartbeat_interval_ms,
+            heartbeat_interval_ms=self.interval_ms,
         )
 
 
@@ -134,5 +144,6 @@ def _drive_shares(
             partitions_of=dict.fromkeys(crowd.group_ids, crowd.partitions),
             until_ms=until_ms,
             seed=number,
+            commit_interval_ms=crowd.interval_ms,
         )
         yield from drive(load)

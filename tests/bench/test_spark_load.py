@@ -20,3 +20,11 @@ def test_every_member_is_driven_by_one_task_and_every_task_has_both_kinds():
     for share in shares:
         assert {member.group_id for member in share} == set(crowd.group_ids)
         assert {member.instance_id is None for member in share} == {True, False}
+
+
+def test_a_crowd_of_any_size_asks_about_as_much_each_second():
+    assert Crowd.of(1_000) == Crowd()
+    large = Crowd.of(10_000)
+    assert (large.members, large.groups) == (10_000, 100)
+    assert {member.heartbeat_interval_ms for member in large.share(0, 50)} == {5_000}
+    assert Crowd.of(20).groups == 10
