@@ -17,7 +17,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from actors import formation
+from actors import collector, formation
 from actors.background import Background, NoWorkers, Setting
 from actors.clock import BEAT_MS, Clock
 from actors.listener import Limits, raise_open_files_limit
@@ -59,9 +59,6 @@ OFFLOAD: Final = "group.consumer.assignor.offload.enable"
 RETRY_S: Final = 0.2
 BIND_TRIES: Final = 25
 
-COLLECTOR_THRESHOLDS: Final = (2_000, 2_500, 1_000)
-"""Nearly nothing here is cyclic; by default, looking for it takes a sixth of a large join. A round
-begins after few new objects: it takes a microsecond for each, in which nobody is answered."""
 OBSERVER_S: Final = 2.0
 
 HAND_OVER_S: Final = 3.0
@@ -255,13 +252,13 @@ class Coordinator:
 
     async def _load(self, pump: Pump) -> None:
         began_ms = self.now()
-        _spare_the_collector()  # or it looks at all that was read so far, again and again
+        collector.spare()  # or it looks at all that was read so far, again and again
         while not pump.host.load_slice(LOAD_SLICE_RECORDS):
             pump.schedule()
             await asyncio.sleep(0)
         self.state = "Running"
         pump.schedule()
-        _spare_the_collector()
+        collector.spare()
         _log.info("loaded in %d ms", self.now() - began_ms)
 
     async def _announce(self) -> None:
@@ -477,9 +474,3 @@ class Coordinator:
             ):
                 self._tasks.spawn(self._register())  # somebody has taken us for dead
         self._beating = self._loop.call_later(BEAT_MS / 1000, self._beat)
-
-
-def _spare_the_collector() -> None:
-    """Keep what the log brought out of the garbage collector's rounds, and make them rare."""
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)

@@ -171,7 +171,8 @@ class Run:
         )
         consumers = workload.consumer_group_ids(self._prefix)
         topic_names = live.topic_names(self._group_ids)
-        with LiveLoad(load, consumers, topic_names) as crowd:
+        begins_over_ms = workload.heartbeat_interval_ms
+        with LiveLoad(load, consumers, topic_names, begins_over_ms) as crowd:
             live.wait(crowd.is_stable, self._patience_ms(), "Stable")
             self._say("every group is Stable")
             time.sleep(WARM_UP_S)

@@ -13,10 +13,11 @@ import time
 from collections import Counter, defaultdict
 from concurrent.futures import Future
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import uvloop
 
+from actors import collector
 from bench.lag import Lag
 from bench.load import FAREWELL_SECONDS, Driver, Lookups, now_ms
 from failover.verdict import Story
@@ -25,7 +26,7 @@ from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
 from protocol.members.conversation import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from uuid import UUID
 
     from bench.load import Load, Member
@@ -41,7 +42,9 @@ class LiveLoad:
     """Runs the members of ``load`` until it is left; its ``until_ms`` is not looked at.
 
     ``consumers`` are the groups whose members speak the consumer group protocol (KIP-848), and
-    ``topic_names`` tells what a topic's id means, which is how they are assigned theirs.
+    ``topic_names`` tells what a topic's id means, which is how they are assigned theirs. The groups
+    begin one after the other within ``begins_over_ms``: a heartbeat interval spreads heartbeats as
+    they are where members have come at any time, and not all ten thousand in one burst.
     """
 
     def __init__(
@@ -49,8 +52,10 @@ class LiveLoad:
         load: Load,
         consumers: frozenset[str] = frozenset(),
         topic_names: Mapping[UUID, str] = MappingProxyType({}),
+        begins_over_ms: int = 0,
     ) -> None:
         self._load = load
+        self._begins_over_ms = begins_over_ms
         self._consumers = consumers
         self._topic_names = topic_names
         self._rng = random.Random(load.seed)
@@ -64,18 +69,20 @@ class LiveLoad:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self.join(self._load.members)
+        by_group = sorted(self._load.members, key=lambda config: config.group_id)
+        self._run(self._start(by_group, self._begins_over_ms))
+        collector.spare()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
+        self._run(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def join(self, configs: Sequence[MemberConfig]) -> None:
         """Start more members; returns when all have begun, not when they are in."""
-        asyncio.run_coroutine_threadsafe(self._start(configs), self._loop).result()
+        self._run(self._start(configs))
 
     def restart_static(self, share: float) -> int:
         """End this share of the static members as a kill does, start them anew; say how many.
@@ -159,17 +166,22 @@ class LiveLoad:
         self._loop.call_soon_threadsafe(run)
         return answer.result()
 
-    async def _start(self, configs: Iterable[MemberConfig]) -> None:
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def _start(self, configs: Sequence[MemberConfig], over_ms: int = 0) -> None:
         if self._lookups is None:
             self._lookups = Lookups(self._load.bootstrap)
             self._lag = Lag(self._loop)
+        began = self._loop.time()
         for number, config in enumerate(configs, 1):
             self._configs[config.client_id] = config
             driver = Driver(self._member(config), self._lookups, self._load.commit_interval_ms)
             self._drivers.append(driver)
             driver.step()
             if number % STARTS_PER_TURN == 0:
-                await asyncio.sleep(0)
+                due = began + over_ms / 1000 * number / len(configs)
+                await asyncio.sleep(max(0, due - self._loop.time()))
 
     def _member(self, config: MemberConfig) -> Member:
         rng = random.Random(self._rng.random())

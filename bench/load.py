@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import uvloop
 
-from bench.asking import version_of
+from actors import collector
+from bench import repeated
 from bench.lanes import Lanes
 from bench.stream import Stream
 from protocol.members.classic import ClassicMember, MemberConfig
 from protocol.members.consumer import ConsumerMember
 from protocol.members.conversation import Outgoing, State
 from protocol.members.history import Kind
-from protocol.wire.frames import decode_response, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -78,6 +78,7 @@ async def _run(load: Load) -> list[HistoryRow]:
     for config in load.members:
         member = ClassicMember(config, random.Random(rng.random()), load.partitions_of)
         drivers.append(Driver(member, lookups, load.commit_interval_ms))
+    collector.spare()
     for driver in drivers:
         driver.step()
     await asyncio.sleep(max(0, load.until_ms - now_ms()) / 1000)
@@ -198,9 +199,7 @@ class Driver:
         if request is not self._request or self._ended:
             return
         self._request = None
-        key, version = _api(request)
-        _, response = decode_response(key, version, frame)
-        self.member.receive(request, response, now_ms())
+        self.member.receive(request, repeated.decode(request.message, frame), now_ms())
         self.step()
 
     def lost(self, request: Outgoing) -> None:
@@ -249,13 +248,8 @@ class Driver:
             self.lost(self._request)
 
 
-def _api(request: Outgoing) -> tuple[int, int]:
-    return request.message.__api_key__, version_of(request.message)
-
-
 def _encode(request: Outgoing, number: int, member: Member) -> bytes:
-    key, version = _api(request)
-    return encode_request(key, version, number, member.config.client_id, request.message)
+    return repeated.encode(request.message, number, member.config.client_id)
 
 
 def _row(member: Member, event: MemberHistoryEvent) -> HistoryRow:
