@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.asking import Connection
 from bench.kafka import kafka_cluster
-from bench.killable import our_cluster
+from bench.killable import our_cluster, wait_until_whole
 from bench.offsets import PARTITIONS, fill, groups_on
 from bench.rollcall import ONE_COORDINATOR
 from bench.rounds import Figures, Row
@@ -56,7 +56,7 @@ def _ours(setting: Setting) -> Iterator[Figures]:
         log = cluster.live.data_dir / "logs" / "coordinator-0.log"
         fill(address, groups_on(0, 1, PREFIX), setting.records)
         for _ in range(setting.rounds):
-            cluster.is_whole()  # learns which process is to be killed
+            wait_until_whole(cluster)
             told = len(_text(log))
             begun = time.perf_counter()
             cluster.kill(address)
