@@ -87,13 +87,14 @@ class LiveLoad:
     def restart_static(self, share: float) -> int:
         """End this share of the static members as a kill does, start them anew; say how many.
 
-        Those of consumer groups are left alone: the protocol lets nobody take the place of a
-        member that has not said good-bye.
+        They are taken from all groups alike, but not from consumer groups: there the protocol
+        lets nobody take the place of a member that has not said good-bye.
         """
 
         def end() -> list[MemberConfig]:
             static = [each for each in self._drivers if _can_restart(each.member)]
-            chosen = static[: round(len(static) * share)]
+            count = round(len(static) * share)
+            chosen = [static[number * len(static) // count] for number in range(count)]
             for driver in chosen:
                 driver.end()
                 self._ended.append(driver)
