@@ -4,17 +4,16 @@
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
-MEMBERS ?= 1000
 
 help:
-	@echo "make demo    a cluster, MEMBERS=1000 members driven by PySpark, a kill -9, a report"
+	@echo "make demo    a cluster, 1,000 members (or MEMBERS=N) driven by PySpark, a kill -9, a report"
 	@echo "make test    every test"
 	@echo "make check   format, lint, strict types, house rules"
 	@echo "make lock    renew requirements.lock from pyproject.toml"
 	@echo "make clean   remove what the targets made"
 
 demo: .java .setup
-	@$(BIN)/python -m bench.demo --members $(MEMBERS)
+	@$(BIN)/python -m bench.demo $(if $(MEMBERS),--members $(MEMBERS))
 
 test: .java .setup
 	@$(BIN)/python -m pytest $(TESTS)

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from bench.frames import CORRELATION_AT, LENGTH, frame_of, read_varint, split_frames
+from bench.frames import LENGTH, frame_of, read_varint, split_frames, with_number
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import ConsumerGroupHeartbeatRequest
 
@@ -157,7 +157,7 @@ class ConsumerLoad:
         member.is_busy = True
         frame = member.next_frame()
         number = LENGTH.pack(next(self._numbers) & 0x7FFFFFFF)
-        member.channel.send(frame[:CORRELATION_AT] + number + frame[CORRELATION_AT + 4 :])
+        member.channel.send(with_number(frame, number))
 
     def _received(self, member: ConsumerMember, data: bytes) -> None:
         frames, member.left_over = split_frames(member.left_over + data)

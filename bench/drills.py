@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors import running
+from actors import collector, running
 from actors.errors import CommandError, FailureError
 from actors.here import usual_data_dir
 from bench.load import Load, now_ms
@@ -96,6 +96,7 @@ def run(drill: Drill, data_dir: Path | None = None, *, own: bool = False) -> Ver
         stack.enter_context(cluster.connected(found.address))
         live = LiveCluster(found)
         stack.enter_context(live.left_whole())
+        collector.spare()  # this process is the load: it must not stand still by itself
         return Run(drill, live).play()
 
 

@@ -28,6 +28,11 @@ def frame_of(request: RequestPayload) -> bytearray:
     return bytearray(encode_request(key, version_of(request), 0, CLIENT_ID, request))
 
 
+def with_number(frame: bytes, number: bytes) -> bytes:
+    """Return a request's frame with another correlation id."""
+    return frame[:CORRELATION_AT] + number + frame[CORRELATION_AT + LENGTH.size :]
+
+
 class Template:
     """A request with one place left open: the string :data:`MARK` in it, usually the member id."""
 

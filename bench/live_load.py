@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import uvloop
 
-from actors import collector
 from bench.lag import Lag
 from bench.load import FAREWELL_SECONDS, Driver, Lookups, now_ms
 from failover.verdict import Story
@@ -71,7 +70,6 @@ class LiveLoad:
         self._thread.start()
         by_group = sorted(self._load.members, key=lambda config: config.group_id)
         self._run(self._start(by_group, self._begins_over_ms))
-        collector.spare()
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import uvloop
 
-from actors import collector
 from bench import repeated
 from bench.lanes import Lanes
 from bench.stream import Stream
@@ -78,7 +77,6 @@ async def _run(load: Load) -> list[HistoryRow]:
     for config in load.members:
         member = ClassicMember(config, random.Random(rng.random()), load.partitions_of)
         drivers.append(Driver(member, lookups, load.commit_interval_ms))
-    collector.spare()
     for driver in drivers:
         driver.step()
     await asyncio.sleep(max(0, load.until_ms - now_ms()) / 1000)

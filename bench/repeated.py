@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.asking import version_of
+from bench.frames import LENGTH, with_number
 from protocol.wire.frames import decode_response, encode_request
 
 if TYPE_CHECKING:
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 FIND_COORDINATOR, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT = 10, 12, 68
 REPEATED: Final = frozenset({FIND_COORDINATOR, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT})
 REMEMBERED: Final = 32_768
-"""Of each kind; a member has one heartbeat for as long as its generation lasts."""
-
-_NUMBER: Final = slice(8, 12)
-"""Where a request's frame has its correlation id: behind length, API key and version."""
+"""So many requests and as many answers: a member's heartbeat is one while its generation lasts."""
 
 
 def encode(message: RequestPayload, number: int, client_id: str) -> bytes:
@@ -30,7 +28,7 @@ def encode(message: RequestPayload, number: int, client_id: str) -> bytes:
     if key not in REPEATED:
         return encode_request(key, version, number, client_id, message)
     frame = _encoded(key, version, client_id, message)  # type: ignore[arg-type]  # it is frozen
-    return frame[: _NUMBER.start] + number.to_bytes(4, "big") + frame[_NUMBER.stop :]
+    return with_number(frame, LENGTH.pack(number))
 
 
 def decode(message: RequestPayload, frame: bytes) -> Any:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from actors import collector
 from bench.history import SCHEMA
 from bench.load import Load, drive
 from protocol.members.classic import MemberConfig
@@ -137,6 +138,7 @@ def _drive_shares(
     numbers: Iterable[int],
 ) -> Iterator[HistoryRow]:
     """Drive the members of the tasks in ``numbers``; runs in a Spark worker."""
+    collector.spare()
     for number in numbers:
         load = Load(
             bootstrap=bootstrap,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from bench.consumers import ConsumerLoad, ConsumerMember, is_settled
-from bench.frames import CORRELATION_AT, LENGTH, split_frames
+from bench.frames import LENGTH, split_frames, with_number
 from bench.reactor import Reactor
 
 if TYPE_CHECKING:
@@ -108,9 +108,7 @@ class _Watched:
     def send(self, number: int, due: float) -> None:
         self.sent[number] = due
         frame = self._frame
-        self._channel.send(
-            frame[:CORRELATION_AT] + LENGTH.pack(number) + frame[CORRELATION_AT + LENGTH.size :]
-        )
+        self._channel.send(with_number(frame, LENGTH.pack(number)))
 
     def _received(self, data: bytes) -> None:
         now = time.perf_counter()

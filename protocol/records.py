@@ -238,10 +238,13 @@ def decode(key: bytes, value: bytes | None) -> Record:
 
 def decode_for_replay(key: bytes, value: bytes | None) -> Record:
     """Read a record as replays want it: many values stay bytes (see ``_KEPT``)."""
-    newest = _KEPT.get(key[:2])
-    if newest is None or value is None or not 0 <= _number(value) <= newest:
+    number = _number(key)
+    if value is None or number not in _KEPT:
         return decode(key, value)
-    return Record(_read(decoder(_BY_NUMBER[_number(key)].key), key), value)
+    row = _BY_NUMBER[number]
+    if not 0 <= _number(value) <= row.newest:
+        return decode(key, value)
+    return Record(_read(decoder(row.key), key), value)
 
 
 def _number(data: bytes) -> int:
@@ -358,7 +361,7 @@ _MODERN = (
 )
 _ROWS = _CLASSIC + tuple(RecordType(number=n, key=k, value=v) for n, k, v in _MODERN)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
-_KEPT: Final = MappingProxyType({b"\x00\x01": 4, b"\x00\x07": 0, b"\x00\x08": 0})
-"""The record types whose values replays read by themselves, and the newest version they can read:
-committed offsets in ``unread``, who has which partitions in ``groups.assignment_records``."""
+_KEPT: Final = frozenset({1, 7, 8})
+"""The record types whose values replays read by themselves: committed offsets in ``unread``, who
+has which partitions in ``groups.assignment_records``."""
 _BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType({row.number: row for row in _ROWS})

@@ -10,7 +10,14 @@ import struct
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from protocol.records import BadRecord, OffsetCommitKey, OffsetCommitValue, decode, encode_key
+from protocol.records import (
+    RECORD_TYPES,
+    BadRecord,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode,
+    encode_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +28,9 @@ Row: TypeAlias = "tuple[bytes, bytes | None]"
 PARTITION: Final = struct.Struct(">i")
 """The last field of an offset commit's key: what differs between those of one group and topic."""
 
-FIRST_VALUE: Final = b"\0\0"
-END_OF_VALUES: Final = b"\0\5"
-"""A value begins with its version (int16, big-endian): from 0 to 4 they are known."""
+FIRST_VALUE: Final = bytes(2)
+END_OF_VALUES: Final = (RECORD_TYPES[OffsetCommitKey].newest + 1).to_bytes(2, "big")
+"""A value begins with its version (int16, big-endian): those between the two are known."""
 
 _ANY_KEY: Final = encode_key(OffsetCommitKey("", "", 0))
 

@@ -75,7 +75,7 @@ WRITE_BUFFER_BYTES = 4 << 20
 ALL_WRITE_BUFFERS_BYTES = 12 << 20
 BLOCK_CACHE_BYTES = 8 << 20
 WAL_BYTES_MAX = 16 << 20
-BLOCK_ROWS = 512
+BLOCK_ROWS = 64
 """Rows fetched at once when millions are read: each step through a generator costs."""
 
 PREFIX = struct.Struct(">I")

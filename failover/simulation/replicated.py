@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 class Seen:
     """One replica in one life of its process, as it was after its last turn."""
 
-    life: int
     epoch: int = -1
     role: Role | None = None
     high_watermark: int = 0
@@ -70,7 +69,6 @@ class Replicated:
         self.upon_vote: Callable[[int, int], None] = lambda _voter, _candidate: None
         self.committed: dict[int, Committed] = {}
         self.first_written: dict[tuple[int, int, int], int] = {}
-        self._seen: dict[tuple[int, int], Seen] = {}
         self._watched: dict[int, tuple[int, tuple[tuple[Partition, Seen], ...]]] = {}
         self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
         self._serving: dict[int, int] = {}
@@ -133,21 +131,15 @@ class Replicated:
 
     def note_commits(self, process: Process) -> None:
         """Take notice of what a process has committed as leader, in the middle of a turn."""
-        for partition in process.partitions():
-            seen = self._seen.get((process.node_id, partition.number))
-            if seen is None:
-                continue
+        for partition, seen in self._watch(process):
             if partition.replica.role is Role.LEADER:
                 self._commits(process, partition, seen, True)
-            elif seen.role is Role.LEADER and seen.life == process.life:
+            elif seen.role is Role.LEADER:
                 self._deposed(process, partition, seen)
 
     def turned(self, process: Process) -> None:
         """Check every replica of a process after a turn."""
-        life, watched = self._watched.get(process.node_id, (-1, ()))
-        if life != process.life:
-            watched = self._watch(process)
-        for partition, seen in watched:
+        for partition, seen in self._watch(process):
             replica = partition.replica
             role, epoch, offset = replica.role, replica.epoch, replica.high_watermark
             has_led = role is Role.LEADER or seen.role is Role.LEADER
@@ -160,11 +152,11 @@ class Replicated:
                 seen.voters = replica.voters
 
     def _watch(self, process: Process) -> tuple[tuple[Partition, Seen], ...]:
-        """Begin to watch the replicas of a new process; they are the same until it ends."""
-        watched = tuple((partition, Seen(process.life)) for partition in process.partitions())
-        self._watched[process.node_id] = process.life, watched
-        for partition, seen in watched:
-            self._seen[process.node_id, partition.number] = seen
+        """Return a process's replicas, the same until it ends, and how each was last seen."""
+        life, watched = self._watched.get(process.node_id, (-1, ()))
+        if life != process.life:
+            watched = tuple((partition, Seen()) for partition in process.partitions())
+            self._watched[process.node_id] = process.life, watched
         return watched
 
     def _moved(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
