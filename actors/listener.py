@@ -20,6 +20,7 @@ from actors.complaints import Complaints
 from actors.inbox import Inbox
 from actors.memo import MEMORABLE, Memo
 from protocol.groups.effects import Client, Request
+from protocol.wire.apis import wants_no_answer
 from protocol.wire.frames import (
     BadFrame,
     FrameBuffer,
@@ -230,6 +231,9 @@ class Connection(asyncio.Protocol):
             else:
                 self.send(error.answer)
                 self.flush()
+            return
+        if wants_no_answer(decoded.api_key, decoded.message):
+            self.drop("its request wants no answer and can not be carried out")
             return
         client = self._client
         client_id = decoded.client_id or ""

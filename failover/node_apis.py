@@ -12,6 +12,7 @@ from failover.config_apis import describe_configs, list_config_resources
 from failover.coordinator_apis import api_versions, find_coordinator
 from failover.log_apis import fetch, list_offsets, offset_for_leader_epoch
 from failover.metadata_apis import describe_cluster, describe_topic_partitions, metadata
+from failover.produce_apis import produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 NODE_HANDLERS: Mapping[int, NodeHandler] = {
+    0: produce,
     1: fetch,
     2: list_offsets,
     3: metadata,

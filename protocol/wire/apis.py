@@ -1,12 +1,12 @@
 """The table of APIs: key, versions served, where a request goes, where its error goes.
 
 The versions are exactly those of Kafka 4.3.1. What is not in the table is not advertised, and a
-request for it closes the connection: producing and transactions (topics hold no records here).
+request for it closes the connection: transactions (topics hold no records here).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kio.static.protocol import Entity
+
+
+PRODUCE: Final = 0
 
 
 class Route(Enum):
@@ -50,6 +53,8 @@ class Api:
     request: type[Entity]
     response: type[Entity]
     refuse: Refuse
+    advertised_min_version: int
+    """The lowest version that ApiVersions lists: lower than what is served where Kafka does so."""
 
 
 def group_id(request: Any) -> str:
@@ -99,6 +104,14 @@ def error_response(
 def api_versions_response(code: ErrorCode = ErrorCode.none) -> m.ApiVersionsResponse:
     """List what is served; with UNSUPPORTED_VERSION, the answer to a too new ApiVersions."""
     return m.ApiVersionsResponse(error_code=code, api_keys=_ADVERTISED, throttle_time=m.NO_THROTTLE)
+
+
+def wants_no_answer(api_key: int, request: Any) -> bool:
+    """Tell whether a request is one that is never answered: a Produce with acks = 0.
+
+    When it can not be carried out the connection closes: nothing else would tell the producer.
+    """
+    return api_key == PRODUCE and request.acks == 0
 
 
 def _api_versions(request: Any, why: Refusal) -> Entity:  # noqa: ARG001
@@ -168,10 +181,17 @@ def _api(
         request=request,
         response=response,
         refuse=refuse or refusals.at_top(response),
+        advertised_min_version=versions[0],
     )
 
 
 _ROWS: Final = (
+    replace(
+        _api(
+            PRODUCE, (3, 13), Route.NODE, (m.ProduceRequest, m.ProduceResponse), refusals.produce
+        ),
+        advertised_min_version=0,  # librdkafka compresses for brokers with Produce 0 (KAFKA-18659)
+    ),
     _api(1, (4, 18), Route.NODE, (m.FetchRequest, m.FetchResponse), refusals.fetch),
     _api(
         2, (1, 11), Route.NODE, (m.ListOffsetsRequest, m.ListOffsetsResponse),
@@ -253,6 +273,8 @@ _ROWS: Final = (
 
 API: Final[Mapping[int, Api]] = MappingProxyType({row.key: row for row in _ROWS})
 _ADVERTISED: Final = tuple(
-    m.ApiVersion(api_key=row.key, min_version=row.min_version, max_version=row.max_version)
+    m.ApiVersion(
+        api_key=row.key, min_version=row.advertised_min_version, max_version=row.max_version
+    )
     for row in _ROWS
 )

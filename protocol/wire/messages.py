@@ -151,6 +151,8 @@ from kio.schema.offset_for_leader_epoch.v4.response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from kio.schema.produce.v13.request import PartitionProduceData
+from kio.schema.produce.v13.response import PartitionProduceResponse
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
@@ -172,6 +174,10 @@ from protocol.wire.superset import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponseTopics,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
 )
 
 NO_THROTTLE: Final = timedelta(0)
@@ -305,11 +311,17 @@ __all__ = (
     "OffsetForLeaderTopicResult",
     "OwnedTopicPartitions",
     "PartitionData",
+    "PartitionProduceData",
+    "PartitionProduceResponse",
+    "ProduceRequest",
+    "ProduceResponse",
     "ReplicaState",
     "SnapshotId",
     "SupportedFeatureKey",
     "SyncGroupRequest",
     "SyncGroupRequestAssignment",
     "SyncGroupResponse",
+    "TopicProduceData",
+    "TopicProduceResponse",
     "TopicRequest",
 )

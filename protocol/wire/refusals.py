@@ -329,3 +329,27 @@ def fetch(request: m.FetchRequest, why: Refusal) -> Entity:
             for topic in topics
         ),
     )
+
+
+def produce(request: m.ProduceRequest, why: Refusal) -> Entity:
+    """Put the error in every partition."""
+    return blank(
+        m.ProduceResponse,
+        responses=tuple(
+            m.TopicProduceResponse(
+                topic_id=topic.topic_id,
+                name=topic.name,
+                partition_responses=tuple(
+                    blank(
+                        m.PartitionProduceResponse,
+                        index=partition.index,
+                        error_code=why.code,
+                        error_message=why.message,
+                        base_offset=NO_OFFSET,
+                    )
+                    for partition in topic.partition_data
+                ),
+            )
+            for topic in request.topic_data
+        ),
+    )

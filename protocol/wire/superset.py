@@ -1,8 +1,8 @@
 """Messages whose newest version dropped a field that older versions carry: both are kept.
 
-Topic ids replaced topic names in OffsetCommit 10 and OffsetFetch 10 (KIP-848) and in Fetch 13
-(KIP-516). Here a topic holds both: ``name`` (``topic`` in Fetch) is "" and ``topic_id`` None where
-the client's version has no such field.
+Topic ids replaced topic names in OffsetCommit 10 and OffsetFetch 10 (KIP-848), in Fetch 13 and in
+Produce 13 (KIP-516). Here a topic holds both: ``name`` (``topic`` in Fetch) is "" and ``topic_id``
+None where the client's version has no such field.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +16,8 @@ import kio.schema.offset_commit.v10.request as offset_commit_request
 import kio.schema.offset_commit.v10.response as offset_commit_response
 import kio.schema.offset_fetch.v10.request as offset_fetch_request
 import kio.schema.offset_fetch.v10.response as offset_fetch_response
+import kio.schema.produce.v13.request as produce_request
+import kio.schema.produce.v13.response as produce_response
 
 NO_OPERATIONS = -(2**31)
 """Kafka's value for "authorized operations were not asked for" (KIP-430)."""
@@ -147,3 +149,31 @@ class MetadataResponse(metadata_response.MetadataResponse):
     cluster_authorized_operations: int = field(
         default=NO_OPERATIONS, metadata={"kafka_type": "int32"}
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProduceData(produce_request.TopicProduceData):
+    """A topic by name (versions 3-12) or by id (13)."""
+
+    name: str = field(default="", metadata={"kafka_type": "string"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceRequest(produce_request.ProduceRequest):
+    """Records for partitions."""
+
+    topic_data: tuple[TopicProduceData, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProduceResponse(produce_response.TopicProduceResponse):
+    """Answers a topic under the name or the id that the request used."""
+
+    name: str = field(default="", metadata={"kafka_type": "string"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceResponse(produce_response.ProduceResponse):
+    """What became of the records of each partition."""
+
+    responses: tuple[TopicProduceResponse, ...]

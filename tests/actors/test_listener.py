@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from actors.listener import ACCEPTS, WAITING_FRAMES_MAX, Limits, Listener
 from protocol.groups.effects import HeartbeatLease, Reply, Request, Ticket
 from protocol.wire.apis import api_versions_response
+from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response, encode_request
 from protocol.wire.messages import (
@@ -22,10 +23,11 @@ from protocol.wire.messages import (
     ApiVersionsRequest,
     HeartbeatRequest,
     HeartbeatResponse,
+    ProduceRequest,
 )
 from tests.waiting import until_async
 
-API_VERSIONS, HEARTBEAT = 18, 12
+PRODUCE, API_VERSIONS, HEARTBEAT = 0, 18, 12
 BYTES_MAX = 10_000
 API_VERSIONS_ASKED = ApiVersionsRequest(client_software_name="c", client_software_version="1")
 
@@ -146,6 +148,10 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
         (struct.pack(">ihhih", 10, HEARTBEAT, 4, 1, -1), "Heartbeat version 4 cannot be read"),
         (struct.pack(">ihhih", 10, HEARTBEAT, 4, 1, 500), "Heartbeat version 4 cannot be read"),
         (heartbeat(1)[:4] + heartbeat(1)[4:].replace(b"\x02g", b"\x02\xff"), "cannot be read"),
+        (
+            encode_request(PRODUCE, 9, 1, "c", blank(ProduceRequest, acks=0)),
+            "wants no answer and can not be carried out",
+        ),
     ],
 )
 def test_garbage_closes_its_connection_with_one_line_and_harms_no_other(

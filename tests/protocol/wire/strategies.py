@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from protocol.wire.convert import unwrap
 from protocol.wire.errors import ErrorCode
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "int8": st.integers(-(2**7), 2**7 - 1),
@@ -27,6 +28,8 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "uuid": st.none() | st.uuids(version=4),
     "error_code": st.sampled_from(ErrorCode),
     "timedelta_i32": st.integers(-(2**31), 2**31 - 1).map(lambda n: timedelta(milliseconds=n)),
+    "datetime_i64": st.none()
+    | st.integers(0, 2**40).map(lambda n: EPOCH + timedelta(milliseconds=n)),
     "timedelta_i64": st.integers(-(10**12), 10**12).map(lambda n: timedelta(milliseconds=n)),
 }
 

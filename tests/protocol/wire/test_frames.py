@@ -202,7 +202,7 @@ def test_our_client_understands_that_answer_whatever_it_asked_in() -> None:
     assert listed.error_code == ErrorCode.unsupported_version
 
 
-@pytest.mark.parametrize(("key", "version"), [(0, 9), (12, 5), (8, 1), (22, 4), (-1, 0)])
+@pytest.mark.parametrize(("key", "version"), [(0, 2), (12, 5), (8, 1), (24, 4), (-1, 0)])
 def test_an_api_or_version_that_is_not_served_has_no_answer(key: int, version: int) -> None:
     with pytest.raises(UnsupportedApiVersion) as refused:
         decode_request(struct.pack(">hhih", key, version, 42, -1))
