@@ -1,7 +1,6 @@
-"""A coordinator's turns: what came in goes to the host, and what the host decided is carried out.
+"""Between one host and the world: the ports of its turns (:mod:`failover.turn`) in a live process.
 
-``Pump.turn`` is the only place with side effects: disk, peers, answers, tasks, facts and the timer,
-in that order. Everything here runs on the event loop.
+Everything here runs on the event loop.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.listener import Listener
 from actors.tasks import Tasks
-from failover.full_disk import Backlog
+from failover.ports import Ports
+from failover.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from actors.clock import Clock
     from actors.listener import Limits
     from actors.peers import Peers
-    from failover.effects import Effects, Forward
+    from failover.effects import Forward
     from failover.host import Host
     from protocol.groups.effects import Reply, Request, Ticket
     from protocol.groups.facts import Fact
-    from storage.log import Log
+    from storage.log import Log, Write
     from storage.messages import Message
 
 _log = logging.getLogger("rollcall.coordinator")
@@ -84,7 +84,19 @@ class Pump:
         self.host = host
         self.listener = Listener(self, around.limits)
         self.links: Peers | None = None
-        self._backlog = Backlog(log)
+        self._log = log
+        self._turn = Turn(
+            host,
+            Ports(
+                log=self,
+                clock=around.clock,
+                peers=self,
+                answers=self,
+                tasks=around.background,
+                facts=self,
+                timer=self,
+            ),
+        )
         self._background = around.background
         self._observer = around.observer
         self._others = around.others
@@ -123,11 +135,11 @@ class Pump:
 
     def receive(self, request: Request) -> None:
         """Take a client's request; all that are handled in one turn are answered together."""
-        refusal = self._backlog.refusal(request)
+        refusal = self._turn.refusal(request)
         if refusal is None:
             self.host.receive(request, self.now())
         else:
-            self._send_reply(refusal)
+            self.answer(refusal)
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""
@@ -168,7 +180,7 @@ class Pump:
             self.host.tick(self.now(), stalled_ms)
             self.schedule()
 
-    # --- what goes out
+    # --- turns
 
     def schedule(self) -> None:
         """Have a turn after the sockets that are ready now were read, one for all of them."""
@@ -180,56 +192,44 @@ class Pump:
         try:
             self.turn()
         except Exception:
-            # Memory and disk may differ now. Begin anew from the log: Ray restarts the process.
+            # Memory and disk may differ now. Begin again from the log: Ray restarts the process.
             _log.critical("the coordinator can not go on and restarts", exc_info=True)
             logging.shutdown()
             os._exit(1)
 
     def turn(self) -> None:
-        """Serve clients for a while and carry out what the host decided, in a fixed order."""
+        """Serve clients for a while and carry out what the host decided."""
         self._is_scheduled = False
-        host, links = self.host, self.links
-        if self._is_closed or links is None:
+        if self._is_closed or self.links is None:
             return
-        if self.listener.serve(serve_s(self._written_s)):
+        if self._turn.take():
             self.schedule()  # the others after another look at the sockets: memo hits go first
-        now = self.now()
-        self._retry(now)
-        self._written_s = 0.0
-        while effects := host.drain(now):
-            self._write(effects, now)
-            for node_id, messages in effects.messages.items():
-                links.send(node_id, messages)
-            for forward in effects.forwards:
-                self._tasks.spawn(self._forward(forward))
-            for reply in effects.replies:
-                self._send_reply(reply)
-            for partition, task in effects.tasks:
-                self._background.submit(partition, task)
-            for fact in effects.facts:
-                self._background.metrics.observe(fact)
-                self._observer.observe(fact)
-            for note in effects.notes:
-                _log.warning("%s", note)
-        self.listener.flush()
-        self._arm(_first(host.next_deadline(), self._backlog.retry_ms), now)
         self._after_turn()
 
-    def _write(self, effects: Effects, now: int) -> None:
-        began_s = time.perf_counter()
-        is_written = self._backlog.write(effects, now)
-        self._written_s += time.perf_counter() - began_s
-        if is_written:
-            self.host.persisted(now)
-        else:
-            self.host.disk_is_full = True
+    # --- the ports of a turn
 
-    def _retry(self, now: int) -> None:
-        """Write what waits for room on a full disk, when it is time to try."""
-        if self._backlog.retry(now):
-            _log.warning("there is room on the disk again: everything is written")
-            self.host.disk_is_full = False
-            self.host.persisted(now)
+    def serve(self) -> bool:
+        """Hand waiting requests to the host; True when others still wait."""
+        requests_wait = self.listener.serve(serve_s(self._written_s))
+        self._written_s = 0.0
+        return requests_wait
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        """Write to the log, and measure how long that takes."""
+        began_s = time.perf_counter()
+        try:
+            self._log.write(writes, sync)
+        finally:
+            self._written_s += time.perf_counter() - began_s
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Send messages to a peer."""
+        assert self.links is not None, "turns begin when there are links"
+        self.links.send(node_id, messages)
+
+    def forward(self, forward: Forward) -> None:
+        """Carry a request to another node, and its answer back to the host."""
+        self._tasks.spawn(self._forward(forward))
 
     async def _forward(self, forward: Forward) -> None:
         response = await self._others.forward(forward.node_id, forward.request)
@@ -237,7 +237,8 @@ class Pump:
             self.host.forwarded(forward.request.ticket, response)
             self.schedule()
 
-    def _send_reply(self, reply: Reply) -> None:
+    def answer(self, reply: Reply) -> None:
+        """Answer a client, or another node that forwarded its client's request."""
         try:
             known = self.listener.answer(reply)
         except Exception:
@@ -249,7 +250,21 @@ class Pump:
             if waiting is not None and not waiting.done():
                 waiting.set_result(reply.message)
 
-    def _arm(self, deadline_ms: int | None, now: int) -> None:
+    def flush(self) -> None:
+        """Send what was answered in this turn."""
+        self.listener.flush()
+
+    def observe(self, fact: Fact) -> None:
+        """Count a fact and show it to the observer."""
+        self._background.metrics.observe(fact)
+        self._observer.observe(fact)
+
+    def note(self, sentence: str) -> None:
+        """Write a sentence to the log."""
+        _log.warning("%s", sentence)
+
+    def arm(self, deadline_ms: int | None, now: int) -> None:
+        """Have :meth:`tick` called at a time; each call replaces the one before."""
         if deadline_ms == self._armed_ms:
             return
         if self._timer is not None:
@@ -264,7 +279,3 @@ class Pump:
 def serve_s(written_s: float) -> float:
     """Return for how long to handle requests after a turn in which so much was spent on writing."""
     return min(max(SERVE_S, written_s), SERVE_S_MAX)
-
-
-def _first(*deadlines_ms: int | None) -> int | None:
-    return min((deadline for deadline in deadlines_ms if deadline is not None), default=None)

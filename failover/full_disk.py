@@ -23,9 +23,10 @@ from storage.messages import Append, Appended, InstallSnapshot, Leading, Transfe
 
 if TYPE_CHECKING:
     from failover.effects import Effects
+    from failover.ports import LogPort
     from protocol.groups.effects import Request
     from protocol.wire.messages import ConsumerGroupHeartbeatRequest
-    from storage.log import Log, Write
+    from storage.log import Write
     from storage.messages import Message
 
 RETRY_MS: Final = 100
@@ -43,7 +44,7 @@ UNCHANGED: Final = timedelta(milliseconds=-1)
 class Backlog:
     """Writes a host's effects to its log, and keeps what a full disk refuses."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: LogPort) -> None:
         self._log = log
         self._kept: list[Write] = []
         self._sync = False

@@ -1,12 +1,7 @@
 """Every partition of one process behind one door: events in, :class:`Effects` out.
 
-The driver's loop (``actors.pump.Pump`` and the simulator are the only two) is::
-
-    while effects := host.drain(now):
-        log.write(effects.writes, effects.sync)     # raises: stop answering, the process restarts
-        host.persisted(now)
-        ...send messages and replies, forward, begin tasks, observe facts, log notes...
-    arm one timer for host.next_deadline()
+Its turns are taken by :class:`failover.turn.Turn`, and by nobody else: drain, write, persisted,
+carry out, again.
 
 ``now`` is Unix time in milliseconds everywhere.
 """
@@ -240,10 +235,10 @@ class Host:
     def disk_is_full(self, is_full: bool) -> None:
         self._hand_over.disk_is_full = is_full
 
-    # --- the driver's loop
+    # --- turns
 
     def load_slice(self, max_records: int) -> bool:
-        """Read on in the log; True when every partition is loaded. Call until then, then pump."""
+        """Read on in the log; True when every partition is loaded. Call until then."""
         left, partitions = max_records, self._held.all.values()
         for partition in partitions:
             if partition.state is PartitionState.LOADING:

@@ -1,8 +1,7 @@
-"""One coordinator's process: a host, its log, its clock, and the driver's loop around them.
+"""One coordinator's process: a host, its log, its clock, and the ports of its turns.
 
-The loop is ``actors.pump.Pump``'s: write, persisted, messages, forwards, replies, tasks, timer. The
-process can die between any two of these steps, stand still, lose what it had not synced, or lose
-its whole disk.
+The turn is the one of life (:mod:`failover.turn`). The process can die between any two of its
+steps, stand still, lose what it had not synced, or lose its whole disk.
 """
 
 from __future__ import annotations
@@ -10,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from failover.host import Host
+from failover.ports import Ports
 from failover.routing import partition_for
 from failover.simulation.story import Violation
+from failover.turn import Turn
 from protocol.groups.effects import Client, Request
 from protocol.wire import apis
 from storage.log import MemoryLog
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from failover.effects import Effects, Forward
+    from failover.effects import Forward
     from failover.identity import Identity
     from failover.partition import Partition
     from failover.simulation.clocks import NodeClock
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from failover.simulation.world import World
     from protocol.config import Configs
     from protocol.groups.effects import Reply, Task
+    from protocol.groups.facts import Fact
     from storage.log import Write
     from storage.messages import Message
 
@@ -121,6 +123,7 @@ class Process:
         self.directory_id = ""
         self.disks: dict[str, MemoryLog] = {}
         self.host: Host | None = None
+        self._turn: Turn | None = None
         self.is_alive = False
         self.is_paused = False
         self.is_loading = False
@@ -151,12 +154,18 @@ class Process:
         self._connections.clear()
         self._is_scheduled, self._armed_true = False, None
         self.host = Host(identity, configs, self.log, rng, self.local_now())
+        ports = Ports(
+            log=self, clock=self, peers=self, answers=self, tasks=self, facts=self, timer=self
+        )
+        self._turn = Turn(self.host, ports)
         self.network.connect(self.node_id)
         self._load(self.life)
 
     def local_now(self) -> int:
         """Return what this node's clock shows."""
         return self.clock.local(self.world.now)
+
+    now = local_now
 
     def _load(self, life: int) -> None:
         if life != self.life or self.host is None:
@@ -165,7 +174,7 @@ class Process:
             self._inbox.append((self._load, (life,)))
             return
         self.is_loading = not self.host.load_slice(LOAD_SLICE_RECORDS)
-        self._turn()
+        self._take_turn()
         if self.is_loading:
             self.world.after(1, self._load, life)
 
@@ -229,7 +238,7 @@ class Process:
         if not self.is_alive:
             return
         self.watcher.dies(self)
-        self.is_alive, self.host = False, None
+        self.is_alive, self.host, self._turn = False, None, None
         self.life += 1
         self.log = self.disks[self.directory_id] = self.log.crash(kept)
         self.died(self.node_id)
@@ -318,7 +327,7 @@ class Process:
     def _soon(self) -> None:
         turn_ms = self.world.settings.turn_ms
         if not turn_ms:
-            self._turn()
+            self._take_turn()
         elif not self._is_scheduled:
             self._is_scheduled = True
             self.world.after(turn_ms, self._scheduled, self.life)
@@ -326,30 +335,18 @@ class Process:
     def _scheduled(self, life: int) -> None:
         if life == self.life and not self.is_paused:  # a turn that is missed comes when it goes on
             self._is_scheduled = False
-            self._turn()
+            self._take_turn()
 
-    def _turn(self) -> None:
+    def _take_turn(self) -> None:
+        if self._turn is None:
+            return
         try:
-            self._pump()
+            self._turn.take()
         except Killed:
             self.kill(self.log.unsynced // 2, 1)
             self.died_mid_turn(self.node_id)
-
-    def _pump(self) -> None:
-        host, watcher = self.host, self.watcher
-        if host is None:
-            return
-        now = self.local_now()
-        while effects := host.drain(now):
-            if effects.writes:
-                self._step()
-                watcher.writes(self, effects.writes)
-                self.log.write(effects.writes, effects.sync)
-                self._step()
-            host.persisted(now)
-            self._send(effects)
-        watcher.turned(self)
-        self._arm()
+        else:
+            self.watcher.turned(self)
 
     def _step(self) -> None:
         """Die here if this is the step to die at."""
@@ -359,24 +356,32 @@ class Process:
                 self.world.fault("kill mid turn", f"node {self.node_id} dies within a turn")
                 raise Killed
 
-    def _send(self, effects: Effects) -> None:
-        for node_id, messages in effects.messages.items():
-            self._step()
-            self.watcher.sent(self, node_id, messages)
-            self.network.send(self, node_id, messages)
-        for forward in effects.forwards:
-            self.world.after(2, self._forward, forward)
-        for reply in effects.replies:
-            self._step()
-            self._answer(reply)
-        if self.workers is not None:
-            for partition, task in effects.tasks:
-                self.workers.submit(self, partition, task)
-        if self.world.tells:
-            for note in effects.notes:
-                self.world.tell("", f"node {self.node_id} notes: {note}")
+    # --- the ports of a turn
 
-    def _answer(self, reply: Reply) -> None:
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        """Write to the disk, unless the process dies before."""
+        self._step()
+        self.watcher.writes(self, writes)
+        self.log.write(writes, sync)
+        self._step()
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Send messages to a peer, unless the process dies before."""
+        self._step()
+        self.watcher.sent(self, node_id, messages)
+        self.network.send(self, node_id, messages)
+
+    def forward(self, forward: Forward) -> None:
+        """Carry a request to another node, in 2 ms."""
+        self.world.after(2, self._forward, forward)
+
+    def serve(self) -> bool:
+        """Serve nobody: requests were handed to the host when they came."""
+        return False
+
+    def answer(self, reply: Reply) -> None:
+        """Answer a client, unless the process dies before."""
+        self._step()
         opened = self._open.pop(reply.ticket, None)
         if opened is None:
             raise Violation(f"node {self.node_id} answers ticket {reply.ticket} a second time")
@@ -386,6 +391,31 @@ class Process:
         if reply.lease is not None and end in self._connections:
             end.memo = (message, reply.lease, reply.message)
         end.answer(token, reply.message)
+
+    def flush(self) -> None:
+        """Do nothing: each answer is on its way."""
+
+    def submit(self, partition: int, task: Task) -> None:
+        """Hand a task to the workers."""
+        if self.workers is not None:
+            self.workers.submit(self, partition, task)
+
+    def observe(self, fact: Fact) -> None:
+        """Let a fact go: nobody looks at metrics here."""
+
+    def note(self, sentence: str) -> None:
+        """Add a sentence to the story."""
+        if self.world.tells:
+            self.world.tell("", f"node {self.node_id} notes: {sentence}")
+
+    def arm(self, deadline_ms: int | None, now: int) -> None:  # noqa: ARG002 - true time counts here
+        """Have one timer for the host's next deadline; one that fires too early does no harm."""
+        if deadline_ms is None:
+            return
+        due = max(self.clock.true(deadline_ms), self.world.now + 1)
+        if self._armed_true is None or due < self._armed_true:
+            self._armed_true = due
+            self.world.after(due - self.world.now, self._timer, self.life, due)
 
     def _forward(self, forward: Forward) -> None:
         target = self.network.processes.get(forward.node_id)
@@ -400,17 +430,6 @@ class Process:
 
     # --- time
 
-    def _arm(self) -> None:
-        """Have one timer for the host's next deadline; one that fires too early does no harm."""
-        assert self.host is not None
-        deadline_ms = self.host.next_deadline()
-        if deadline_ms is None:
-            return
-        due = max(self.clock.true(deadline_ms), self.world.now + 1)
-        if self._armed_true is None or due < self._armed_true:
-            self._armed_true = due
-            self.world.after(due - self.world.now, self._timer, self.life, due)
-
     def _timer(self, life: int, due: int) -> None:
         if life != self.life or due != self._armed_true or self.is_paused:
             return
@@ -422,7 +441,7 @@ class Process:
             self.host.tick(now)
             self._soon()
         else:
-            self._arm()
+            self.arm(deadline_ms, now)
 
 
 def _forwarded(host: Host, ticket: int, response: Entity | None, _now: int) -> None:

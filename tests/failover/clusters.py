@@ -1,20 +1,23 @@
 """Several hosts on a network in memory: one clock, messages that take a millisecond, no threads."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
 from failover.catalog import NodeChanged
 from failover.cluster_view import Node
-from failover.effects import Effects, Forward
+from failover.effects import Forward
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION, Identity
+from failover.ports import Ports
 from failover.routing import partition_for
+from failover.turn import Turn
 from protocol.config import Configs
-from protocol.groups.effects import Client, Request
-from storage.log import MemoryLog
-from storage.messages import ReplicaKey
+from protocol.groups.effects import Client, Reply, Request, Task
+from storage.log import MemoryLog, Write
+from storage.messages import Message, ReplicaKey
+from tests.failover.hosts import NoPorts
 
 CLIENT = Client("client", "/127.0.0.1")
 T0 = 1_700_000_000_000
@@ -29,12 +32,42 @@ class Member:
         self.directory = f"directory-{node_id}"
         self.log = MemoryLog()
         self.host: Host = None  # type: ignore[assignment]  # made by Cluster.start
+        self.turn: Turn = None  # type: ignore[assignment]
         self.is_up = False
         self.is_frozen = False
         self.replies: dict[int, Any] = {}
         self.answers: list[tuple[int, Any]] = []
         self.notes: list[str] = []
         self.tasks: list[tuple[int, Any]] = []
+
+
+class Wires(NoPorts):
+    """The ports of one host's turns."""
+
+    def __init__(self, cluster: "Cluster", member: Member) -> None:
+        self._cluster = cluster
+        self._member = member
+
+    def now(self) -> int:
+        return self._cluster.now
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        self._member.log.write(writes, sync)
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        self._cluster.carry(self._member, node_id, messages)
+
+    def forward(self, forward: Forward) -> None:
+        self._cluster.carry_forward(self._member, forward)
+
+    def answer(self, reply: Reply) -> None:
+        self._cluster.take_answer(self._member, reply)
+
+    def submit(self, partition: int, task: Task) -> None:
+        self._member.tasks.append((partition, task))
+
+    def note(self, sentence: str) -> None:
+        self._member.notes.append(sentence)
 
 
 class Cluster:
@@ -92,6 +125,17 @@ class Cluster:
         )
         rng = random.Random(self.rng.getrandbits(64))
         member.host = Host(identity, self.configs, member.log, rng, self.now)
+        wires = Wires(self, member)
+        ports = Ports(
+            log=wires,
+            clock=wires,
+            peers=wires,
+            answers=wires,
+            tasks=wires,
+            facts=wires,
+            timer=wires,
+        )
+        member.turn = Turn(member.host, ports)
         member.is_up, member.is_frozen = True, False
         while not member.host.load_slice(100):
             pass
@@ -228,38 +272,33 @@ class Cluster:
         self._sequence += 1
         heappush(self._events, (self.now + ms, self._sequence, what))
 
-    # --- what an actor's pump does
+    # --- turns
 
     def pump(self, member: Member) -> None:
-        """Drain a host until it has nothing more to do."""
-        while effects := member.host.drain(self.now):
-            if effects.writes:
-                member.log.write(effects.writes, effects.sync)
-            member.host.persisted(self.now)
-            self._carry_out(member, effects)
+        """Take a host's turn."""
+        member.turn.take()
 
-    def _carry_out(self, member: Member, effects: Effects) -> None:
-        for node_id, messages in effects.messages.items():
-            self._after(
-                LATENCY_MS,
-                lambda to=node_id, said=messages: self._deliver(member, self.members[to], said),  # type: ignore[misc]
-            )
-        for forward in effects.forwards:
-            self._after(LATENCY_MS, lambda one=forward: self._forward(member, one))  # type: ignore[misc]
-        for reply in effects.replies:
-            origin = self._forwarded.pop((member.node_id, reply.ticket), None)
-            if origin is not None:
-                asker = self.members[origin[0]]
-                asker.host.forwarded(origin[1], reply.message)
-                self._after(LATENCY_MS, lambda asker=asker: self.pump(asker))  # type: ignore[misc]
-                continue
-            assert reply.ticket not in member.replies, "a ticket is answered at most once"
-            member.replies[reply.ticket] = reply.message
-            member.answers.append((self.now, reply.message))
-        member.notes += effects.notes
-        member.tasks += effects.tasks
+    def carry(self, member: Member, node_id: int, messages: Sequence[Message]) -> None:
+        """Deliver messages a little later."""
+        self._after(LATENCY_MS, lambda: self._deliver(member, self.members[node_id], messages))
 
-    def _deliver(self, sender: Member, to: Member, messages: list[Any]) -> None:
+    def carry_forward(self, member: Member, forward: Forward) -> None:
+        """Deliver a request that one host forwards to another."""
+        self._after(LATENCY_MS, lambda: self._forward(member, forward))
+
+    def take_answer(self, member: Member, reply: Reply) -> None:
+        """Keep an answer, or carry it back to the host that forwarded the request."""
+        origin = self._forwarded.pop((member.node_id, reply.ticket), None)
+        if origin is not None:
+            asker = self.members[origin[0]]
+            asker.host.forwarded(origin[1], reply.message)
+            self._after(LATENCY_MS, lambda: self.pump(asker))
+            return
+        assert reply.ticket not in member.replies, "a ticket is answered at most once"
+        member.replies[reply.ticket] = reply.message
+        member.answers.append((self.now, reply.message))
+
+    def _deliver(self, sender: Member, to: Member, messages: Sequence[Message]) -> None:
         if not to.is_up or frozenset((sender.node_id, to.node_id)) in self.cuts:
             return
         if to.is_frozen:

@@ -1,22 +1,51 @@
 """A host driven by hand: what the actor's pump does, without actor, socket or clock."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from failover.effects import Effects
+from failover.effects import Forward
 from failover.host import Host, Identity
+from failover.ports import Ports
+from failover.turn import Turn
 from protocol.config import Configs
-from protocol.groups.effects import Client, Reply, Request
-from storage.log import Log, MemoryLog
-from storage.messages import ReplicaKey
+from protocol.groups.effects import Client, Reply, Request, Task
+from protocol.groups.facts import Fact
+from storage.log import Log, MemoryLog, Write
+from storage.messages import Message, ReplicaKey
 
 CLIENT = Client("client", "/127.0.0.1")
 T0 = 1_700_000_000_000
 
 
-class Driver:
-    """Feeds a host, writes its log, and keeps what came out."""
+class NoPorts:
+    """Ports that lead nowhere."""
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> None: ...
+    def forward(self, forward: Forward) -> None: ...
+    def serve(self) -> bool:
+        return False
+
+    def answer(self, reply: Reply) -> None: ...
+    def flush(self) -> None: ...
+    def submit(self, partition: int, task: Task) -> None: ...
+    def observe(self, fact: Fact) -> None: ...
+    def note(self, sentence: str) -> None: ...
+    def arm(self, deadline_ms: int | None, now: int) -> None: ...
+
+
+class Clock:
+    """What a driver's clock shows."""
+
+    def __init__(self, driver: "Driver") -> None:
+        self._driver = driver
+
+    def now(self) -> int:
+        return self._driver.now
+
+
+class Driver(NoPorts):
+    """Feeds a host, takes its turns, and keeps what came out."""
 
     def __init__(
         self,
@@ -49,8 +78,20 @@ class Driver:
         self.now = T0
         self.tickets = 0
         self.replies: dict[int, Any] = {}
-        self.turns: list[Effects] = []
-        self.host = Host(identity, Configs(overrides), log, random.Random(7), T0)
+        self.written: list[tuple[Sequence[Write], bool]] = []
+        self.sent: list[tuple[int, Sequence[Message]]] = []
+        self.notes: list[str] = []
+        self.own(Host(identity, Configs(overrides), log, random.Random(7), T0))
+
+    def own(self, host: Host) -> None:
+        self.host = host
+        clock = Clock(self)
+        self.turn = Turn(
+            host,
+            Ports(
+                log=self, clock=clock, peers=self, answers=self, tasks=self, facts=self, timer=self
+            ),
+        )
 
     def load(self, slice_size: int = 100) -> "Driver":
         while not self.host.load_slice(slice_size):
@@ -58,7 +99,7 @@ class Driver:
         self.pump()
         return self
 
-    def send(self, api_key: int, api_version: int, message: Any) -> int:
+    def give(self, api_key: int, api_version: int, message: Any) -> int:
         """Give a request to the host without pumping; return its ticket."""
         self.tickets += 1
         self.host.receive(
@@ -75,26 +116,27 @@ class Driver:
 
     def ask(self, api_key: int, api_version: int, message: Any) -> Any:
         """Send a request, pump, run what is due; return its answer, None while it is parked."""
-        ticket = self.send(api_key, api_version, message)
+        ticket = self.give(api_key, api_version, message)
         self.pump()
         self.wait(0)
         return self.replies.get(ticket)
 
     def pump(self) -> None:
-        while effects := self.host.drain(self.now):
-            self.write(effects)
-            self.host.persisted(self.now)
+        self.turn.take()
 
-    def write(self, effects: Effects) -> None:
-        if effects.writes:
-            self.log.write(effects.writes, effects.sync)
-        self.turns.append(effects)
-        self.note(effects.replies)
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        self.log.write(writes, sync)
+        self.written.append((writes, sync))
 
-    def note(self, replies: Iterable[Reply]) -> None:
-        for reply in replies:
-            assert reply.ticket not in self.replies, "a ticket is answered at most once"
-            self.replies[reply.ticket] = reply.message
+    def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        self.sent.append((node_id, messages))
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+    def answer(self, reply: Reply) -> None:
+        assert reply.ticket not in self.replies, "a ticket is answered at most once"
+        self.replies[reply.ticket] = reply.message
 
     def wait(self, ms: int) -> None:
         """Let time pass in the steps that the host asks for."""
@@ -110,9 +152,15 @@ class Driver:
         again = Driver.__new__(Driver)
         again.__dict__.update(self.__dict__)
         again.log = log if log is not None else self.log
-        again.replies, again.turns = {}, []
-        again.host = Host(
-            self.host.identity, self.host.view.static_configs, again.log, random.Random(8), self.now
+        again.replies, again.written, again.sent, again.notes = {}, [], [], []
+        again.own(
+            Host(
+                self.host.identity,
+                self.host.view.static_configs,
+                again.log,
+                random.Random(8),
+                self.now,
+            )
         )
         return again
 

@@ -25,7 +25,7 @@ from storage.messages import (
     Voted,
 )
 from tests.failover import asks
-from tests.failover.clusters import Cluster, Member
+from tests.failover.clusters import Cluster
 from tests.failover.hosts import Driver
 from tests.failover.test_host import with_topic
 
@@ -185,30 +185,10 @@ def test_what_needs_a_record_is_refused_while_the_disk_is_full_and_only_then(log
 def full_host() -> tuple[Driver, SmallLog]:
     """Return a host that has a topic, one commit, and then a full disk."""
     log = SmallLog()
-    driver = with_topic(FullDriver(log).load())
+    driver = with_topic(Driver(log).load())
     assert commit_code(driver, "g", 1) is ErrorCode.none
     log.is_full = True
     return driver, log
-
-
-class FullDriver(Driver):
-    """Does what the actor's pump does about a full disk."""
-
-    def __init__(self, log: SmallLog) -> None:
-        super().__init__(log)
-        self.backlog = Backlog(log)
-
-    def pump(self) -> None:
-        if self.backlog.retry(self.now):
-            self.host.disk_is_full = False
-            self.host.persisted(self.now)
-        while effects := self.host.drain(self.now):
-            if self.backlog.write(effects, self.now):
-                self.host.persisted(self.now)
-            else:
-                self.host.disk_is_full = True
-            self.turns.append(effects)
-            self.note(effects.replies)
 
 
 def commit_code(driver: Driver, group: str, offset: int) -> ErrorCode | None:
@@ -239,7 +219,7 @@ def test_whoever_waits_for_a_full_disk_is_sent_away_at_once() -> None:
 
 def test_members_go_on_while_the_disk_is_full() -> None:
     log = SmallLog()
-    driver = with_topic(FullDriver(log).load())
+    driver = with_topic(Driver(log).load())
     first = driver.ask(11, 9, asks.join("g"))
     joined = driver.ask(11, 9, asks.join("g", first.member_id))
     member, generation = joined.member_id, joined.generation_id
@@ -260,15 +240,10 @@ def test_members_go_on_while_the_disk_is_full() -> None:
 class SmallDisks(Cluster):
     """Hosts whose disks can be full."""
 
-    def __init__(self) -> None:
-        self.backlogs: dict[int, Backlog] = {}
-        super().__init__()
-
     def start(self, node_id: int, *, formed: bool = False) -> None:
         member = self.members[node_id]
         if not isinstance(member.log, SmallLog):
             member.log = SmallLog()
-        self.backlogs[node_id] = Backlog(member.log)
         super().start(node_id, formed=formed)
 
     def fill(self, *node_ids: int) -> None:
@@ -276,18 +251,6 @@ class SmallDisks(Cluster):
         for member in self.members:
             assert isinstance(member.log, SmallLog)
             member.log.is_full = member.node_id in node_ids
-
-    def pump(self, member: Member) -> None:
-        host, backlog = member.host, self.backlogs[member.node_id]
-        if backlog.retry(self.now):
-            host.disk_is_full = False
-            host.persisted(self.now)
-        while effects := host.drain(self.now):
-            if backlog.write(effects, self.now):
-                host.persisted(self.now)
-            else:
-                host.disk_is_full = True
-            self._carry_out(member, effects)
 
 
 @pytest.fixture
@@ -343,8 +306,8 @@ def test_a_full_leader_hands_over_to_a_replica_that_has_shown_that_it_has_room(
         assert commit_to(disks, "other", 1) is ErrorCode.coordinator_not_available
     else:  # what could not be written is no record: nobody shows room by acknowledging it
         vote = SaveVote(0, disks.row(old).epoch, old.node_id, 0)
-        disks.backlogs[old.node_id].write(Effects(writes=[vote]), disks.now)
-        old.host.disk_is_full = True
+        old.host._held.effects.writes.append(vote)
+        disks.pump(old)
     took = disks.until(lambda: disks.leaders(0) not in ([], [old]), "another leader")
     assert took <= 600
     assert commit_to(disks, "other", 2) is ErrorCode.none

@@ -72,22 +72,22 @@ def test_a_group_forms_commits_and_finds_everything_again_after_a_restart(
 
 def test_nothing_is_answered_before_its_record_is_written() -> None:
     driver = with_topic(memory_driver())
-    ticket = driver.send(8, 9, asks.commit("g", 1))
+    ticket = driver.give(8, 9, asks.commit("g", 1))
     effects = driver.host.drain(driver.now)
     assert effects.writes and effects.sync and not effects.replies
     assert not driver.host.drain(driver.now)
-    driver.write(effects)
+    driver.log.write(effects.writes, effects.sync)
     driver.host.persisted(driver.now)
     assert [reply.ticket for reply in driver.host.drain(driver.now).replies] == [ticket]
 
 
 def test_log_flush_os_writes_without_sync_but_for_votes() -> None:
     driver = memory_driver(configs={"log.flush": "os"})
-    assert [turn.sync for turn in driver.turns if turn.writes] == [True, False, False]
+    assert [sync for _, sync in driver.written] == [True, False, False]
     with_topic(driver)
-    driver.turns.clear()
+    driver.written.clear()
     driver.ask(8, 9, asks.commit("g", 1))
-    assert [turn.sync for turn in driver.turns if turn.writes] == [False]
+    assert [sync for _, sync in driver.written] == [False]
 
 
 def group_in(partition: int, partitions: int, prefix: str = "g") -> str:
@@ -157,11 +157,11 @@ def test_a_node_that_leads_nothing_lists_nothing() -> None:
 
 
 def test_a_listing_does_not_show_what_is_not_committed(three: Driver) -> None:
-    three.send(8, 9, asks.commit(group_in(0, 3), 1))
-    ticket = three.send(16, 5, ListGroupsRequest())
+    three.give(8, 9, asks.commit(group_in(0, 3), 1))
+    ticket = three.give(16, 5, ListGroupsRequest())
     effects = three.host.drain(three.now)
     assert effects.writes and not effects.replies
-    three.write(effects)
+    three.log.write(effects.writes, effects.sync)
     three.host.persisted(three.now)
     three.pump()
     assert len(three.replies[ticket].groups) == 1
@@ -223,10 +223,9 @@ def test_a_handler_with_a_bug_answers_unknown_server_error_and_the_others_go_on(
 
     monkeypatch.setattr(shard, "HANDLERS", {**shard.HANDLERS, 12: broken})
     monkeypatch.setattr(requests, "NODE_HANDLERS", {**requests.NODE_HANDLERS, 60: broken})
-    driver.turns.clear()
     beat = driver.ask(12, 4, asks.heartbeat("g", 1, "m"))
     assert beat.error_code == ErrorCode.unknown_server_error
-    assert driver.turns[0].notes == ["Heartbeat 4 from client failed: ZeroDivisionError: a bug"]
+    assert driver.notes == ["Heartbeat 4 from client failed: ZeroDivisionError: a bug"]
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False, include_fenced_brokers=False
     )
@@ -239,7 +238,7 @@ def test_a_fetch_waits_for_its_deadline_and_is_forgotten_with_its_client() -> No
     driver = with_topic(memory_driver())
     topic = driver.host.view.catalog.topics.by_name("t")
     assert topic is not None
-    first, second = (driver.send(1, 12, asks.records_of("t", topic.topic_id)) for _ in range(2))
+    first, second = (driver.give(1, 12, asks.records_of("t", topic.topic_id)) for _ in range(2))
     driver.pump()
     assert not driver.replies.keys() & {first, second}
     assert driver.host.next_deadline() == driver.now + 500
@@ -309,6 +308,6 @@ def test_the_same_events_give_the_same_effects() -> None:
         driver = with_topic(memory_driver(partitions=3, leads=(0, 1, 2)))
         for name in ("b", "a", "c"):
             driver.ask(11, 9, asks.join(name, instance="i"))
-        return [(turn.writes, turn.replies, turn.messages) for turn in driver.turns]
+        return [driver.written, driver.replies, driver.sent]
 
     assert story() == story()

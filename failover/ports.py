@@ -1,0 +1,95 @@
+"""What a turn touches outside the host, as small interfaces (:mod:`failover.turn`).
+
+Everything behind a port may fail only as its docstring says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from failover.effects import Forward
+    from protocol.groups.effects import Reply, Task
+    from protocol.groups.facts import Fact
+    from storage.log import Write
+    from storage.messages import Message
+
+
+class LogPort(Protocol):
+    """The log of this process (:class:`storage.log.Log`)."""
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        """Write all in order as one atomic unit. Raises :class:`storage.log.LogError`."""
+
+
+class ClockPort(Protocol):
+    """The time of this process."""
+
+    def now(self) -> int:
+        """Return the Unix time in milliseconds."""
+
+
+class PeersPort(Protocol):
+    """The links to the other nodes; what is sent may be lost."""
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Send all messages of one turn to one node."""
+
+    def forward(self, forward: Forward) -> None:
+        """Carry a request to the node that may answer it; see :class:`Forward`."""
+
+
+class AnswersPort(Protocol):
+    """The clients of this process."""
+
+    def serve(self) -> bool:
+        """Hand waiting requests to the host for a bounded while; True when others still wait."""
+
+    def answer(self, reply: Reply) -> None:
+        """Address one answer; it may be kept until :meth:`flush`."""
+
+    def flush(self) -> None:
+        """Send what was answered in this turn."""
+
+
+class TasksPort(Protocol):
+    """The workers that compute assignments."""
+
+    def submit(self, partition: int, task: Task) -> None:
+        """Begin a task; its result enters by ``Host.computed``."""
+
+
+class FactsPort(Protocol):
+    """Metrics, traces and the log that people read. Neither method blocks or raises."""
+
+    def observe(self, fact: Fact) -> None:
+        """Take a fact."""
+
+    def note(self, sentence: str) -> None:
+        """Take a sentence for the log."""
+
+
+class TimerPort(Protocol):
+    """The one timer of this process."""
+
+    def arm(self, deadline_ms: int | None, now: int) -> None:
+        """Call ``Host.tick`` and take a turn at ``deadline_ms``; None: nothing is due.
+
+        Each call replaces the one before.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Everything outside the host that a turn touches."""
+
+    log: LogPort
+    clock: ClockPort
+    peers: PeersPort
+    answers: AnswersPort
+    tasks: TasksPort
+    facts: FactsPort
+    timer: TimerPort
