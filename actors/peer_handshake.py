@@ -11,6 +11,9 @@ The one who connects is the *caller*, the other the *callee*::
 
 A proof covers both hellos, nonces included, and the role: it can neither be replayed on another
 link nor handed back to the one who made it. The secret itself is never sent.
+
+A hello ends with a signature by the secret. It does not replace the proof, as it can be replayed;
+it tells strangers from peers in the first frame, so that strangers can not take peers' places.
 """
 
 from __future__ import annotations
@@ -18,11 +21,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgpack
 
-PROTOCOL_VERSION: Final = 1
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROTOCOL_VERSION: Final = 2
 """Of the hello and of everything after it; peers of different versions refuse each other."""
 
 MAGIC: Final = b"rollcall-peer"
@@ -66,8 +72,13 @@ class Hello:
 def hello(me: Myself, wanted: int, nonce: bytes) -> bytes:
     """Write the first frame."""
     rows = (MAGIC, PROTOCOL_VERSION, me.cluster_id, me.node_id, me.directory_id, wanted, nonce)
-    packed: bytes = msgpack.packb(rows)
+    packed: bytes = msgpack.packb((*rows, _signature(me.secret, rows)))
     return packed
+
+
+def _signature(secret: bytes, rows: Sequence[object]) -> bytes:
+    """Sign the rows of a hello."""
+    return hmac.digest(secret, b"hello" + msgpack.packb(rows), hashlib.sha256)
 
 
 def read_hello(frame: bytes, me: Myself) -> Hello:
@@ -82,11 +93,14 @@ def read_hello(frame: bytes, me: Myself) -> Hello:
         raise RefusedError(
             f"it speaks version {version} of the peer protocol and we speak {PROTOCOL_VERSION}"
         )
-    found = _rest(version, rest)
+    signature: object = rest[-1] if rest else b""
+    rows = (magic, version, *rest[:-1])
+    found = _rest(version, rest[:-1])
     if found.cluster_id != me.cluster_id:
         raise RefusedError(f"it belongs to cluster {found.cluster_id!r} and not to {me.cluster_id}")
     if found.wanted != me.node_id:
         raise RefusedError(f"it looks for node {found.wanted} and this is node {me.node_id}")
+    check_proof(signature if isinstance(signature, bytes) else b"", _signature(me.secret, rows))
     return found
 
 

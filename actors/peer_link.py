@@ -20,19 +20,15 @@ from actors.peer_handshake import (
     proof,
     read_hello,
 )
+from storage.peer_frames import MessageError
+from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, framed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from actors.peer_handshake import Hello, Myself
 
-FRAME_BYTES_MAX: Final = 64 << 20
-"""A frame longer than that is no message of ours."""
-
-LENGTH_BYTES: Final = 4
-
 BUFFER_BYTES_MAX: Final = 16 << 20
-"""What a peer has not taken yet beyond this: new frames are dropped, replicas send again."""
+"""What a peer has not taken yet beyond this: no more records are sent, replicas send them again.
+Messages without records are still sent until twice as much waits."""
 
 HANDSHAKE_S: Final = 5.0
 """How long a connection may take to prove that it is one of us."""
@@ -47,10 +43,10 @@ class Links(Protocol):
     me: Myself
 
     def appeared(self, link: Link) -> None:
-        """Take notice of a new connection; raises :class:`RefusedError` when there are too many."""
+        """Count a new connection whose other end has said nothing yet."""
 
     def accepts(self, hello: Hello, link: Link) -> None:
-        """Refuse, by raising :class:`RefusedError`, who may not be linked to us now."""
+        """Take a hello signed by the secret; raises :class:`RefusedError` for no node of ours."""
 
     def opened(self, link: Link) -> None:
         """Take a link whose other end has proved who it is."""
@@ -65,35 +61,6 @@ class Links(Protocol):
         """Take notice that the connection is gone."""
 
 
-class _Frames:
-    """Cuts a stream into frames; the limit may be raised between two of them."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
-        self._pending = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the whole frames; raises :class:`RefusedError` for one that is too long."""
-        if not self._pending and len(data) >= LENGTH_BYTES:
-            size = int.from_bytes(data[:LENGTH_BYTES], "big")
-            if len(data) == size + LENGTH_BYTES and size <= self.bytes_max:
-                yield data[LENGTH_BYTES:]
-                return
-        pending = self._pending
-        pending += data
-        at = 0
-        while len(pending) - at >= LENGTH_BYTES:
-            begin = at + LENGTH_BYTES
-            size = int.from_bytes(pending[at:begin], "big")
-            if size > self.bytes_max:
-                raise RefusedError(f"it sends a frame of {size} bytes, more than {self.bytes_max}")
-            if len(pending) - begin < size:
-                break
-            at = begin + size
-            yield bytes(pending[begin:at])
-        del pending[:at]
-
-
 class Link(asyncio.Protocol):
     """One end. ``node_id`` is whom we called, or -1 until the caller has said who it is."""
 
@@ -106,7 +73,7 @@ class Link(asyncio.Protocol):
         self.is_open = self.was_open = False
         self._links = links
         self._transport: asyncio.Transport | None = None
-        self._frames = _Frames(HELLO_BYTES_MAX)
+        self._frames = FrameReader(HELLO_BYTES_MAX, HELLO_BYTES_MAX)
         self._my_hello = b""
         self._their_hello = b""
         self._patience: asyncio.TimerHandle | None = None
@@ -117,19 +84,15 @@ class Link(asyncio.Protocol):
         """Begin the handshake."""
         self._transport = cast("asyncio.Transport", transport)
         # Two thresholds that are never reached: we look at the buffer's size ourselves.
-        self._transport.set_write_buffer_limits(high=2 * (FRAME_BYTES_MAX + BUFFER_BYTES_MAX))
+        self._transport.set_write_buffer_limits(high=2 * (BODY_BYTES_MAX + 2 * BUFFER_BYTES_MAX))
         name = transport.get_extra_info("peername")
         self.address = f"{name[0]}:{name[1]}" if name else "unknown"
         _set_options(transport.get_extra_info("socket"))
         loop = asyncio.get_running_loop()
         self._patience = loop.call_later(HANDSHAKE_S, self._lose_patience)
-        try:
-            self._links.appeared(self)
-        except RefusedError as error:
-            self.refuse(str(error))
-        else:
-            if self.is_caller:
-                self._say_hello()
+        self._links.appeared(self)
+        if self.is_caller:
+            self._say_hello()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
         """End: one of the two has closed, or the network has."""
@@ -155,7 +118,7 @@ class Link(asyncio.Protocol):
                     self._links.received(self, frame)
                 else:
                     self._handshake(frame)
-        except RefusedError as error:
+        except (RefusedError, MessageError) as error:
             self.refuse(str(error))
 
     # --- our side
@@ -165,13 +128,14 @@ class Link(asyncio.Protocol):
         """How much the other end has not taken yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
-    def send(self, body: bytes) -> bool:
-        """Send one frame; False when the peer is too slow to be given more."""
-        transport = self._transport
-        if transport is None or transport.get_write_buffer_size() > BUFFER_BYTES_MAX:
-            return False
-        transport.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
-        return True
+    def takes(self, *, records: bool) -> bool:
+        """Whether the peer is fast enough to be sent more, with records or without."""
+        return self.waiting_bytes <= (BUFFER_BYTES_MAX if records else 2 * BUFFER_BYTES_MAX)
+
+    def send(self, body: bytes) -> None:
+        """Send one body, in as many frames as it takes."""
+        if self._transport is not None:
+            self._transport.write(framed(body))
 
     def refuse(self, why: str) -> None:
         """Close because of what the other end did."""
@@ -231,7 +195,8 @@ class Link(asyncio.Protocol):
             self.send(self._proof(CALLEE))
         if self._patience is not None:
             self._patience.cancel()
-        self._frames.bytes_max = FRAME_BYTES_MAX
+        self._frames.frame_bytes_max = FRAME_BYTES_MAX
+        self._frames.body_bytes_max = BODY_BYTES_MAX
         self.is_open = self.was_open = True
         self._links.opened(self)
 

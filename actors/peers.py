@@ -14,10 +14,13 @@ import random
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
+from actors.acceptor import Acceptor
 from actors.complaints import Complaints
 from actors.peer_handshake import RefusedError
 from actors.peer_link import HANDSHAKE_S, Link
-from storage.peer_frames import MessageError, pack_messages, unpack_messages
+from storage import peer_packing
+from storage.peer_frames import MessageError, unpack_messages
+from storage.peer_packing import bodies, without_payload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -31,8 +34,12 @@ _log = logging.getLogger("rollcall.peers")
 
 BACK_OFF_S: Final = 0.05
 BACK_OFF_S_MAX: Final = 1.0
-STRANGERS_MAX: Final = 64
-"""So many connections may be open that have not proved yet who they are."""
+STRANGERS_MAX: Final = 128
+"""So many connections may be open at the peers port that have not said yet who they are."""
+GRACE_S: Final = 0.1
+"""The least time that each of them has for that. Beyond STRANGERS_MAX the oldest makes room once
+this is over; until then the next ones stay in the backlog. A peer says it at once."""
+BACKLOG: Final = 1_024
 
 
 class Door(Protocol):
@@ -60,11 +67,13 @@ class Peers:
         self._door = door
         self._address_of = address_of
         self._open: dict[int, Link] = {}
-        self._strangers: set[Link] = set()
+        self._strangers: dict[Link, float] = {}  # and when each came; the oldest first
+        self._entering = 0
+        self._recognized: dict[int, Link] = {}
         self._cut: frozenset[int] = frozenset()
         self._complaints = Complaints(_log)
         self.port = 0
-        self._server: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._callers: list[asyncio.Task[None]] = []
         self._addresses: dict[int, tuple[str, int]] = {}
         self._wake: dict[int, asyncio.Event] = {}
@@ -76,8 +85,8 @@ class Peers:
         if not self._others:
             return
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Link(self), host, 0)
-        self.port = int(self._server.sockets[0].getsockname()[1])
+        self._acceptor = Acceptor(self, lambda _: Link(self))
+        self.port = await self._acceptor.open(host, 0, BACKLOG)
         for node_id in sorted(self._others):
             if node_id > self.me.node_id:
                 self._callers.append(loop.create_task(self._keep_calling(node_id)))
@@ -86,9 +95,9 @@ class Peers:
         """Close everything; nothing more is told to the door."""
         for task in self._callers:
             task.cancel()
-        if self._server is not None:
-            self._server.close()
-        links = [*self._open.values(), *self._strangers]
+        if self._acceptor is not None:
+            self._acceptor.close()
+        links = [*self._open.values(), *self._recognized.values(), *self._strangers]
         self._open.clear()
         for link in links:
             link.close()
@@ -101,15 +110,30 @@ class Peers:
     # --- messages
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Send all messages of one turn as one frame; they are lost when there is no link."""
+        """Send all messages of one turn; they are lost when there is no link.
+
+        A peer that takes too little is sent no records; these are sent again later. One message
+        that is too large for any peer is dropped, and the link stays.
+        """
         link = self._open.get(node_id)
         if link is None or not messages or node_id in self._cut:
             return
-        if not link.send(pack_messages(messages)):
-            self._complaints.say(
-                f"node {node_id} takes too little of what we send: "
-                f"{len(messages)} messages were dropped, to be sent again"
-            )
+        if not link.takes(records=True):
+            small = without_payload(messages) if link.takes(records=False) else []
+            if len(small) < len(messages):
+                self._complaints.say(
+                    f"node {node_id} takes too little of what we send: "
+                    f"{len(messages) - len(small)} messages were dropped, to be sent again"
+                )
+            messages = small
+        for body in bodies(messages):
+            if len(body) > peer_packing.BODY_BYTES_MAX:
+                self._complaints.say(
+                    f"a message of {len(body)} bytes to node {node_id} was dropped: it is larger"
+                    f" than {peer_packing.BODY_BYTES_MAX} bytes, the most that a peer takes"
+                )
+            else:
+                link.send(body)
 
     # --- for drills
 
@@ -179,23 +203,58 @@ class Peers:
             link.close()
         return link.was_open
 
+    # --- who is accepted (:class:`actors.acceptor.Gate`)
+
+    def wait_s(self) -> float:
+        """Accept the next unless there are too many strangers, none of which has had its time."""
+        if len(self._strangers) + self._entering < STRANGERS_MAX:
+            return 0.0
+        oldest = next(iter(self._strangers), None)
+        if oldest is None:
+            return GRACE_S
+        wait_s = self._strangers[oldest] + GRACE_S - asyncio.get_running_loop().time()
+        if wait_s > 0:
+            return wait_s
+        del self._strangers[oldest]
+        oldest.refuse(f"it does not say who it is and {STRANGERS_MAX} others wait to")
+        return 0.0
+
+    def enter(self, address: str) -> bool:  # noqa: ARG002 - as Gate has it
+        """Accept a connection."""
+        self._entering += 1
+        return True
+
+    def leave(self, address: str) -> None:  # noqa: ARG002 - as Gate has it
+        """Forget a connection that never came to be."""
+        self._entering -= 1
+
     # --- what links tell
 
     def appeared(self, link: Link) -> None:
-        """Count a connection that has not proved yet who it is."""
-        self._strangers.add(link)
-        if not link.is_caller and len(self._strangers) > STRANGERS_MAX:
-            raise RefusedError(f"more than {STRANGERS_MAX} connections have not said who they are")
+        """Count a connection whose caller has not said yet who it is."""
+        if not link.is_caller:
+            self._entering -= 1
+            self._strangers[link] = asyncio.get_running_loop().time()
 
-    def accepts(self, hello: Hello, link: Link) -> None:  # noqa: ARG002 - as Links has it
-        """Refuse who may not be linked to us now."""
+    def accepts(self, hello: Hello, link: Link) -> None:
+        """Refuse a node that is none of ours; else give the link a place that no stranger has.
+
+        There is one for each node: the newest caller takes it.
+        """
         if hello.node_id not in self._others:
             raise RefusedError(f"no node {hello.node_id} belongs to this cluster")
+        if link.is_caller:
+            return
+        self._strangers.pop(link, None)
+        before = self._recognized.get(hello.node_id)
+        self._recognized[hello.node_id] = link
+        if before is not None:
+            before.close()
 
     def opened(self, link: Link) -> None:
         """Take a link; an older one of the same node is a thing of the past."""
-        self._strangers.discard(link)
         node_id = link.node_id
+        self._not_recognized(link)
         before = self._open.pop(node_id, None)
         if before is not None:
             before.close()
@@ -221,8 +280,13 @@ class Peers:
 
     def closed(self, link: Link) -> None:
         """Tell the door at once that a peer is gone."""
-        self._strangers.discard(link)
+        self._strangers.pop(link, None)
+        self._not_recognized(link)
         if self._open.get(link.node_id) is link:
             del self._open[link.node_id]
             _log.info("the link to node %d is gone", link.node_id)
             self._door.peer_down(link.node_id)
+
+    def _not_recognized(self, link: Link) -> None:
+        if self._recognized.get(link.node_id) is link:
+            del self._recognized[link.node_id]

@@ -13,10 +13,12 @@ import msgpack
 import pytest
 import uvloop
 
-from actors import peer_handshake, peer_link
+from actors import peer_handshake, peer_link, peers
 from actors.peer_handshake import Myself, RefusedError, check_proof, hello, proof, read_hello
 from actors.peers import Peers
-from storage.messages import Leading, Message
+from storage import peer_packing
+from storage.batch import Batch
+from storage.messages import Append, Leading, Message, ReplicaKey
 from tests.waiting import until_async
 
 HOST = "127.0.0.1"
@@ -208,11 +210,11 @@ def test_peers_of_another_version_refuse_each_other(
             node = await made.add(me(1))
             reader, writer = await asyncio.open_connection(HOST, node.port)
             newer = msgpack.unpackb(hello(me(0), 1, os.urandom(32)))
-            newer[1] = 2
-            _send(writer, msgpack.packb([*newer, "something that came with version 2"]))
+            newer[1] = 3
+            _send(writer, msgpack.packb([*newer, "something that came with version 3"]))
             answer = await asyncio.wait_for(reader.read(), 5)
-            assert msgpack.unpackb(answer[4:])[1] == 1  # so that it can say the same
-            await seen(lambda: "speaks version 2 of the peer protocol" in caplog.text, "it is said")
+            assert msgpack.unpackb(answer[4:])[1] == 2  # so that it can say the same
+            await seen(lambda: "speaks version 3 of the peer protocol" in caplog.text, "it is said")
             assert node.story == []
             writer.close()
 
@@ -305,6 +307,117 @@ def test_a_slow_peer_is_given_no_more_than_the_buffer_holds(
             nodes[0].peers.send(1, [leading(3)])
             await seen(lambda: nodes[1].said[-1] == (0, leading(3)), "it goes on")
             assert len(nodes[1].said) < 200 * len(many)
+
+    run(test)
+
+
+def append(records_bytes: int) -> Append:
+    batch = Batch(0, 1, 0, ((b"key", bytes(records_bytes)),))
+    return Append(0, 1, ReplicaKey(0, "directory-0"), 0, 0, (batch,), 0, 0)
+
+
+def test_a_message_larger_than_a_frame_arrives_and_the_link_stays() -> None:
+    """One JoinGroup of 70 MB closed the link that all partitions share, again and again."""
+
+    async def test() -> None:
+        async with some() as made:
+            nodes = [await made.add(me(number)) for number in (0, 1)]
+            await linked(*nodes)
+            large = append(70_000_000)
+            nodes[0].peers.send(1, [leading(1), large, leading(2)])
+            await seen(lambda: len(nodes[1].said) == 3, "everything has come")
+            assert [message for _, message in nodes[1].said] == [leading(1), large, leading(2)]
+            assert nodes[0].story == [("up", 1)]
+            assert nodes[1].story == [("up", 0)]
+
+    run(test)
+
+
+def test_a_message_larger_than_any_peer_takes_is_dropped_and_the_link_stays(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_packing, "BODY_BYTES_MAX", 1_000_000)
+    caplog.set_level(logging.WARNING, "rollcall.peers")
+
+    async def test() -> None:
+        async with some() as made:
+            nodes = [await made.add(me(number)) for number in (0, 1)]
+            await linked(*nodes)
+            for epoch in range(3):
+                nodes[0].peers.send(1, [append(5_000_000), leading(epoch)])
+            await seen(lambda: len(nodes[1].said) == 3, "the others have come")
+            assert [message for _, message in nodes[1].said] == [leading(n) for n in range(3)]
+            assert nodes[1].story == [("up", 0)]
+            assert "to node 1 was dropped: it is larger than 1000000 bytes" in caplog.text
+
+    run(test)
+
+
+def test_a_slow_peer_is_sent_no_records_but_still_signs_of_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(peer_link, "BUFFER_BYTES_MAX", 10_000_000)
+
+    async def test() -> None:
+        async with some() as made:
+            nodes = [await made.add(me(number)) for number in (0, 1)]
+            await linked(*nodes)
+            link = nodes[1].peers._open[0]
+            assert link._transport is not None
+            link._transport.pause_reading()
+            for epoch in range(100):
+                nodes[0].peers.send(1, [append(1_000_000), leading(epoch)])
+                await asyncio.sleep(0)
+            assert nodes[0].peers._open[1].waiting_bytes < 15_000_000
+            link._transport.resume_reading()
+            await seen(lambda: (0, leading(99)) in nodes[1].said, "the last has come")
+            said = [message for _, message in nodes[1].said]
+            assert [each for each in said if isinstance(each, Leading)] == [
+                leading(epoch) for epoch in range(100)
+            ]
+            assert len(said) < 150
+
+    run(test)
+
+
+def test_strangers_do_not_keep_peers_from_linking() -> None:
+    """80 connections that say nothing, and come again when they are closed."""
+
+    async def test() -> None:
+        async with some() as made:
+            high = await made.add(me(1))
+
+            async def pest() -> None:
+                while True:
+                    with contextlib.suppress(OSError):
+                        reader, writer = await asyncio.open_connection(HOST, high.port)
+                        try:
+                            await reader.read(1)
+                        finally:
+                            writer.close()
+
+            pests = [asyncio.create_task(pest()) for _ in range(3 * peers.STRANGERS_MAX)]
+            await seen(lambda: len(high.peers._strangers) == peers.STRANGERS_MAX, "all is taken")
+            low = await made.add(me(0))
+            await linked(low, high)
+            assert len(high.peers._strangers) <= peers.STRANGERS_MAX
+            for task in pests:
+                task.cancel()
+            await asyncio.gather(*pests, return_exceptions=True)
+
+    run(test)
+
+
+def test_a_caller_that_does_not_know_the_secret_has_no_peers_place() -> None:
+    async def test() -> None:
+        async with some() as made:
+            node = await made.add(me(1))
+            reader, writer = await asyncio.open_connection(HOST, node.port)
+            _send(writer, hello(me(0, secret=b"t" * 32), 1, os.urandom(32)))
+            await asyncio.wait_for(reader.read(), 5)
+            assert not node.peers._strangers
+            assert not node.peers._recognized
+            writer.close()
 
     run(test)
 

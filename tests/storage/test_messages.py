@@ -21,6 +21,7 @@ from storage.messages import (
     Voted,
 )
 from storage.peer_frames import MessageError, pack_messages, unpack_messages
+from storage.peer_packing import CONTINUES, FrameReader, bodies, framed, without_payload
 
 KEY = ReplicaKey(1, "directory")
 BATCH = Batch(7, 3, 1_700_000_000_000, ((b"key", b"value"), (b"gone", None)))
@@ -92,3 +93,35 @@ def test_a_damaged_batch_is_never_taken(at: int, flip: int) -> None:
 def test_no_bytes_do_more_than_be_refused(frame: bytes) -> None:
     with contextlib.suppress(MessageError):
         unpack_messages(frame)
+
+
+@given(st.lists(st.binary(max_size=300), max_size=8), st.integers(1, 50), st.integers(1, 400))
+def test_bodies_come_back_whatever_the_frames_and_the_pieces_they_arrive_in(
+    sent: list[bytes], frame_bytes: int, piece_bytes: int
+) -> None:
+    stream = b"".join(framed(body, frame_bytes) for body in sent)
+    reader = FrameReader(frame_bytes, 300)
+    pieces = (stream[at : at + piece_bytes] for at in range(0, len(stream), piece_bytes))
+    assert [body for piece in pieces for body in reader.feed(piece)] == sent
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        framed(bytes(101), 50),
+        framed(bytes(51), 51),
+        CONTINUES.to_bytes(4, "big") * 10_000,
+    ],
+)
+def test_a_reader_takes_no_frame_and_no_body_above_its_limits(stream: bytes) -> None:
+    with pytest.raises(MessageError):
+        list(FrameReader(50, 100).feed(stream))
+
+
+def test_messages_of_one_turn_are_split_by_their_records_and_stay_in_order() -> None:
+    large = Append(0, 4, KEY, 7, 3, (Batch(7, 3, 0, ((b"k", bytes(3 << 20)),)),), 7, 12)
+    messages = [MESSAGES[0], large, MESSAGES[1], large, large, MESSAGES[3]]
+    packed = list(bodies(messages))
+    assert [m for body in packed for m in unpack_messages(body)] == messages
+    assert [len(unpack_messages(body)) for body in packed] == [3, 1, 2]
+    assert without_payload(messages) == [MESSAGES[0], MESSAGES[1], MESSAGES[3]]
