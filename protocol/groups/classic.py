@@ -27,9 +27,10 @@ from protocol.groups import (
     rebalance,
     rebuild,
 )
-from protocol.groups.facts import GroupDeleted
+from protocol.groups.facts import GroupDeleted, RebalanceOutcome
 from protocol.groups.group import NO_GENERATION, ClassicGroup
 from protocol.groups.states import ClassicGroupState
+from protocol.groups.story import tell
 from protocol.groups.timers import TimerKind
 from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
 from protocol.wire.embedded import decode_subscription
@@ -146,6 +147,15 @@ def shown(ctx: Context, group_id: str) -> Shown | None:
     return Shown(state, metadata.protocol_type, metadata.current_state_timestamp)
 
 
+def has_members(ctx: Context, group_id: str) -> bool:
+    """Whether a classic group has members; an Empty one or none at all has not."""
+    group = ctx.live.get(group_id)
+    if group is not None:
+        return bool(group.members)
+    hard = ctx.groups.get(group_id)
+    return isinstance(hard, ClassicGroup) and bool(hard.metadata.members)
+
+
 def delete_if_empty(ctx: Context, group_id: str, now: int) -> None:
     """Delete a group that nobody is in or is about to join."""
     group = ctx.live.get(group_id)
@@ -163,7 +173,12 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
 
 
 def make_way(ctx: Context, group_id: str, now: int) -> None:
-    """Let a group of another type have the id of an Empty group; its offsets stay."""
+    """Let a group of another type have the id of a group without members; its offsets stay."""
+    live = ctx.live.get(group_id)
+    if live is not None and live.rebalance is not None:
+        for kind in (TimerKind.JOIN, TimerKind.SYNC):
+            ctx.timers.cancel(kind, group_id, "")
+        tell(ctx, live, RebalanceOutcome.RESTARTED, now)
     group = ctx.groups.get(group_id)
     if isinstance(group, ClassicGroup) and group.metadata is not NO_GENERATION:
         delete(ctx, group_id, now)

@@ -27,6 +27,7 @@ from protocol.groups.states import ClassicGroupState
 from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import JoinGroupRequest
+from protocol.wire.readers import TEXT_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,22 +40,31 @@ if TYPE_CHECKING:
 _UUID_4: Final = 0x4000_8000_0000_0000_0000
 _UUID_RANDOM: Final = 2**128 - 1 - 0xF000_C000_0000_0000_0000
 
+_UUID_LENGTH: Final = 37
+"""Bytes of a member id's UUID and the dash before it."""
+
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 """How long a member's first JoinGroup may be parked: nothing is heard of its client meanwhile."""
 
 
-def join_group(ctx: Context, request: Request, now: int) -> None:
-    """Answer at once, or park the request until the join phase is over."""
+def join_group(
+    ctx: Context, request: Request, now: int, make_way: Callable[[], None] | None = None
+) -> None:
+    """Answer at once, or park the request until the join phase is over.
+
+    ``make_way`` removes an Empty group of another type that has the id, once nothing is left to be
+    refused.
+    """
     message = request.message
     assert isinstance(message, JoinGroupRequest)
     try:
-        _join(ctx, read(request, message, now))
+        _join(ctx, read(request, message, now), make_way)
     except KafkaError as error:
         refusal = answers.join_refused(error.code, message.member_id)
         ctx.reply(request.ticket, refusal, message.group_id)
 
 
-def _join(ctx: Context, join: Join) -> None:
+def _join(ctx: Context, join: Join, make_way: Callable[[], None] | None) -> None:
     message, now = join.message, join.now
     check_session_timeout(ctx, join)
     group = rebuild.find(ctx, message.group_id, now)
@@ -63,6 +73,8 @@ def _join(ctx: Context, join: Join) -> None:
             raise KafkaError(ErrorCode.unknown_member_id)
         if not (message.protocol_type and join.ballot):
             raise KafkaError(ErrorCode.inconsistent_group_protocol)
+        if make_way is not None:
+            make_way()
         group = rebuild.find_or_create(ctx, message.group_id, now)
     if not _has_room(ctx, group, message):
         _turn_away(ctx, group, join)
@@ -130,7 +142,12 @@ def _join_new(ctx: Context, group: Group, join: Join) -> None:
 
 
 def _new_member_id(ctx: Context, name: str) -> str:
-    """Name a member as Kafka does: its client or instance id, then a random (version 4) UUID."""
+    """Name a member as Kafka does: its client or instance id, then a random (version 4) UUID.
+
+    A very long name loses its end: the whole has to be a string that Kafka's formats can hold.
+    """
+    if len(name) * 4 > TEXT_BYTES_MAX - _UUID_LENGTH:
+        name = name.encode()[: TEXT_BYTES_MAX - _UUID_LENGTH].decode(errors="ignore")
     bits = (ctx.rng.getrandbits(128) & _UUID_RANDOM) | _UUID_4
     digits = f"{bits:032x}"
     return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

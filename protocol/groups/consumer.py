@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,8 +62,9 @@ def join_group(ctx: Context, request: Request, now: int) -> None:
         if group.members:
             mixed_join.join_group(ctx, request, now)
             return
-        if not message.member_id and message.protocol_type and message.protocols:
-            consumer_describe.delete(ctx, group, now)
+        make_way = partial(consumer_describe.delete, ctx, group, now)
+        classic_join.join_group(ctx, request, now, make_way)
+        return
     classic_join.join_group(ctx, request, now)
 
 

@@ -30,7 +30,6 @@ from protocol.groups.consumer_group import (
 from protocol.groups.consumer_requests import names_only, owned_partitions
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.reconcile import MemberState, Standing
-from protocol.groups.states import ClassicGroupState
 from protocol.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -90,7 +89,8 @@ def _find_group(
 ) -> ConsumerGroup | None:
     """Find the group; one that joins may make it, in the place of a classic group.
 
-    An empty one is replaced whatever the policy, of one with members what it would become is given.
+    One without members is replaced whatever the policy, even if a rebalance of it is under way; of
+    one with members what it would become is given.
     """
     group_id = message.group_id
     group = ctx.groups.get(group_id)
@@ -101,8 +101,7 @@ def _find_group(
         if group is not None:
             sentence = f"Group {group_id} is not a consumer group."
         raise KafkaError(ErrorCode.group_id_not_found, sentence)
-    looks = classic.shown(ctx, group_id)
-    if looks is not None and looks.state is not ClassicGroupState.EMPTY:
+    if classic.has_members(ctx, group_id):
         return migration_upgrade.plan(ctx, group_id, now)
     return None
 

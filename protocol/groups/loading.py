@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 
 def replay_rows(ctx: Context, rows: Iterable[Row]) -> tuple[int, int]:
-    """Replay encoded records; return how many there were and how many were of unknown types.
+    """Replay encoded records; return how many there were and how many were skipped.
 
-    The first offset of a group in a topic goes the way of every record; those that follow it go
-    straight to the place that it has made. Raises :class:`protocol.records.BadRecord`.
+    Skipped are records of unknown types, and of types that nothing here replays: a newer version
+    wrote them, and the log keeps them for it. The first offset of a group in a topic goes the way
+    of every record; those that follow it go straight to the place that it has made. Raises
+    :class:`protocol.records.BadRecord`.
     """
     left = iter(rows)
     row = next(left, None)
@@ -36,10 +38,10 @@ def replay_rows(ctx: Context, rows: Iterable[Row]) -> tuple[int, int]:
         row = None
         try:
             record = decode_for_replay(key, value)
+            _replay(ctx, record)
         except UnknownRecordType:
             skipped += 1  # written by a newer version: Kafka skips it too
         else:
-            _replay(ctx, record)
             if isinstance(record.key, OffsetCommitKey) and value is not None:
                 place = ctx.offsets[record.key.group][record.key.topic]
                 taken, row = take_offset_commits(left, key[: -PARTITION.size], place)
@@ -50,6 +52,8 @@ def replay_rows(ctx: Context, rows: Iterable[Row]) -> tuple[int, int]:
 
 
 def _replay(ctx: Context, record: Record) -> None:
+    if type(record.key) not in ctx.replays:
+        raise UnknownRecordType(f"nothing replays {type(record.key).__name__}")
     try:
         ctx.replay(record)
     except (IndexError, struct.error) as error:

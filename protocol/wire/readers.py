@@ -31,6 +31,8 @@ Read: TypeAlias = "Callable[[bytes, int], tuple[Any, int]]"
 LARGE: Final = 1 << 20
 """Requests of more bytes than this have their elements counted while they are read."""
 ELEMENTS_MAX: Final = 500_000
+TEXT_BYTES_MAX: Final = 0x7FFF
+"""UTF-8 bytes of any string in a request: Kafka's readers refuse longer ones, in every version."""
 
 
 class UnreadableError(Exception):
@@ -97,8 +99,17 @@ def request_decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
     """
     decode = decoder(shape)
     could_claim = _could_claim(shape)
+    has_long_text = _text_check(shape) if shape.__flexible__ else None
 
     def decode_request(data: bytes, offset: int) -> Any:
+        if len(data) <= TEXT_BYTES_MAX:
+            return read(data, offset)
+        message = read(data, offset)
+        if has_long_text is not None and has_long_text(message):
+            raise UnreadableError(f"a string is longer than {TEXT_BYTES_MAX} bytes")
+        return message
+
+    def read(data: bytes, offset: int) -> Any:
         if len(data) <= LARGE:
             if could_claim and HUGE_CLAIM.search(data, offset):
                 return _read_carefully(shape, data, offset)
@@ -108,6 +119,41 @@ def request_decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
         return _read_carefully(shape, counted, offset)
 
     return decode_request
+
+
+def _is_long(text: str | None) -> bool:
+    if text is None or len(text) * 4 <= TEXT_BYTES_MAX:
+        return False
+    return len(text) > TEXT_BYTES_MAX or len(text.encode()) > TEXT_BYTES_MAX
+
+
+@cache
+def _text_check(shape: type[Entity]) -> Callable[[Any], bool] | None:
+    """Compile "some string is too long"; None when the message has no strings.
+
+    Only a compact string can be: the others have a length of 16 bits.
+    """
+    names: dict[str, Any] = {"is_long": _is_long}
+    claims = []
+    for index, column in enumerate(fields(shape)):
+        kind, is_array, _ = unwrap(column)
+        check = "is_long" if column.metadata.get("kafka_type") == "string" else None
+        if is_dataclass(kind):
+            inner = _text_check(kind)  # type: ignore[arg-type]
+            if inner is not None:
+                check = f"inner{index}"
+                names[check] = inner
+        if check is None:
+            continue
+        value = f"x.{column.name}"
+        if is_array:
+            claims.append(f"any([{check}(i) for i in {value} or ()])")
+        else:
+            claims.append(f"({value} is not None and {check}({value}))")
+    if not claims:
+        return None
+    made: Callable[[Any], bool] = eval(f"lambda x: {' or '.join(claims)}", names)
+    return made
 
 
 def _count(data: bytes, length: int) -> None:

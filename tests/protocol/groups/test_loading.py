@@ -7,20 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.config import Configs
-from protocol.groups.shard import GroupShard
+from protocol.groups.shard import REPLAYS, GroupShard
 from protocol.groups.topics import Topics
 from protocol.records import (
+    RECORD_TYPES,
     BadRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
     Record,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
     UnknownRecordType,
     decode,
     encode,
 )
 from protocol.unread import Row
+from protocol.wire.convert import blank
 
 
 def offset(at: int) -> OffsetCommitValue:
@@ -83,6 +87,9 @@ def test_rows_replayed_together_lead_where_they_lead_one_by_one(
     assert loaded._context.groups == expected._context.groups
 
 
+ONE_OFFSET = [encode(Record(OffsetCommitKey("a", "t", 0), offset(1)))]
+
+
 def test_the_values_of_a_run_of_offsets_stay_unread() -> None:
     rows = [encode(Record(OffsetCommitKey("a", "t", index), offset(index))) for index in range(5)]
     loaded = shard()
@@ -95,3 +102,19 @@ def test_the_values_of_a_run_of_offsets_stay_unread() -> None:
 def test_a_record_that_can_not_be_read_is_not_passed_over() -> None:
     with pytest.raises(BadRecord):
         shard().replay_rows([(b"\0\2", b"\0\3")])
+
+
+@pytest.mark.parametrize("key", [each for each in RECORD_TYPES if each not in REPLAYS])
+def test_a_known_type_that_nothing_replays_is_skipped_and_counted(key: type) -> None:
+    """So a log that a later version has written can be read, and downgraded to this one."""
+    tombstone = encode(Record(blank(key), None))
+    assert shard().replay_rows([tombstone, *ONE_OFFSET]) == (2, 1)
+
+
+def test_a_share_group_in_the_log_is_passed_over() -> None:
+    value = ShareGroupMetadataValue(epoch=2, metadata_hash=0)
+    loaded = shard()
+    rows = [encode(Record(ShareGroupMetadataKey(group_id="s"), value)), *ONE_OFFSET]
+    assert loaded.replay_rows(rows) == (2, 1)
+    assert "s" not in loaded._context.groups
+    assert loaded._context.offsets == {"a": {"t": {0: offset(1)}}}
