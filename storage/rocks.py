@@ -213,8 +213,8 @@ class RocksLog:
         )
 
     def batches(self, partition: int, offset: int) -> Iterator[Batch]:
-        """Iterate over the batches that end after ``offset``."""
-        for batch in self._envelopes(partition):
+        """Iterate over the batches that end after ``offset``; the ones before are not read."""
+        for batch in self._envelopes(partition, offset):
             if batch.end_offset > offset:
                 yield batch
 
@@ -225,7 +225,8 @@ class RocksLog:
     def _state_blocks(self, partition: int) -> Iterator[list[tuple[bytes, bytes]]]:
         if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
             return
-        for rows in self._blocks("state", partition):
+        prefix = _prefix(partition)
+        for rows in self._blocks("state", prefix, prefix):
             yield [(key[PREFIX.size :], value) for key, value in rows]
 
     def snapshot(self, partition: int) -> Snapshot:
@@ -236,22 +237,35 @@ class RocksLog:
         slices = in_slices(() if first is None else chain((first,), rows))
         return Snapshot(stored.applied_offset, stored.applied_epoch, stored.voters, slices)
 
-    def _envelopes(self, partition: int) -> Iterator[Batch]:
+    def _envelopes(self, partition: int, offset: int = 0) -> Iterator[Batch]:
+        """Iterate over a partition's batches from the one that holds ``offset`` on."""
+        prefix = _prefix(partition)
         with refusing_damage(self._path):
-            for rows in self._blocks("log", partition, size=1):
+            first = self._at_or_before(prefix, offset) if offset > 0 else None
+            for rows in self._blocks("log", prefix, first or prefix, size=1):
                 yield unpack(rows[0][1])
 
+    def _at_or_before(self, prefix: bytes, offset: int) -> bytes | None:
+        """Return the key of a partition's last batch that begins at ``offset`` or before."""
+        cursor = self._cursor(self._families["log"].iter())
+        cursor.rows.seek_for_prev(prefix + OFFSET.pack(offset))
+        cursor.rows.status()
+        if not cursor.rows.valid():
+            return None
+        key: bytes = cursor.rows.key()
+        return key if key.startswith(prefix) else None
+
     def _blocks(
-        self, family: str, partition: int, size: int = BLOCK_ROWS
+        self, family: str, prefix: bytes, first: bytes, size: int = BLOCK_ROWS
     ) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Iterate over a partition's rows in key order, in blocks of so many.
+        """Iterate over a partition's rows in key order from ``first`` on, in blocks of so many.
 
         The bounds of rocksdict's ReadOptions do not outlive the call that sets them, so the end is
         found by the prefix. Its iterators end quietly at a damaged block, so an end of data is
         only believed after a second look.
         """
-        prefix = last = _prefix(partition)
-        cursor = self._cursor(self._families[family].items(from_key=prefix))
+        last = first
+        cursor = self._cursor(self._families[family].items(from_key=first))
         with refusing_damage(self._path):
             while block := list(islice(self._rows(cursor), size)):
                 last = block[-1][0]
