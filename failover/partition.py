@@ -475,7 +475,7 @@ class Partition:
                 replayed, skipped = self._replay_each(rows)
         except BadRecord as error:
             raise UnknownRecordError(
-                f"partition {self.number}: {error}; restore the data directory from a copy."
+                f"partition {self.number}: {error}; use the program that wrote it."
             ) from error
         self.skipped += skipped
         return replayed

@@ -30,8 +30,8 @@ def lost_majority(nodes: Sequence[int], rows: Mapping[int, PartitionStatus]) -> 
         f"that of node {empty[0]} is" if len(empty) == 1 else f"those of nodes {_list(empty)} are"
     )
     return (
-        f"{name} has no majority of readable logs: {named} empty; stop the cluster and restore "
-        "their directories from copies (a damaged one that was set aside ends in .corrupt-1, …)."
+        f"{name} has no majority of readable logs: {named} empty; stop the cluster and put "
+        "back the directories that were there (one that was set aside ends in .corrupt-1, …)."
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,11 @@ FULL = ("No space left on device", QUOTA)
 """How the operating system says that there is no room, wherever it is repeated."""
 
 PROBE_BYTES = 1 << 20
+
+DAMAGED = "damaged"
+"""The file that says why a log is not to be opened again: it may open and fail later."""
+
+REASON_CHARS_MAX = 500
 
 
 def claim(directory: Path, identity: LogIdentity) -> str:
@@ -82,7 +87,7 @@ def cut_torn_tail(directory: Path, error: Exception) -> str:
         raise LockedLogError(
             f"{directory}: another process has this log open; stop it first."
         ) from error
-    if "Corruption" not in said:
+    if not is_corruption(said):
         raise unreadable(directory, error) from error
     ahead = [file for file in sorted(directory.glob("*.log")) if file.stat().st_size]
     if not ahead:
@@ -116,9 +121,31 @@ def refusing_damage(directory: Path) -> Iterator[None]:
 def damaged(directory: Path, what: str) -> CorruptLogError:
     """Return the sentence for a log in which something is not as it was written."""
     return CorruptLogError(
-        f"{directory}: the log is damaged ({what}); restore the directory from a copy, or move it "
-        "away to start this node empty."
+        f"{directory}: the log is damaged ({what}); move the directory away, and keep it: this "
+        "node begins empty then and is filled by the others."
     )
+
+
+def is_corruption(said: str) -> bool:
+    """Tell whether an error of RocksDB means that something is not as it was written."""
+    return "Corruption" in said
+
+
+def mark_damaged(directory: Path, what: str) -> CorruptLogError:
+    """Have the next start find the directory damaged; return the sentence that says so.
+
+    On a disk that takes no file the mark is missing, and the next start tries the log again.
+    """
+    with suppress(OSError):
+        _write_safely(directory / DAMAGED, " ".join(what.split())[:REASON_CHARS_MAX])
+    return damaged(directory, what)
+
+
+def refuse_marked(directory: Path) -> None:
+    """Raise :class:`storage.log.CorruptLogError` for a directory that was marked as damaged."""
+    with suppress(FileNotFoundError):
+        what = (directory / DAMAGED).read_text(errors="replace")[:REASON_CHARS_MAX]
+        raise damaged(directory, what or "as a file in it says")
 
 
 def unreadable(directory: Path, error: Exception) -> LogError:

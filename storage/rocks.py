@@ -16,7 +16,7 @@ is checked before anything is opened.
 from __future__ import annotations
 
 import struct
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,8 +40,11 @@ from storage.directory import (
     cut_torn_tail,
     damaged,
     has_room,
+    is_corruption,
     is_full,
+    mark_damaged,
     no_room,
+    refuse_marked,
     refusing_damage,
     unreadable,
 )
@@ -51,6 +54,7 @@ from storage.log import (
     AppendBatch,
     ApplyState,
     BeginInstall,
+    CorruptLogError,
     DropBefore,
     FinishInstall,
     InstallSlice,
@@ -118,6 +122,7 @@ class RocksLog:
         self.notes = tuple(notes)
         self.directory_id = ""
         self._is_stuck = False
+        self._is_in_use = False
         self._cursors: WeakSet[_Cursor] = WeakSet()
 
     @classmethod
@@ -125,6 +130,7 @@ class RocksLog:
         """Open or create the log in ``path``; raises :class:`storage.log.LogError`."""
         directory = Path(path)
         directory_id = claim(directory, identity)
+        refuse_marked(directory)
         notes: list[str] = []
         try:
             database = _open(directory)
@@ -137,6 +143,7 @@ class RocksLog:
         try:
             log._verify(identity)
             log._forget_unfinished(identity)
+            log._is_in_use = True
         except LogError:
             log.close()
             raise
@@ -150,6 +157,7 @@ class RocksLog:
         for part in (*self._families.values(), self._database):
             with suppress(Exception):
                 part.close()
+        self._is_in_use = False
         self._families.clear()
         self._handles.clear()
         for cursor in self._cursors:
@@ -163,6 +171,8 @@ class RocksLog:
         file that could not be written or synced; later writes succeed again. After any other error
         the log must be opened anew: what RocksDB recovers then is written and synced to new files
         too, since a failed sync leaves it open which of the old ones' bytes have reached the disk.
+        An error that says corruption marks the directory as damaged, since opening it again may
+        find nothing: RocksDB meets damage in dead rows only when it compacts them.
         """
         if self._is_stuck:
             self._raise_stuck()
@@ -173,6 +183,8 @@ class RocksLog:
             self._database.write(unit, self._synced if sync else self._unsynced)
         except Exception as error:
             said = str(error)
+            if is_corruption(said):
+                raise mark_damaged(self._path, said) from error
             if not is_full(said):
                 raise LogError(f"{self._path}: the log can not be written ({said}).") from error
             self._is_stuck = QUOTA in said
@@ -237,10 +249,21 @@ class RocksLog:
         slices = in_slices(() if first is None else chain((first,), rows))
         return Snapshot(stored.applied_offset, stored.applied_epoch, stored.voters, slices)
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Refuse damage; what is found while the log is in use is known at the next start too."""
+        try:
+            with refusing_damage(self._path):
+                yield
+        except CorruptLogError as error:
+            if self._is_in_use:
+                mark_damaged(self._path, str(error.__cause__ or "its rows end early"))
+            raise
+
     def _envelopes(self, partition: int, offset: int = 0) -> Iterator[Batch]:
         """Iterate over a partition's batches from the one that holds ``offset`` on."""
         prefix = _prefix(partition)
-        with refusing_damage(self._path):
+        with self._reading():
             first = self._at_or_before(prefix, offset) if offset > 0 else None
             for rows in self._blocks("log", prefix, first or prefix, size=1):
                 yield unpack(rows[0][1])
@@ -266,7 +289,7 @@ class RocksLog:
         """
         last = first
         cursor = self._cursor(self._families[family].items(from_key=first))
-        with refusing_damage(self._path):
+        with self._reading():
             while block := list(islice(self._rows(cursor), size)):
                 last = block[-1][0]
                 if not last.startswith(prefix):

@@ -187,7 +187,7 @@ def test_a_damaged_log_without_other_replicas_is_refused_untouched(tmp_path: Pat
         async with running(tmp_path / "d") as (coordinator, _):
             await asyncio.wait_for(coordinator.ready.wait(), 30)
             assert coordinator.state == "Failed"
-            assert "restore the directory from a copy" in coordinator.failure
+            assert "move the directory away, and keep it" in coordinator.failure
             assert "\n" not in coordinator.failure
         assert before.items() <= tables(path).items()
         assert [found.name for found in (tmp_path / "d").glob("node-0*")] == ["node-0"]

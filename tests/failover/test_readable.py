@@ -48,7 +48,7 @@ def test_a_lost_majority_is_named_with_what_to_do(
     said = lost_majority(nodes, rows)
     assert said is not None
     assert said.startswith(f"partition 3 has no majority of readable logs: {which}; stop the")
-    assert "restore" in said and "\n" not in said
+    assert "put back the directories that were there" in said and "\n" not in said
 
 
 def test_the_catalogue_is_called_by_its_name() -> None:

@@ -67,7 +67,8 @@ def leader(log: RocksLog, now: int) -> Replica:
     replica.campaign(now)
     for _ in ("pre-vote", "vote"):
         asked = [each for node, each in turn(replica, log, now) if node == 1]
-        assert isinstance(vote := asked[-1], Vote)
+        vote = asked[-1]
+        assert isinstance(vote, Vote)
         replica.step(Voted(0, vote.epoch, KEYS[1], True, vote.pre_vote), now)
     assert replica.role is Role.LEADER
     turn(replica, log, now)

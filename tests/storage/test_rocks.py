@@ -189,7 +189,7 @@ def test_a_flipped_bit_in_a_whole_record_refuses_to_start_with_one_sentence(copy
     with pytest.raises(CorruptLogError) as refusal:
         RocksLog.open(copy, IDENTITY)
     sentence = str(refusal.value)
-    assert str(copy) in sentence and "restore the directory from a copy" in sentence
+    assert str(copy) in sentence and "move the directory away, and keep it" in sentence
     assert "\n" not in sentence
 
 
