@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from actors.complaints import Complaints
-from actors.inbox import Inbox
+from actors.inbox import Inbox, serve
 from actors.memo import MEMORABLE, Memo
 from protocol.groups.effects import Client, Request
 from protocol.wire.apis import wants_no_answer
@@ -61,8 +61,11 @@ class Door(Protocol):
     def wake(self) -> None:
         """Learn that requests wait: have a turn that calls :meth:`Listener.serve`."""
 
-    def receive(self, request: Request) -> None:
-        """Take a request; the answer comes by :meth:`Listener.answer`."""
+    def receive(self, request: Request) -> int:
+        """Take a request; the answer comes by :meth:`Listener.answer`.
+
+        Return of how many parts the record consists that it rewrites; 0 when it rewrites none.
+        """
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""
@@ -215,26 +218,26 @@ class Connection(asyncio.Protocol):
         listener.inbox.push(self if group_id is None else group_id, self)
         listener.door.wake()
 
-    def ask(self) -> None:
-        """Ask the coordinator what the client has asked."""
+    def ask(self) -> int:
+        """Ask the coordinator what the client has asked; return as :meth:`Door.receive`."""
         (frame, memo_key), self._asked = self._asked, NOTHING_ASKED
         if self._transport is None:
-            return
+            return 0
         try:
             decoded = decode_request(frame)
         except BadFrame as error:
             self.drop(str(error))
-            return
+            return 0
         except UnsupportedApiVersion as error:
             if error.answer is None:
                 self.drop(str(error))
             else:
                 self.send(error.answer)
                 self.flush()
-            return
+            return 0
         if wants_no_answer(decoded.api_key, decoded.message):
             self.drop("its request wants no answer and can not be carried out")
-            return
+            return 0
         client = self._client
         client_id = decoded.client_id or ""
         if client is None or client.client_id != client_id:
@@ -247,7 +250,7 @@ class Connection(asyncio.Protocol):
             client=client,
             message=decoded.message,
         )
-        self._listener.door.receive(request)
+        return self._listener.door.receive(request)
 
     def _go_on(self) -> None:
         while self._waiting and not self.is_busy and not self._is_full:
@@ -328,13 +331,8 @@ class Listener:
             connection.close()
 
     def serve(self, seconds: float) -> bool:
-        """Hand waiting requests to the door for about so long, at least one; True if some wait."""
-        inbox, until = self.inbox, time.perf_counter() + seconds
-        while inbox:
-            inbox.pop().ask()
-            if time.perf_counter() >= until:
-                break
-        return bool(inbox)
+        """Hand waiting requests to the door, as :func:`actors.inbox.serve` does."""
+        return serve(self.inbox, Connection.ask, time.perf_counter, seconds)
 
     # --- tickets
 

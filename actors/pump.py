@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from actors.inbox import SERVE_S_MAX
 from actors.listener import Listener
 from actors.tasks import Tasks
 from failover.ports import Ports
@@ -37,11 +38,9 @@ _log = logging.getLogger("rollcall.coordinator")
 
 SERVE_S: Final = 0.001
 """For so long clients' requests are handled between two looks at the sockets; to write and answer
-them takes about as long again."""
-
-SERVE_S_MAX: Final = 0.02
-"""Where it takes longer to write (a disk that syncs slowly), so much longer they are handled: what
-many ask at once must not wait for a sync each. But no longer than this."""
+them takes about as long again. Where it takes longer to write (a disk that syncs slowly), they are
+handled for as long as that, up to ``SERVE_S_MAX``: what many ask at once must not wait for a sync
+each."""
 
 FORWARD_S: Final = 30.0
 
@@ -133,13 +132,16 @@ class Pump:
             self.forgive(self._clock.stalled_ms())
             self.schedule()
 
-    def receive(self, request: Request) -> None:
-        """Take a client's request; all that are handled in one turn are answered together."""
+    def receive(self, request: Request) -> int:
+        """Take a client's request; all that are handled in one turn are answered together.
+
+        Return as :meth:`failover.host.Host.receive`.
+        """
         refusal = self._turn.refusal(request)
         if refusal is None:
-            self.host.receive(request, self.now())
-        else:
-            self.answer(refusal)
+            return self.host.receive(request, self.now())
+        self.answer(refusal)
+        return 0
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""

@@ -215,10 +215,11 @@ class Partition:
 
     # --- events
 
-    def handle(self, event: Any, now: int, waits: Sequence[str] | None = ()) -> None:
+    def handle(self, event: Any, now: int, waits: Sequence[str] | None = ()) -> int:
         """Give an event to the machine and gather what it led to, for :meth:`drain`.
 
-        A request's own reply waits for the groups ``waits`` (all when None) beside its own.
+        A request's own reply waits for the groups ``waits`` (all when None) beside its own. Return
+        what the event rewrites, as :class:`protocol.groups.effects.Result` has it.
         """
         if self._failure is not None:
             raise self._failure  # wherever the first report of it went
@@ -249,6 +250,7 @@ class Partition:
             self._replies.append((reply, groups))
         self._facts += result.facts
         self._tasks += result.tasks
+        return result.rewritten
 
     def defer(self, request: Request, waits: Sequence[str] | None) -> None:
         """Keep a request of a paused leader for :meth:`resumed`."""

@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from protocol import record_writers
 from protocol.record_types.classic import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -19,7 +20,6 @@ from protocol.record_types.classic import (
     OffsetCommitValue,
 )
 from protocol.record_types.consumer import (
-    EMPTY_CLASSIC_METADATA,
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -76,7 +76,6 @@ from protocol.record_types.streams import (
     StreamsTopicInfo,
     TargetTaskIds,
 )
-from protocol.wire import compact
 from protocol.wire.convert import converter
 from protocol.wire.readers import UnreadableError, decoder
 from protocol.wire.schema import at_version
@@ -181,6 +180,7 @@ class RecordType:
     """One row of the table of record types.
 
     ``written`` names the version that a value is written in; ``newest`` the last that can be read.
+    ``write`` makes the bytes of a value in that version where kio does not.
     """
 
     number: int
@@ -189,6 +189,7 @@ class RecordType:
     newest: int = 0
     first_flexible: int = 0
     written: Callable[[Any], int] = lambda _: 0
+    write: Callable[[Any], bytes] | None = None
 
 
 KEYS_REMEMBERED: Final = 16_384
@@ -268,37 +269,8 @@ def _key_writing(key: type[Entity]) -> tuple[bytes, Callable[[Any], bytes]]:
 
 @cache
 def _value_writing(key: type[Entity], version: int) -> tuple[bytes, Callable[[Any], bytes]]:
-    if key is ConsumerGroupMemberMetadataKey:
-        return version.to_bytes(2, "big"), _member_metadata
-    return version.to_bytes(2, "big"), encoder(_shape(RECORD_TYPES[key], version))
-
-
-def _member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:
-    """Write the value that has a struct in a tagged field and hundreds of names; kio can not.
-
-    Kafka leaves the struct out when it is an empty one, and puts a byte before it that tells a
-    null.
-    """
-    classic = value.classic_member_metadata
-    tags = compact.NO_TAGS
-    if classic is None:
-        tags = b"\x01\x00\x01\x00"
-    elif classic != EMPTY_CLASSIC_METADATA:
-        field = b"\x01" + encoder(ClassicMemberMetadata)(classic)
-        tags = b"\x01\x00" + compact.uvarint(len(field)) + field
-    return b"".join(
-        [
-            compact.string(value.instance_id),
-            compact.string(value.rack_id),
-            compact.string(value.client_id),
-            compact.string(value.client_host),
-            compact.names(value.subscribed_topic_names),
-            compact.string(value.subscribed_topic_regex),
-            value.rebalance_timeout_ms.to_bytes(4, "big", signed=True),
-            compact.string(value.server_assignor),
-            tags,
-        ]
-    )
+    row = RECORD_TYPES[key]
+    return version.to_bytes(2, "big"), row.write or encoder(_shape(row, version))
 
 
 @cache
@@ -336,6 +308,7 @@ _CLASSIC = (
         newest=4,
         first_flexible=4,
         written=lambda _: 3,
+        write=record_writers.group_metadata,
     ),
 )
 _MODERN = (
@@ -359,7 +332,12 @@ _MODERN = (
     (22, StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
     (23, StreamsGroupTopologyKey, StreamsGroupTopologyValue),
 )
-_ROWS = _CLASSIC + tuple(RecordType(number=n, key=k, value=v) for n, k, v in _MODERN)
+_WRITERS: Final[Mapping[type, Callable[[Any], bytes]]] = MappingProxyType(
+    {ConsumerGroupMemberMetadataKey: record_writers.member_metadata}
+)
+_ROWS = _CLASSIC + tuple(
+    RecordType(number=n, key=k, value=v, write=_WRITERS.get(k)) for n, k, v in _MODERN
+)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
 _KEPT: Final = frozenset({1, 7, 8})
 """The record types whose values replays read by themselves: committed offsets in ``unread``, who

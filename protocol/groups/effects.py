@@ -284,11 +284,13 @@ class Result:
 
     ``tasks`` are to be run elsewhere (an assignor, a regular expression over all topics); each
     comes back as an event of its own. ``ends_batch``: the records are written before any later
-    ones come, which would take the place of those with the same keys.
+    ones come, which would take the place of those with the same keys. ``rewritten`` counts the
+    members in a record that holds a whole group: it is written once for all events of a turn.
     """
 
     records: list[Record] = field(default_factory=list)
     ends_batch: bool = False
+    rewritten: int = 0
     replies: list[Reply] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)

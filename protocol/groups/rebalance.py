@@ -136,6 +136,7 @@ def persist(ctx: Context, group: Group) -> None:
         members=tuple(group.records.values()),
     )
     ctx.emit(Record(GroupMetadataKey(group=group.group_id), value))
+    ctx.result.rewritten = len(value.members)
 
 
 def _begin_generation(ctx: Context, group: Group, rebalance: Rebalance, now: int) -> None:

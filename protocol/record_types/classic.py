@@ -37,8 +37,15 @@ class GroupMetadataKey(Legacy):
     group: str = wire("string")
 
 
+class Written:
+    """Keeps the bytes of a value once they are made; no field: two equal values stay equal."""
+
+    __slots__ = ("written",)
+    written: bytes
+
+
 @entity
-class MemberMetadata(Legacy):
+class MemberMetadata(Legacy, Written):
     """A member of a classic group; timeouts in milliseconds."""
 
     member_id: str = wire("string")

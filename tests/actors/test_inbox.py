@@ -1,8 +1,10 @@
 """Requests wait in turn by group."""
 
+from itertools import count
+
 import pytest
 
-from actors.inbox import ROW_MAX, Inbox
+from actors.inbox import PARTS_PER_REQUEST, ROW_MAX, Inbox, serve
 
 
 def popped(inbox: Inbox[str]) -> list[str]:
@@ -49,3 +51,52 @@ def test_no_group_is_served_more_than_so_often_in_a_row() -> None:
 def test_nothing_can_be_taken_from_an_empty_inbox() -> None:
     with pytest.raises(IndexError):
         Inbox[str]().pop()
+
+
+def filled(**groups: int) -> Inbox[str]:
+    inbox: Inbox[str] = Inbox()
+    for group, items in groups.items():
+        for number in range(items):
+            inbox.push(group, f"{group}{number}")
+    return inbox
+
+
+def served(inbox: Inbox[str], parts: int, seconds: float, seconds_max: float = 1e9) -> list[str]:
+    """Serve with a clock on which each look is a second later."""
+    ticks, asked = count(), []
+
+    def ask(item: str) -> int:
+        asked.append(item)
+        return parts if item[0] == "a" else 0
+
+    assert serve(inbox, ask, lambda: float(next(ticks)), seconds, seconds_max) is bool(inbox)
+    return asked
+
+
+def test_who_rewrites_a_large_record_is_followed_by_others_of_its_group_whatever_the_time() -> None:
+    inbox = filled(a=50, b=50)
+    parts = 10 * PARTS_PER_REQUEST
+    assert served(inbox, parts, 1) == [f"a{n}" for n in range(10)]
+    assert served(inbox, parts, 1) == ["b0"]
+    assert served(inbox, parts, 3) == ["b1", *(f"a{n}" for n in range(10, 20))]
+
+
+def test_a_long_row_ends_with_the_longest_time_and_goes_on_in_the_next_turn() -> None:
+    inbox = filled(a=50, b=50)
+    parts = 10 * PARTS_PER_REQUEST
+    assert served(inbox, parts, 1, 4) == ["a0", "a1", "a2", "a3"]
+    assert served(inbox, parts, 1) == [f"a{n}" for n in range(4, 10)]
+    assert served(inbox, parts, 1) == ["b0"]
+
+
+def test_a_row_ends_with_the_groups_last_item() -> None:
+    inbox = filled(a=3, b=2)
+    assert served(inbox, 1_000_000, 1) == ["a0", "a1", "a2"]
+    inbox.push("a", "a3")
+    assert served(inbox, 1_000_000, 2) == ["b0", "b1"]
+
+
+def test_without_such_a_record_the_time_alone_decides() -> None:
+    inbox = filled(a=9)
+    assert served(inbox, 0, 3) == ["a0", "a1", "a2"]
+    assert served(inbox, PARTS_PER_REQUEST - 1, 1) == ["a3"]

@@ -114,6 +114,32 @@ def test_a_tombstone_has_a_key_alone(row: RecordType, data: st.DataObject) -> No
     assert hash(record.key) == hash(decode(key, None).key)
 
 
+@MANY
+@given(messages(GroupMetadataValue))
+def test_a_classic_group_is_written_as_its_schema_says(value: GroupMetadataValue) -> None:
+    schema = at_version(GroupMetadataValue, 3, flexible=False)
+    for _ in range(2):  # its members' bytes are made once and kept
+        assert encode_value(GroupMetadataKey("g"), value) == b"\0\3" + encoder(schema)(value)
+    one, *others = value.members or (None,)
+    if one is not None:
+        changed = replace(value, members=(replace(one, assignment=b"another"), *others))
+        assert encode_value(GroupMetadataKey("g"), changed) == b"\0\3" + encoder(schema)(changed)
+
+
+@MANY
+@given(messages(MemberMetadata), messages(MemberMetadata))
+def test_a_member_that_was_written_equals_one_that_was_not(
+    one: MemberMetadata, other: MemberMetadata
+) -> None:
+    value = GroupMetadataValue(
+        protocol_type="", generation=0, protocol=None, leader=None, members=(one,)
+    )
+    fresh, differs = replace(one), one == other
+    encode_value(GroupMetadataKey("g"), value)
+    assert one == fresh
+    assert (one == other) is differs
+
+
 def test_a_group_is_written_in_version_3_as_kafka_does() -> None:
     value = GroupMetadataValue(
         protocol_type="consumer", generation=1, protocol=None, leader=None, members=()

@@ -1,0 +1,109 @@
+"""Writers of the few record values that kio writes too slowly, or can not write at all.
+
+A value's version, its first two bytes, is written by :mod:`protocol.records`. Tests hold the bytes
+against kio's and Kafka's.
+"""
+
+from __future__ import annotations
+
+import struct
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from protocol.record_types.consumer import EMPTY_CLASSIC_METADATA, ClassicMemberMetadata
+from protocol.wire import compact
+from protocol.wire.writers import encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from protocol.record_types.classic import GroupMetadataValue, MemberMetadata
+    from protocol.record_types.consumer import ConsumerGroupMemberMetadataValue
+
+_NULL_STRING: Final = b"\xff\xff"
+_INT32: Final = struct.Struct(">i")
+_INT32_INT32: Final = struct.Struct(">ii")
+_INT64: Final = struct.Struct(">q")
+_BYTES_OF: Final = attrgetter("written")
+
+
+def group_metadata(value: GroupMetadataValue) -> bytes:
+    """Write a classic group in version 3; each member's part is written once and kept with it.
+
+    The record holds all members, so it is written again whenever one static member has come back.
+    """
+    members = value.members
+    return b"".join(
+        [
+            _string(value.protocol_type),
+            _INT32.pack(value.generation),
+            _string(value.protocol),
+            _string(value.leader),
+            _INT64.pack(value.current_state_timestamp),
+            _INT32.pack(len(members)),
+            *_written(members),
+        ]
+    )
+
+
+def _written(members: Sequence[MemberMetadata]) -> list[bytes]:
+    try:
+        return [*map(_BYTES_OF, members)]
+    except AttributeError:
+        for member in members:
+            if not hasattr(member, "written"):
+                object.__setattr__(member, "written", _member(member))
+        return [*map(_BYTES_OF, members)]
+
+
+def _member(member: MemberMetadata) -> bytes:
+    return b"".join(
+        [
+            _string(member.member_id),
+            _string(member.group_instance_id),
+            _string(member.client_id),
+            _string(member.client_host),
+            _INT32_INT32.pack(member.rebalance_timeout, member.session_timeout),
+            _bytes(member.subscription),
+            _bytes(member.assignment),
+        ]
+    )
+
+
+def _string(text: str | None) -> bytes:
+    if text is None:
+        return _NULL_STRING
+    encoded = text.encode()
+    return len(encoded).to_bytes(2, "big", signed=True) + encoded
+
+
+def _bytes(data: bytes) -> bytes:
+    return _INT32.pack(len(data)) + data
+
+
+def member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:
+    """Write the value that has a struct in a tagged field and hundreds of names; kio can not.
+
+    Kafka leaves the struct out when it is an empty one, and puts a byte before it that tells a
+    null.
+    """
+    classic = value.classic_member_metadata
+    tags = compact.NO_TAGS
+    if classic is None:
+        tags = b"\x01\x00\x01\x00"
+    elif classic != EMPTY_CLASSIC_METADATA:
+        field = b"\x01" + encoder(ClassicMemberMetadata)(classic)
+        tags = b"\x01\x00" + compact.uvarint(len(field)) + field
+    return b"".join(
+        [
+            compact.string(value.instance_id),
+            compact.string(value.rack_id),
+            compact.string(value.client_id),
+            compact.string(value.client_host),
+            compact.names(value.subscribed_topic_names),
+            compact.string(value.subscribed_topic_regex),
+            value.rebalance_timeout_ms.to_bytes(4, "big", signed=True),
+            compact.string(value.server_assignor),
+            tags,
+        ]
+    )
