@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from failover.simulation.any_answer import AnyAnswer
+from failover.simulation.evidence import Evidence
 from failover.simulation.replicated import Replicated
 from failover.simulation.states import States
 from failover.simulation.told import Told
@@ -12,6 +14,9 @@ from failover.simulation.visible import Visible
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from kio.static.protocol import Entity
+
+    from failover.simulation.process import Answer, Process
     from failover.simulation.values import Values
     from failover.simulation.world import World
 
@@ -24,19 +29,30 @@ class Checkers:
     def __init__(self, world: World, values: Values) -> None:
         self.visible = Visible(world, values)
         self.replicated = Replicated(world, self.visible)
+        self.evidence = Evidence(world, self.replicated)
         self.visible.committed_epoch = self.replicated.committed_epoch
         self.told = Told(world, self.visible, values)
         self.visible.modern = self.told
         self.states = States(self.replicated, self._topic, self.told.gave_up)
         self._world = world
         self._values = values
-        self.asked = self.visible.asked
+        self.any_answer = AnyAnswer(world, values)
+        self.any_answer.committed_epoch = self.replicated.committed_epoch
         self.sent = self.replicated.sent
         self.turned = self.replicated.turned
         self.dies = self.replicated.note_commits
         self.writes = self.replicated.writes
-        self.answered = self.visible.answered
         world.after(STATES_EVERY_MS, self._check_states)
+
+    def asked(self, process: Process, message: Entity) -> None:
+        """Take notice that a request reached a node."""
+        self.visible.asked(process, message)
+        self.any_answer.asked(message)
+
+    def answered(self, process: Process, answer: Answer) -> None:
+        """Check an answer that a node lets out."""
+        self.visible.answered(process, answer)
+        self.any_answer.answered(process, answer)
 
     def _topic(self, topic_id: UUID) -> str | None:
         """Name a topic that members were told of, unless one of that name was ever deleted."""

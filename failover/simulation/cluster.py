@@ -10,6 +10,7 @@ from failover.cluster_view import Node
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION, Identity
 from failover.simulation.administrator import Administrator
+from failover.simulation.callers import Callers
 from failover.simulation.checkers import Checkers
 from failover.simulation.clients import Clients, member_configs
 from failover.simulation.clocks import NodeClock
@@ -50,6 +51,7 @@ class Cluster:
         self.checkers.told.topic_names = self.clients.topic_names
         self.administrator = Administrator(world, self.network, self.values)
         self.administrator.partitions_of = self.clients.partitions_of
+        self.callers = Callers(self)
         self.workers = Workers(world)
         self.supervisor = Supervisor(self)
         self._rng = world.random("cluster")
@@ -92,6 +94,7 @@ class Cluster:
         self.supervisor.begin()
         for name, partitions in list(self.clients.partitions_of.items()):
             self.administrator.create_topic(name, partitions)
+        self.callers.begin()
         if self.world.settings.takeover:
             for group_id in filter(is_modern, self.clients.group_ids):
                 self.administrator.configure_group(group_id, TAKEOVER, "true")

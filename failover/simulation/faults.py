@@ -175,6 +175,9 @@ class Injector(Draws):
         else:
             administrator.read(self._rng.choice(self._cluster.clients.group_ids))
 
+    def _call(self) -> None:
+        self._cluster.callers.call()
+
     # --- members
 
     def _member(self) -> None:
@@ -234,6 +237,7 @@ class Injector(Draws):
         "controller": _controller,
         "member": _member,
         "admin": _admin,
+        "call": _call,
     }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from failover.simulation.callers import SPARE_GROUPS
 from failover.simulation.cluster import Cluster
 from failover.simulation.faults import Injector
 from failover.simulation.group_faults import GroupInjector
+from failover.simulation.patches import patched
 from failover.simulation.settings import Groups, settings_for
 from failover.simulation.story import Violation
 from failover.simulation.world import World
@@ -17,7 +18,7 @@ from storage import log, snapshot
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from failover.simulation.settings import Settings
     from failover.simulation.story import Story
@@ -45,21 +46,14 @@ class Report:
     events: int
     trace: int
     injected: Counter[str]
+    calls: Counter[tuple[str, bool]]
     violation: Violation | None = None
     story: Story | None = field(default=None, repr=False)
 
 
-@contextmanager
-def small_logs() -> Iterator[None]:
+def small_logs() -> AbstractContextManager[None]:
     """Make the log's limits small for a while."""
-    before = [(module, name, getattr(module, name)) for module, name, _ in SMALL]
-    for module, name, value in SMALL:
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for module, name, value in before:
-            setattr(module, name, value)
+    return patched(SMALL)
 
 
 def run_seed(
@@ -87,6 +81,7 @@ def run_seed(
         events=world.events,
         trace=world.trace,
         injected=world.injected,
+        calls=world.calls,
         violation=violation,
         story=world.story if tells else None,
     )
@@ -103,6 +98,12 @@ def _where(error: BaseException) -> str:
 
 def _run(world: World) -> None:
     cluster = Cluster(world)
+    with cluster.checkers.evidence.watching():
+        _live(cluster)
+
+
+def _live(cluster: Cluster) -> None:
+    world = cluster.world
     cluster.form()
     world.run(WARM_UP_MS)
     injector = Injector(cluster)
@@ -127,7 +128,7 @@ def settle(cluster: Cluster) -> None:
         world.run(world.now + LOOK_EVERY_MS)
     world.tell("", "everything is at rest")
     administrator = cluster.administrator
-    administrator.unread = set(cluster.clients.group_ids)
+    administrator.unread = {*cluster.clients.group_ids, *SPARE_GROUPS}
     for _ in range(20):
         administrator.read_all()
         world.run(world.now + AFTERWARDS_MS)

@@ -39,6 +39,7 @@ class Faults:
     kill_all: int = 0
     member: int = 24_000
     admin: int = 60_000
+    call: int = 3_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +176,7 @@ def _settings_for(seed: int) -> Settings:
     for name in Faults.__dataclass_fields__:
         mean_ms = getattr(faults, name)
         rates[name] = 0 if rng.random() < 0.25 else max(int(mean_ms * rough), mean_ms and 1)
+    rates["kill_voter"] = rates["kill_voter"] and max(rates["kill_voter"], 3)
     if rng.random() < 0.2:
         rates["kill_all"] = 120_000
     is_datagram = rng.random() < 0.5

@@ -6,7 +6,7 @@ A standby is compared with a machine of our own that replays the committed batch
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from failover import catalog_records
 from failover.catalog import Catalog
@@ -21,6 +21,7 @@ from protocol.groups.consumer_group import ConsumerGroup
 from protocol.groups.invariants import broken
 from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topics
+from protocol.records import GroupMetadataValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +30,17 @@ if TYPE_CHECKING:
     from failover.simulation.downgrades import GaveUp, Name
     from failover.simulation.process import Process
     from failover.simulation.replicated import Replicated
+
+
+UNRECORDED: Final = GroupMetadataValue(
+    protocol_type="",
+    generation=0,
+    protocol=None,
+    leader=None,
+    current_state_timestamp=-1,
+    members=(),
+)
+"""A simple consumer's group: a commit alone brings it into being."""
 
 
 class Reference:
@@ -139,4 +151,6 @@ def _plain(context: Any, group_id: str, with_targets: bool) -> Any:
     group = context.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return described(context, group, with_targets=with_targets)
+    if group is not None and group.metadata == UNRECORDED and group_id not in context.offsets:
+        return None  # as whoever loads the partition sees it: there is no record of it
     return group

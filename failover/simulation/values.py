@@ -25,10 +25,21 @@ class Write:
 
 @dataclass(slots=True)
 class Register:
-    """One place. ``acknowledged`` holds (end, latest start of all acknowledged until then)."""
+    """One place. ``acknowledged`` holds (end, latest start of all acknowledged until then).
+
+    ``erasures`` are writes of nothing: an offset that is deleted, or may expire.
+    """
 
     writes: dict[int, Write] = field(default_factory=dict)
     acknowledged: list[tuple[int, int]] = field(default_factory=list)
+    erasures: list[Write] = field(default_factory=list)
+
+    def acknowledge(self, write: Write, now: int) -> None:
+        """Note that a write was acknowledged, if it was not before."""
+        if write.end == FOREVER:
+            write.end = now
+            latest = self.acknowledged[-1][1] if self.acknowledged else -1
+            self.acknowledged.append((now, max(latest, write.start)))
 
 
 class Values:
@@ -58,16 +69,31 @@ class Values:
         register = self._places.get(place)
         if register is None:
             return
-        write = register.writes[value]
-        if write.end == FOREVER:
-            write.end = now
-            latest = register.acknowledged[-1][1] if register.acknowledged else -1
-            register.acknowledged.append((now, max(latest, write.start)))
+        register.acknowledge(register.writes[value], now)
 
     def refused(self, place: Place, value: int) -> None:
         """Learn that a commit was refused for good: nobody may ever read it."""
         if place in self._places:
             self._places[place].writes[value].is_refused = True
+
+    def erases(self, place: Place, now: int) -> Write | None:
+        """Learn that a request to delete an offset reached a coordinator; None: none is known."""
+        register = self._places.get(place)
+        if register is None:
+            return None
+        erasure = Write(now)
+        register.erasures.append(erasure)
+        return erasure
+
+    def erased(self, place: Place, erasure: Write, now: int) -> None:
+        """Learn that a deletion was acknowledged."""
+        register = self._places.get(place)
+        if register is not None:
+            register.acknowledge(erasure, now)
+
+    def of_group(self, group_id: str) -> list[Place]:
+        """Return every place of a group."""
+        return [place for place in self._places if place[0] == group_id]
 
     def topic_deleted(self, topic: str) -> None:
         """Learn that a topic is being deleted: of its name anything may be read now."""
@@ -91,12 +117,17 @@ class Values:
                 newest_start = latest
                 break
         if value == -1:
-            return "" if newest_start < 0 else "an acknowledged commit is lost: nothing is there"
+            may_be_erased = any(
+                not erasure.is_refused and newest_start <= erasure.end
+                for erasure in register.erasures
+            )
+            is_well = newest_start < 0 or may_be_erased
+            return "" if is_well else "an acknowledged commit is lost: nothing is there"
         write = register.writes.get(value)
         if write is None:
             return f"{value} was read, which nobody committed"
         if write.is_refused:
             return f"{value} was read, which had been refused"
         if newest_start > write.end:
-            return f"an acknowledged commit is lost: {value} was read, which is older"
+            return f"an acknowledged commit or deletion is lost: {value} was read, which is older"
         return ""

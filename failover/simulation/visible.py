@@ -123,8 +123,12 @@ class Visible:
                 if group.holders.get(instance_id) != message.member_id:
                     group.challenged[instance_id] = self._world.now
         elif isinstance(message, m.LeaveGroupRequest):
-            left = self._group(message.group_id).left
-            left.update(member.member_id for member in message.members)
+            group = self._group(message.group_id)
+            for member in message.members:
+                member_id = member.member_id or group.holders.get(
+                    member.group_instance_id or "", ""
+                )
+                group.left.add(member_id)
 
     def answered(self, process: Process, answer: Answer) -> None:
         """Check an answer."""

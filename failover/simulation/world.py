@@ -25,6 +25,8 @@ class World:
     """Time, chance and the story of one run.
 
     ``trace`` is a running hash of everything that happened: two runs of one seed have the same.
+    ``injected`` counts faults, ``calls`` the answers to each kind of request and whether anything
+    in them went well. ``may_fail``: a handler was made to fail, UNKNOWN_SERVER_ERROR is right.
     """
 
     def __init__(self, seed: int, settings: Settings, *, tells: bool = False) -> None:
@@ -37,6 +39,8 @@ class World:
         self.events = 0
         self.faulty = False
         self.injected: Counter[str] = Counter()
+        self.calls: Counter[tuple[str, bool]] = Counter()
+        self.may_fail = False
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = 0
 

@@ -1,0 +1,260 @@
+"""What an answer rests on must be committed, whatever it answers: checked whenever one leaves.
+
+Nothing here knows an API. Whatever a partition's machine answers is noted when it comes about, with
+the end of the batch that its records go into: those of the groups that the request names, of all
+groups when it names none. When the answer leaves, all of that must be on the disks of a majority,
+the node must still lead in the epoch of the answer, and nobody else may be able to lead.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from failover.host import Host
+from failover.identity import CATALOG_PARTITION
+from failover.partition import Partition
+from failover.requests import Requests
+from failover.simulation.patches import patched
+from failover.simulation.story import Violation
+from protocol.wire import apis
+from protocol.wire.apis import Route
+from storage.log import NOBODY
+from storage.quorum import majority
+from storage.replica import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from failover.simulation.process import Process
+    from failover.simulation.replicated import Replicated
+    from failover.simulation.world import World
+    from protocol.groups.effects import Reply, Request
+
+NOT_WRITTEN: Final = 1 << 60
+"""The end offset of a batch that is yet to be appended."""
+
+
+@dataclass(slots=True, eq=False)
+class Need:
+    """What one answer rests on: everything before ``end_offset``, as led in ``epoch``."""
+
+    partition: Partition
+    epoch: int
+    end_offset: int
+    message: Any
+
+
+@dataclass(slots=True, eq=False)
+class Term:
+    """One replica's time as leader: where its own first record ends, and each group's last one."""
+
+    epoch: int
+    floor: int
+    ends: dict[str, int] = field(default_factory=dict)
+    last_end: int = 0
+    unwritten: list[Need] = field(default_factory=list)
+
+
+class Evidence:
+    """Notes what answers rest on, and holds when they leave that it is committed.
+
+    With ``is_lawful`` off, clocks break what leases rely on: then only commits are looked at.
+    """
+
+    def __init__(self, world: World, replicated: Replicated) -> None:
+        self._world = world
+        self._replicated = replicated
+        self._terms: dict[Partition, Term] = {}
+        self._needs: dict[tuple[int, int], Need] = {}
+        self._answered: dict[int, int] = {}
+        self.is_lawful = True
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look on while hosts run, as long as this lasts."""
+        handle, append_turn = Partition.handle, Partition._append_turn
+        merge, refresh = Requests.merge, Host._refresh
+        evidence = self
+
+        def watched_handle(self: Partition, event: Any, *arguments: Any) -> None:
+            before = len(self._replies)
+            handle(self, event, *arguments)
+            if len(self._replies) > before:
+                evidence._answers(self, before)
+
+        def watched_append(self: Partition, *arguments: Any) -> None:
+            groups = {self._kind.group_of(key) for key in self._turn}
+            append_turn(self, *arguments)
+            evidence._wrote(self, groups)
+
+        def watched_merge(self: Requests, replies: list[Reply]) -> list[Reply]:
+            evidence._leave(self._held.identity.node_id, replies)
+            return merge(self, replies)
+
+        def watched_refresh(self: Host, *arguments: Any) -> None:
+            before = self.view.catalog
+            refresh(self, *arguments)
+            if self.view.catalog is not before:
+                evidence._shows(self)
+
+        patches = (
+            (Partition, "handle", watched_handle),
+            (Partition, "_append_turn", watched_append),
+            (Requests, "merge", watched_merge),
+            (Host, "_refresh", watched_refresh),
+        )
+        with patched(patches):
+            yield
+
+    # --- what comes about
+
+    def _answers(self, partition: Partition, first: int) -> None:
+        """Note what the newest answers of a partition rest on."""
+        term = self._term(partition)
+        unwritten = {partition._kind.group_of(key) for key in partition._turn}
+        for reply, _ in partition._replies[first:]:
+            request = partition._open.get(reply.ticket)
+            if request is None:
+                continue
+            groups = _groups(request)
+            if groups is None:
+                is_written, end_offset = not unwritten, term.last_end
+            else:
+                is_written = unwritten.isdisjoint(groups)
+                end_offset = max((term.ends.get(group, 0) for group in groups), default=0)
+            need = Need(partition, term.epoch, max(end_offset, term.floor), reply.message)
+            if not is_written:
+                need.end_offset = NOT_WRITTEN
+                term.unwritten.append(need)
+            self._needs[partition._me.node_id, reply.ticket] = need
+
+    def _term(self, partition: Partition) -> Term:
+        term = self._terms.get(partition)
+        epoch = partition._led_epoch
+        if term is None or term.epoch != epoch:
+            leadership = partition.replica._leadership
+            floor = 0 if leadership is None else leadership.epoch_start + 1
+            term = self._terms[partition] = Term(epoch, floor)
+        return term
+
+    def _wrote(self, partition: Partition, groups: set[str]) -> None:
+        term, end_offset = self._term(partition), partition.replica.end_offset
+        for group in groups:
+            term.ends[group] = end_offset
+        term.last_end = end_offset
+        for need in term.unwritten:
+            need.end_offset = end_offset
+        term.unwritten.clear()
+
+    # --- what leaves
+
+    def _leave(self, node_id: int, replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            need = self._needs.pop((node_id, reply.ticket), None)
+            if need is not None and need.message is reply.message:
+                self._may_leave(self._replicated.processes[node_id], need)
+
+    def _may_leave(self, process: Process, need: Need) -> None:
+        partition = need.partition
+        number, what = partition.number, type(need.message).__name__
+        subject = f"partition {number}"
+        if need.end_offset > self._committed(process, number):
+            raise Violation(
+                f"node {process.node_id} lets out {what}, which rests on records"
+                f" {'that are not written' if need.end_offset == NOT_WRITTEN else ''}"
+                f" up to {need.end_offset}; committed is what is before"
+                f" {self._committed(process, number)}",
+                subject,
+            )
+        if not self.is_lawful:
+            return
+        if process.leads(number) != need.epoch:
+            raise Violation(
+                f"node {process.node_id} lets out {what} of epoch {need.epoch}, in which it does"
+                " not lead any more",
+                subject,
+            )
+        newest = self._answered.get(number, -1)
+        if need.epoch < newest:
+            raise Violation(
+                f"node {process.node_id} lets out {what} of epoch {need.epoch}, after answers of"
+                f" epoch {newest}",
+                subject,
+            )
+        self._answered[number] = need.epoch
+        self.has_lease(process, partition, what)
+
+    def _committed(self, process: Process, number: int) -> int:
+        committed = self._replicated.committed.get(number)
+        end_offset = 0 if committed is None else committed.end_offset
+        replica = process._partition(number)
+        if replica is not None and end_offset < replica.replica.high_watermark:
+            self._replicated.note_commits(process)
+            end_offset = self._replicated.committed[number].end_offset
+        return end_offset
+
+    def has_lease(self, process: Process, partition: Partition, what: str) -> None:
+        """Hold that nobody else can be elected while a leader answers.
+
+        A voter cannot vote while it is bound by a promise, or is down: then it begins with one.
+        """
+        if not self.is_lawful:
+            return
+        replica, number = partition.replica, partition.number
+        subject = f"partition {number}"
+        if replica.lease_until_ms <= process.local_now():
+            raise Violation(f"node {process.node_id} lets out {what} without a lease", subject)
+        voters = replica.voters
+        free = [
+            voter.node_id
+            for voter in voters
+            if voter.node_id != process.node_id and self._is_free(voter, number, replica.epoch)
+        ]
+        if len(free) >= majority(len(voters)):
+            raise Violation(
+                f"node {process.node_id} lets out {what} in epoch {replica.epoch}, when nodes"
+                f" {free} may elect another leader",
+                subject,
+            )
+
+    def _is_free(self, voter: Any, number: int, epoch: int) -> bool:
+        """Tell whether a voter may vote for another leader than that of this epoch, right now."""
+        process = self._replicated.processes[voter.node_id]
+        if process.directory_id != voter.directory_id:
+            return False
+        partition = process._partition(number)
+        if partition is None:
+            return False
+        core = partition.replica._core
+        if core.epoch > epoch and core.voted_for != NOBODY:
+            return True
+        return process.local_now() >= core.promise_until
+
+    def _shows(self, host: Host) -> None:
+        """Hold that what a node shows of the catalogue is committed."""
+        node_id, catalog = host.identity.node_id, host._held.catalog
+        committed = self._committed(self._replicated.processes[node_id], CATALOG_PARTITION)
+        if catalog._replayed > committed or catalog._turn:
+            raise Violation(
+                f"node {node_id} shows the catalogue up to {catalog._replayed}, of which"
+                f" {committed} are committed",
+                f"partition {CATALOG_PARTITION}",
+            )
+
+    def repeated(self, process: Process, number: int) -> None:
+        """Hold that an answer that is repeated unread is a leader's that nobody can replace."""
+        partition = process._partition(number)
+        if partition is not None and partition.replica.role is Role.LEADER:
+            self.has_lease(process, partition, "what it said before")
+
+
+def _groups(request: Request) -> tuple[str, ...] | None:
+    """Name the groups whose records an answer may rest on; None: any records at all."""
+    route = apis.API[request.api_key].route
+    if route is Route.GROUP:
+        return (apis.group_id(request.message),)
+    if route is Route.GROUPS:
+        return apis.group_ids(request.api_key, request.message)
+    return None

@@ -1,0 +1,27 @@
+"""Every served API is sent in simulations, and answered well in some of them."""
+
+from collections import Counter
+
+from failover.simulation.callers import CALLS, MEMBERS_SEND
+from failover.simulation.runs import run_seed
+from failover.simulation.settings import Groups
+from protocol.wire import apis
+
+
+def test_every_served_api_is_sent() -> None:
+    missing = {
+        api.name for key, api in apis.API.items() if key not in CALLS and key not in MEMBERS_SEND
+    }
+    assert missing == set(), "add a row to failover.simulation.callers.CALLS"
+
+
+def test_every_served_api_is_answered_well_within_a_few_seeds() -> None:
+    calls: Counter[tuple[str, bool]] = Counter()
+    wanted = {api.request.__name__ for api in apis.API.values()}
+    for seed in range(12):
+        report = run_seed(seed, groups=Groups.ALL)
+        assert report.violation is None
+        calls.update(report.calls)
+        if all(calls[name, True] for name in wanted):
+            break
+    assert {name for name in wanted if not calls[name, True]} == set()
