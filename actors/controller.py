@@ -20,6 +20,7 @@ from actors.ray_peers import UNREACHED, assignor_name, coordinator_name
 from actors.tasks import Tasks
 from failover.controller import LOOK_MS, Campaign, Transfer
 from failover.controller import Controller as Advice
+from failover.healing import may_set_aside
 from failover.status import PartitionStatus
 
 if TYPE_CHECKING:
@@ -222,9 +223,13 @@ class Controller:
                 await self._tell(node_id, "transfer", partition, to)
 
     async def _heal(self, node_id: int, statuses: Mapping[int, Mapping[str, Any]]) -> None:
-        """Let a node with a damaged log begin anew, if the others have everything it had."""
-        sound = {n for n, status in statuses.items() if status["state"] in SERVING}
-        if self.spec.can_lose({*range(self.spec.partitions)} - sound):
+        """Let a node with a damaged log begin empty, if the others have everything it had."""
+        reports = {
+            other: [PartitionStatus(**row) for row in status["partitions"]]
+            for other, status in statuses.items()
+            if status["state"] in SERVING
+        }
+        if may_set_aside(node_id, self.spec.placement(), reports):
             _log.warning("coordinator %d has a damaged log and begins with an empty one", node_id)
             await self._tell(node_id, "start_anew")
 

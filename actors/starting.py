@@ -24,7 +24,7 @@ from protocol.config import Configs
 from protocol.groups.target import TIME_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from actors.cluster import Opened
     from actors.spec import ClusterSpec
@@ -103,13 +103,14 @@ def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operato
     ]
     controller = _actor(ControllerActor, CONTROLLER, spec)
     opened = ray.get([actor.opened.remote() for actor in coordinators], timeout=READY_S)
+    damaged: list[int] = []
     if spec.directories:
-        _begin_again(spec, coordinators, opened, operator)
+        damaged = _begin_again(spec, opened, operator)
     else:
         _form(coordinators, opened, operator)
     if failure := ray.get(controller.ready.remote(), timeout=READY_S):
         raise FailureError(failure)
-    _await_ready(spec, coordinators, operator)
+    _await_ready(spec, coordinators, damaged, operator)
     _start_workers(spec)
 
 
@@ -147,10 +148,12 @@ def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Opera
     ray.get([actor.form.remote(directories) for actor in coordinators], timeout=READY_S)
 
 
-def _begin_again(
-    spec: ClusterSpec, coordinators: Sequence[Any], opened: Sequence[Opened], operator: Operator
-) -> None:
-    """Let nodes without their log have a copy of the others', if these have everything."""
+def _begin_again(spec: ClusterSpec, opened: Sequence[Opened], operator: Operator) -> list[int]:
+    """Go on without the logs that are gone or damaged, if the others can; return the damaged ones.
+
+    Nothing is set aside here: the controller has that done once it sees that the voters that are
+    left lead and have everything.
+    """
     for failure in (row.failure for row in opened if row.failure and not row.is_damaged):
         raise FailureError(failure)
     damaged = [node_id for node_id, row in enumerate(opened) if row.is_damaged]
@@ -165,23 +168,43 @@ def _begin_again(
         nodes = ", ".join(f"node-{node_id}" for node_id in empty)
         raise FailureError(
             f"{spec.data_dir}: too many logs are gone ({nodes}) for the others to know everything: "
-            "restore them, or begin anew in another directory."
+            "put them back, or begin empty in another directory."
         )
-    ray.get([coordinators[node_id].start_anew.remote() for node_id in damaged], timeout=READY_S)
     for node_id in damaged:
-        operator.say(f"{opened[node_id].failure} It gets a copy of the others'.")
+        operator.say(_to_be_healed(opened[node_id].failure))
+    return damaged
 
 
-def _await_ready(spec: ClusterSpec, coordinators: Sequence[Any], operator: Operator) -> None:
-    """Wait until clients find everything; go without a few, if the others have a majority."""
-    waiting = {actor.ready.remote(): node_id for node_id, actor in enumerate(coordinators)}
+def _to_be_healed(failure: str) -> str:
+    return f"{failure} That is done by itself once the others are known to have everything."
+
+
+def _await_ready(
+    spec: ClusterSpec, coordinators: Sequence[Any], damaged: Collection[int], operator: Operator
+) -> None:
+    """Wait until clients find everything; go without a few, if the others have a majority.
+
+    Nodes that wait to be healed are not waited for.
+    """
+    waiting = {
+        actor.ready.remote(): node_id
+        for node_id, actor in enumerate(coordinators)
+        if node_id not in damaged
+    }
     left = list(waiting)
     for wait_s in (READY_MOST_S, READY_S - READY_MOST_S):
         done, left = ray.wait(left, num_returns=len(left), timeout=wait_s)
-        for failure in filter(None, ray.get(done)):
-            raise FailureError(failure)
-        missing = [waiting[one] for one in left]
-        if not missing:
+        for one, failure in zip(done, ray.get(done), strict=True):
+            if not failure:
+                continue
+            node_id = waiting[one]
+            late: Opened = ray.get(coordinators[node_id].opened.remote(), timeout=READY_S)
+            if not (late.is_damaged and spec.can_lose({*damaged, node_id})):
+                raise FailureError(failure)
+            operator.say(_to_be_healed(failure))  # it was found when the log was loaded
+            damaged = [*damaged, node_id]
+        missing = [*damaged, *(waiting[one] for one in left)]
+        if not left:
             return
         if spec.can_lose(missing):
             names = ", ".join(map(str, missing))

@@ -14,8 +14,10 @@ class PartitionStatus:
     """One partition as ``rollcall status`` shows it; the catalogue is partition -1.
 
     ``leader`` is the node that this replica takes for the leader (-1: none). ``voters``,
-    ``learners`` and ``in_sync`` are node ids; ``in_sync`` is known to the leader only. ``is_voter``
-    tells whether this very replica counts, as far as its own log says.
+    ``learners``, ``in_sync`` and ``complete`` are node ids; the last two are known to the leader
+    only. ``complete`` are the voters that it has heard of late and that have on disk everything
+    that is committed. ``is_voter`` tells whether this very replica counts, as far as its own log
+    says.
     """
 
     partition: int
@@ -30,6 +32,7 @@ class PartitionStatus:
     learners: tuple[int, ...]
     in_sync: tuple[int, ...]
     is_voter: bool = True
+    complete: tuple[int, ...] = ()
 
 
 def status_of(partition: Partition) -> PartitionStatus:
@@ -48,4 +51,5 @@ def status_of(partition: Partition) -> PartitionStatus:
         learners=tuple(learner.node_id for learner in replica.learners),
         in_sync=tuple(replica.in_sync),
         is_voter=partition.is_voter,
+        complete=tuple(replica.complete),
     )

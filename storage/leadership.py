@@ -174,6 +174,26 @@ class Leadership:
         return (self.core.me.node_id, *peers)
 
     @property
+    def complete(self) -> tuple[int, ...]:
+        """The nodes of the voters that were heard of late and have all that is committed on disk.
+
+        Nobody, before a record of this epoch is committed: until then the leader itself does not
+        know how far that is.
+        """
+        core = self.core
+        committed = core.high_watermark
+        if committed <= self.epoch_start:
+            return ()
+        found = [
+            peer.key.node_id
+            for peer in self.peers.values()
+            if peer.key in core.voters.current and peer.match >= committed and self._is_heard(peer)
+        ]
+        if core.is_voter and core.durable >= committed:
+            found.append(core.me.node_id)
+        return tuple(sorted(found))
+
+    @property
     def roomier(self) -> tuple[int, ...]:
         """The voters that have acknowledged what is not on this leader's own disk.
 

@@ -131,6 +131,11 @@ class Replica:
         return () if self._leadership is None else self._leadership.in_sync
 
     @property
+    def complete(self) -> tuple[int, ...]:
+        """The voters known to have all that is committed on disk; only the leader knows them."""
+        return () if self._leadership is None else self._leadership.complete
+
+    @property
     def roomier(self) -> tuple[int, ...]:
         """The voters with room for what this leader's disk has none for, if they are a majority."""
         return () if self._leadership is None else self._leadership.roomier

@@ -385,6 +385,27 @@ def test_a_learner_does_not_count() -> None:
     assert leader.replica.lease_until_ms == 0
 
 
+def test_a_leader_names_the_voters_that_have_all_that_is_committed() -> None:
+    """A log may be set aside only when a majority without it is among them."""
+    stranger = ReplicaKey(1, "another-directory")
+    one = One().lead()
+    replica = one.replica
+    assert replica.complete == ()
+    one.acknowledge(OTHER)
+    assert replica.complete == (0, OTHER.node_id)
+    replica.append([(b"key", b"value")], one.now)
+    one.turn()
+    assert replica.complete == (0, OTHER.node_id), "it is not committed yet"
+    one.acknowledge(LEADER)
+    assert replica.complete == (0, LEADER.node_id)
+    one.hear(Joining(0, replica.epoch, stranger))
+    one.acknowledge(stranger)
+    assert stranger.node_id not in replica.complete
+    one.now += TIMING.election_min_ms
+    one.acknowledge(OTHER)
+    assert replica.complete == (0, OTHER.node_id), "one that is silent may be gone"
+
+
 def test_a_change_of_voters_counts_from_its_record_on_and_is_undone_with_it() -> None:
     follower = One(epoch=1)
     change = Batch(0, 1, 0, ((VOTERS_CHANGE_KEY, voters_change(KEYS[:2])),), True)
