@@ -50,6 +50,7 @@ class Acceptor:
         self._protocol = protocol
         self._loop = asyncio.get_running_loop()
         self._sockets: Sequence[socket.socket] = ()
+        self._is_closed = False
         self._connecting: set[asyncio.Task[None]] = set()
         self._resume: asyncio.TimerHandle | None = None
         self._complaints = Complaints(_log)
@@ -61,13 +62,12 @@ class Acceptor:
         return int(self._sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Stop listening; what was accepted stays."""
+        """Stop listening; what is connected stays, and nothing more is."""
         self.pause()
         for listening in self._sockets:
             listening.close()
         self._sockets = ()
-        for task in self._connecting:
-            task.cancel()
+        self._is_closed = True
 
     def pause(self) -> None:
         """Accept nothing until :meth:`resume`."""
@@ -117,12 +117,13 @@ class Acceptor:
     async def _connect(self, accepted: socket.socket, address: str) -> None:
         made = self._protocol(address)
         try:
-            await self._loop.connect_accepted_socket(lambda: made, accepted)
-        except BaseException as error:
+            transport, _ = await self._loop.connect_accepted_socket(lambda: made, accepted)
+        except OSError:
             self._gate.leave(address)
             accepted.close()
-            if not isinstance(error, OSError):
-                raise
+        else:
+            if self._is_closed:
+                transport.abort()
 
 
 async def listening_sockets(host: str, port: int, backlog: int) -> list[socket.socket]:

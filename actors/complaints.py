@@ -30,7 +30,7 @@ class Complaints:
         now_s = self._monotonic_s()
         if now_s - self._window_began_s > WINDOW_S:
             if self._unsaid:
-                self._log.warning("%d more connections were closed like that", self._unsaid)
+                self._log.warning("%d more warnings like these were left out", self._unsaid)
             self._window_began_s, self._said, self._unsaid = now_s, 0, 0
         if self._said < LINES_PER_WINDOW:
             self._said += 1

@@ -18,9 +18,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors import collector, formation
+from actors.admission import Limits, raise_open_files_limit
 from actors.background import Background, NoWorkers, Setting
 from actors.clock import BEAT_MS, Clock
-from actors.listener import Limits, raise_open_files_limit
 from actors.log_opening import can_be_healed, open_log
 from actors.loop_watch import INTERVAL, LoopWatch
 from actors.peer_handshake import Myself
@@ -115,6 +115,7 @@ class Coordinator:
         self._loop = asyncio.get_running_loop()
         configs = Configs(spec.overrides)
         self._configs = configs
+        self._limited_by: Configs | None = None
         self._disk: RocksLog | None = None
         self._pump: Pump | None = None
         self._tasks = Tasks(_log)
@@ -214,10 +215,7 @@ class Coordinator:
         identity = self.spec.identity(self.node_id, self.directory_id, self.directories)
         rng = random.Random(os.urandom(16))
         around = Surroundings(
-            limits=Limits(
-                request_bytes_max=self._configs.integer("socket.request.max.bytes"),
-                idle_ms_max=self._configs.integer("connections.max.idle.ms"),
-            ),
+            limits=Limits.of(self._configs),
             background=self._background,
             observer=self._observer,
             others=self._others,
@@ -449,7 +447,10 @@ class Coordinator:
         return None if self._pump is None else self._pump.links
 
     def _look_around(self) -> None:
-        """Notice at the end of a turn that clients find everything here."""
+        """Notice at the end of a turn what has changed for clients."""
+        if self._pump is not None and self._limited_by is not self._pump.host.view.configs:
+            self._limited_by = self._pump.host.view.configs
+            self._pump.listener.limit(Limits.of(self._limited_by))
         if self.state != "Running" or self.ready.is_set() or self._pump is None:
             return
         if self._sees_everything(self._pump.host):

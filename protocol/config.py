@@ -6,6 +6,7 @@ the broker configs; whoever changes one makes another snapshot.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
@@ -224,6 +225,8 @@ def parse(row: ConfigRow, text: str | None) -> Value:
         raise _invalid(row, text, f"Value must be at least {row.low}")
     if row.high is not None and isinstance(value, int | float) and value > row.high:
         raise _invalid(row, text, f"Value must be no more than {row.high}")
+    if row.pattern and isinstance(value, str) and not re.fullmatch(row.pattern, value):
+        raise _invalid(row, text, f"String must match {row.pattern}")
     if row.choices:
         for one in value if isinstance(value, tuple) else (str(value),):
             if one.lower() not in {choice.lower() for choice in row.choices}:

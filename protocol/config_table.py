@@ -43,6 +43,8 @@ class Importance(IntEnum):
 class ConfigRow:
     """One config. ``low``, ``high`` and ``choices`` bound it; None and () leave it free.
 
+    A string must match all of ``pattern``, a regular expression, if there is one.
+
     A group config takes its default from the broker config ``synonym`` and must lie between the
     broker configs ``floor`` and ``ceiling``. A ``dynamic`` broker config may change while running.
     """
@@ -54,6 +56,7 @@ class ConfigRow:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    pattern: str | None = None
     importance: Importance = Importance.MEDIUM
     dynamic: bool = False
     internal: bool = False
@@ -114,16 +117,36 @@ _CLUSTER = (
     _int("broker.id", -1, None, "The old name of node.id.", importance=HIGH),
     _int("socket.request.max.bytes", 104857600, 1, "The largest request accepted, in bytes.",
          importance=HIGH),
-    _int("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),
+    _int("socket.listen.backlog.size", 4096, 1,
+         "Connections that may wait to be accepted. Kafka's default is 50."),
     ConfigRow(
         name="connections.max.idle.ms",
         type=ConfigType.LONG,
         default=600000,
         doc="A connection without requests for this long is closed; below 0 never.",
     ),
-    _int("max.connections", INT_MAX, 0, "Connections accepted by one coordinator.", dynamic=True),
-    _int("queued.max.requests", 500, 1, "Requests that may wait for the coordinator.",
+    _int("max.connections", INT_MAX, 0,
+         "Connections to one coordinator; the next wait in the backlog. The system's limit of open"
+         " files lowers it.", dynamic=True),
+    _int("max.connections.per.ip", INT_MAX, 0,
+         "Connections to one coordinator from one address; the next are closed.", dynamic=True),
+    _text("max.connections.per.ip.overrides", "",
+          "Other limits for some addresses: ADDRESS:COUNT,ADDRESS:COUNT; addresses, not names.",
+          pattern=r"([^,\s]+:\d+(,[^,\s]+:\d+)*)?", dynamic=True),
+    _int("max.connection.creation.rate", INT_MAX, 0,
+         "Connections that one coordinator accepts in a second; the next wait in the backlog.",
+         dynamic=True),
+    _int("queued.max.requests", 500, 1,
+         "Requests that may wait for the coordinator; the sockets of more are not read.",
          importance=HIGH),
+    ConfigRow(
+        name="queued.max.request.bytes",
+        type=ConfigType.LONG,
+        default=134217728,
+        doc="Bytes of requests, whole or not, that one coordinator holds; then it reads no more of"
+        " large ones. One of socket.request.max.bytes always has room. -1 is no limit, which is"
+        " Kafka's default.",
+    ),
     _flag("auto.create.topics.enable", True, "Create a topic when a client first asks for it.",
           importance=HIGH),
     _flag("delete.topic.enable", True, "Whether topics can be deleted.", importance=HIGH),

@@ -109,9 +109,6 @@ log.roll.jitter.ms
 log.roll.ms
 log.segment.bytes
 log.segment.delete.delay.ms
-max.connection.creation.rate
-max.connections.per.ip
-max.connections.per.ip.overrides
 message.max.bytes
 metadata.log.dir
 metadata.log.max.record.bytes.between.snapshots
@@ -135,7 +132,6 @@ process.roles
 producer.id.expiration.check.interval.ms
 producer.id.expiration.ms
 producer.purgatory.purge.interval.requests
-queued.max.request.bytes
 quota.window.num
 quota.window.size.seconds
 remote.fetch.max.wait.ms

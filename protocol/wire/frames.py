@@ -83,6 +83,11 @@ class FrameBuffer:
         """Bytes of a frame that has not come whole."""
         return len(self._pending)
 
+    @property
+    def wanted_bytes(self) -> int:
+        """The length of the frame that has not come whole; 0 while that is not known."""
+        return int.from_bytes(self._pending[:4], "big") if len(self._pending) >= 4 else 0
+
     def feed(self, data: bytes) -> list[bytes]:
         """Take what came; give the whole frames, without their lengths."""
         if not self._pending:

@@ -6,13 +6,17 @@ import logging
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.listener import ACCEPTS, WAITING_FRAMES_MAX, Limits, Listener
+from actors.acceptor import ACCEPTS
+from actors.admission import Limits
+from actors.connection import WAITING_FRAMES_MAX
+from actors.listener import Listener
 from protocol.groups.effects import HeartbeatLease, Reply, Request, Ticket
 from protocol.wire.apis import api_versions_response
 from protocol.wire.convert import blank
@@ -83,10 +87,10 @@ class Door:
 
 @contextlib.asynccontextmanager
 async def listening(
-    idle_ms: int = 600_000, bytes_max: int = BYTES_MAX
+    idle_ms: int = 600_000, bytes_max: int = BYTES_MAX, **limits: Any
 ) -> AsyncIterator[tuple[Door, int]]:
     door = Door()
-    listener = Listener(door, Limits(request_bytes_max=bytes_max, idle_ms_max=idle_ms))
+    listener = Listener(door, Limits(request_bytes_max=bytes_max, idle_ms_max=idle_ms, **limits))
     door.listener = listener
     port = await listener.open("127.0.0.1", 0)
     try:

@@ -49,7 +49,12 @@ OURS = {
     "replica.lease.ms",
     "replica.election.timeout.ms",
 }
-OUR_DEFAULTS = {"offsets.topic.num.partitions", "node.id"}
+OUR_DEFAULTS = {
+    "offsets.topic.num.partitions",
+    "node.id",
+    "socket.listen.backlog.size",
+    "queued.max.request.bytes",
+}
 
 
 def kafkas(scope: str) -> dict[str, list[str]]:
@@ -105,6 +110,11 @@ def test_every_group_config_of_kafka_is_there() -> None:
         ("group.share.max.size", "1001", "Value must be no more than 1000"),
         ("log.flush", "never", "String must be one of: majority, os"),
         ("auto.create.topics.enable", "yes", "Expected value to be either true or false"),
+        (
+            "max.connections.per.ip.overrides",
+            "10.0.0.1",
+            r"String must match ([^,\s]+:\d+(,[^,\s]+:\d+)*)?",
+        ),
     ],
 )
 def test_a_wrong_value_is_told_in_kafkas_sentence(name: str, text: str, why: str) -> None:
