@@ -37,7 +37,7 @@ from storage.identity import LogIdentity
 from storage.log import FullDiskError, LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from kio.static.protocol import Entity
 
@@ -57,7 +57,7 @@ LOAD_SLICE_RECORDS: Final = 5_000
 
 OFFLOAD: Final = "group.consumer.assignor.offload.enable"
 RETRY_S: Final = 0.2
-BIND_TRIES: Final = 25
+BIND_RETRY_S_MAX: Final = 2.0
 
 OBSERVER_S: Final = 2.0
 
@@ -115,6 +115,7 @@ class Coordinator:
         self._loop = asyncio.get_running_loop()
         configs = Configs(spec.overrides)
         self._configs = configs
+        self._not_listening = ""
         self._limited_by: Configs | None = None
         self._disk: RocksLog | None = None
         self._pump: Pump | None = None
@@ -236,16 +237,26 @@ class Coordinator:
         )
         others = range(self.spec.partitions)
         links = pump.links = Peers(me, others, self, self._others.peer_address)
-        await links.open(address.host)
+        await self._bound(partial(links.open, address.host), address.host)
         self._tasks.spawn(self._others.greet(self.node_id, address.host, links.port))
-        for tries_left in reversed(range(BIND_TRIES)):
+        opening = partial(pump.listener.open, address.host, address.port)
+        await self._bound(opening, f"{address.host}:{address.port}")
+
+    async def _bound(self, opening: Callable[[], Awaitable[object]], where: str) -> None:
+        """Listen, however long it takes: what keeps an address from being bound may pass."""
+        wait_s = RETRY_S
+        while True:
             try:
-                await pump.listener.open(address.host, address.port)
-            except OSError:
-                if not tries_left:
-                    raise
-                await asyncio.sleep(RETRY_S)
+                await opening()
+            except OSError as error:
+                why = f"cannot listen at {where} ({error.strerror or error}); trying again"
+                if why != self._not_listening:
+                    self._not_listening = why
+                    _log.warning("%s", why)
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, BIND_RETRY_S_MAX)
             else:
+                self._not_listening = ""
                 return
 
     async def _load(self, pump: Pump) -> None:
@@ -423,7 +434,9 @@ class Coordinator:
         return {
             "pid": os.getpid(),
             "state": "Draining" if self._is_draining and host is not None else self.state,
-            "failure": self.failure or (NO_ROOM if host is not None and host.disk_is_full else ""),
+            "failure": self.failure
+            or self._not_listening
+            or (NO_ROOM if host is not None and host.disk_is_full else ""),
             "is_damaged": self.is_damaged,
             "connections": 0 if pump is None else len(pump.listener.connections),
             "linked": [] if self._links is None else list(self._links.linked),

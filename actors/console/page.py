@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import html
 import json
-from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
 REQUEST_S: Final = 10.0
+"""How long a client may take to send its request, and again to read the answer."""
+
 REQUEST_BYTES_MAX: Final = 16_384
+CONNECTIONS_MAX: Final = 32
+"""So many connections are served at a time; more are closed at once."""
 
 PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Rollcall</title>
@@ -32,6 +35,8 @@ class Console:
     def __init__(self, status: Callable[[], Awaitable[Mapping[str, Any]]]) -> None:
         self._status = status
         self._server: asyncio.Server | None = None
+        self._connections = 0
+        self._asking: asyncio.Task[Mapping[str, Any]] | None = None
 
     async def open(self, host: str, port: int) -> None:
         """Listen."""
@@ -45,16 +50,33 @@ class Console:
             self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._connections >= CONNECTIONS_MAX:
+            writer.transport.abort()
+            return
+        self._connections += 1
         try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REQUEST_S)
-            writer.write(await self._answer(head))
-            await writer.drain()
+            async with asyncio.timeout(REQUEST_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+            answer = await self._answer(head)
+            async with asyncio.timeout(REQUEST_S):
+                writer.write(answer)
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            self._connections -= 1
+            writer.transport.abort()
+
+    async def _ask_status(self) -> Mapping[str, Any]:
+        """Ask once for all who want to know at the same time."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._asked_status())
+        return await asyncio.shield(self._asking)
+
+    async def _asked_status(self) -> Mapping[str, Any]:
+        return await self._status()
 
     async def _answer(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].split()
@@ -64,13 +86,15 @@ class Console:
         if method != b"GET":
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "Only GET is known.\n")
         if path == b"/status.json":
-            return _response(HTTPStatus.OK, "application/json", json.dumps(await self._status()))
+            return _response(
+                HTTPStatus.OK, "application/json", json.dumps(await self._ask_status())
+            )
         if path == b"/metrics":
             from actors.console.exposition import exposition
 
-            return _response(HTTPStatus.OK, "text/plain", exposition(await self._status()))
+            return _response(HTTPStatus.OK, "text/plain", exposition(await self._ask_status()))
         if path == b"/":
-            return _response(HTTPStatus.OK, "text/html", _page(await self._status()))
+            return _response(HTTPStatus.OK, "text/html", _page(await self._ask_status()))
         return _response(
             HTTPStatus.NOT_FOUND, "text/plain", "There is /, /status.json and /metrics.\n"
         )

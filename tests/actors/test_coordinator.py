@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -380,3 +381,35 @@ def test_requests_are_handled_for_as_long_as_the_last_write_took(
     written: float, served: float
 ) -> None:
     assert serve_s(written) == served
+
+
+def test_an_address_that_is_taken_for_a_while_is_bound_when_it_is_free(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It once was given up after five seconds, and the node had failed for ever."""
+
+    async def test() -> None:
+        path = tmp_path / "d"
+        path.mkdir()
+        with contextlib.ExitStack() as taking:
+            taken = taking.enter_context(socket.create_server((HOST, 0)))
+            port = taken.getsockname()[1]
+            peers = Nobody()
+            coordinator = Coordinator(spec_in(path, port), 0, peers, Diary())
+            peers.coordinator = coordinator
+            coordinator.start()
+
+            async def has_tried() -> bool:
+                return bool(coordinator.status()["failure"])
+
+            await until_async(has_tried, 20, "it can not listen")
+            said = f"cannot listen at {HOST}:{port} (Address already in use); trying again"
+            assert coordinator.status()["failure"] == said
+            assert coordinator.state != "Failed"
+            assert caplog.text.count(said) == 1
+            taking.close()
+            await is_ready(coordinator)
+            assert coordinator.status()["failure"] == ""
+            await coordinator.stop()
+
+    run(test)
