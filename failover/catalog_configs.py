@@ -1,5 +1,6 @@
-"""IncrementalAlterConfigs (KIP-339): dynamic configs of brokers, topics and groups.
+"""IncrementalAlterConfigs (KIP-339) and AlterConfigs: dynamic configs of all resources.
 
+The older AlterConfigs replaces all configs of a resource: what it does not name is taken away.
 Resources stand for themselves: a bad one gets its error and changes nothing, the others are
 changed.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from failover.catalog_records import config_record
 from failover.cluster_view import BROKER, GROUP, TOPIC
@@ -23,6 +24,12 @@ from protocol.config import (
     validate,
     validate_group,
 )
+from protocol.wire.admin_messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    LegacyConfigsResource,
+    LegacyConfigsResourceResponse,
+)
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -34,13 +41,16 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from failover.catalog import Catalog
     from protocol.groups.effects import Request
 
     Changes = dict[str, str | None]
     """New texts by config name; None takes the override away."""
+
+
+T = TypeVar("T", AlterConfigsResourceResponse, LegacyConfigsResourceResponse)
 
 
 class Operation(IntEnum):
@@ -52,36 +62,88 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def alter_configs(catalog: Catalog, request: Request) -> None:
+def incremental_alter_configs(catalog: Catalog, request: Request) -> None:
     """Change the resources whose changes are all valid."""
     message = cast("IncrementalAlterConfigsRequest", request.message)
-    counts = Counter((one.resource_type, one.resource_name) for one in message.resources)
-    answers = []
-    for resource in message.resources:
+    errors = _alter(catalog, message.resources, validate_only=message.validate_only)
+    catalog.reply(
+        request,
+        IncrementalAlterConfigsResponse(
+            throttle_time=NO_THROTTLE,
+            responses=tuple(_answers(AlterConfigsResourceResponse, message.resources, errors)),
+        ),
+    )
+
+
+def alter_configs(catalog: Catalog, request: Request) -> None:
+    """Replace the configs of the resources whose new ones are all valid."""
+    message = cast("AlterConfigsRequest", request.message)
+    changes = [_replacement(catalog, resource) for resource in message.resources]
+    errors = _alter(catalog, changes, validate_only=message.validate_only)
+    catalog.reply(
+        request,
+        AlterConfigsResponse(
+            throttle_time=NO_THROTTLE,
+            responses=tuple(_answers(LegacyConfigsResourceResponse, message.resources, errors)),
+        ),
+    )
+
+
+def _replacement(catalog: Catalog, resource: LegacyConfigsResource) -> AlterConfigsResource:
+    """Say with operations what AlterConfigs means: set what is named, delete all else."""
+    named = {config.name for config in resource.configs}
+    current = catalog.overrides_of((resource.resource_type, resource.resource_name))
+    settings = [
+        AlterableConfig(name=one.name, config_operation=Operation.SET, value=one.value)
+        for one in resource.configs
+    ]
+    deletions = [
+        AlterableConfig(name=name, config_operation=Operation.DELETE, value=None)
+        for name in current
+        if name not in named
+    ]
+    return AlterConfigsResource(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=(*settings, *deletions),
+    )
+
+
+def _alter(
+    catalog: Catalog, resources: Sequence[AlterConfigsResource], *, validate_only: bool
+) -> list[KafkaError | None]:
+    """Change what is valid; return what is wrong with each resource, in their order."""
+    counts = Counter((one.resource_type, one.resource_name) for one in resources)
+    errors: list[KafkaError | None] = []
+    for resource in resources:
         key = (resource.resource_type, resource.resource_name)
-        code, sentence = ErrorCode.none, None
         try:
             if counts[key] > 1:
                 raise KafkaError(
                     ErrorCode.invalid_request, "Each resource must appear at most once."
                 )
             changes = _validated(catalog, resource)
-            if not message.validate_only:
-                _apply(catalog, key, changes)
         except KafkaError as error:
-            code, sentence = error.code, error.message
-        answers.append(
-            AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=sentence,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
+            errors.append(error)
+            continue
+        errors.append(None)
+        if not validate_only:
+            _apply(catalog, key, changes)
+    return errors
+
+
+def _answers(
+    kind: type[T],
+    resources: Sequence[AlterConfigsResource | LegacyConfigsResource],
+    errors: Sequence[KafkaError | None],
+) -> Iterator[T]:
+    for resource, error in zip(resources, errors, strict=True):
+        yield kind(
+            error_code=ErrorCode.none if error is None else error.code,
+            error_message=None if error is None else error.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
         )
-    catalog.reply(
-        request,
-        IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(answers)),
-    )
 
 
 def _apply(catalog: Catalog, key: tuple[int, str], changes: Changes) -> None:
@@ -239,4 +301,7 @@ _CHECKS: Mapping[int, Callable[[Catalog, str, Changes, Mapping[str, str]], None]
     GROUP: _check_group,
 }
 
-HANDLERS: Mapping[int, Callable[[Catalog, Request], None]] = {44: alter_configs}
+HANDLERS: Mapping[int, Callable[[Catalog, Request], None]] = {
+    33: alter_configs,
+    44: incremental_alter_configs,
+}

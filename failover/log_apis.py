@@ -97,7 +97,7 @@ def list_offsets(view: ClusterView, request: Request, now_ms: int) -> Entity:  #
                 code = ErrorCode.unsupported_version
             else:
                 asked = (partition.partition_index, partition.current_leader_epoch)
-                code = _trouble(view, known, *asked)
+                code = trouble(view, known, *asked)
             answers.append(_listed(partition, code))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
     return ListOffsetsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
@@ -120,7 +120,9 @@ def _listed(asked: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitio
     )
 
 
-def _trouble(view: ClusterView, topic: Topic | None, index: int, leader_epoch: int) -> ErrorCode:
+def trouble(
+    view: ClusterView, topic: Topic | None, index: int, leader_epoch: int = -1
+) -> ErrorCode:
     """Return why this node can not speak for a partition, ``none`` when it can.
 
     ``leader_epoch`` is what the client believes, -1 when it does not say (KIP-320).
@@ -154,7 +156,7 @@ def offset_for_leader_epoch(view: ClusterView, request: Request, now_ms: int) ->
 def _epoch_end(
     view: ClusterView, known: Topic | None, asked: OffsetForLeaderPartition
 ) -> EpochEndOffset:
-    code = _trouble(view, known, asked.partition, asked.current_leader_epoch)
+    code = trouble(view, known, asked.partition, asked.current_leader_epoch)
     is_found = code is ErrorCode.none and asked.leader_epoch == LEADER_EPOCH
     return EpochEndOffset(
         error_code=code,
@@ -213,7 +215,7 @@ def _fetched_partition(
     view: ClusterView, known: Topic | None, asked: FetchPartition, is_committed: bool
 ) -> PartitionData:
     index = asked.partition
-    code = _trouble(view, known, index, asked.current_leader_epoch)
+    code = trouble(view, known, index, asked.current_leader_epoch)
     if code is ErrorCode.none:
         if asked.fetch_offset == 0:
             return _empty(index, is_committed)

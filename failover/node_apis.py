@@ -13,6 +13,18 @@ from failover.coordinator_apis import api_versions, find_coordinator
 from failover.log_apis import fetch, list_offsets, offset_for_leader_epoch
 from failover.metadata_apis import describe_cluster, describe_topic_partitions, metadata
 from failover.produce_apis import produce
+from failover.transaction_apis import describe_producers, init_producer_id, list_transactions
+from failover.unused_apis import (
+    alter_partition_reassignments,
+    delete_records,
+    describe_client_quotas,
+    describe_log_dirs,
+    describe_user_scram_credentials,
+    elect_leaders,
+    list_partition_reassignments,
+    no_sasl,
+    security_disabled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,10 +41,24 @@ NODE_HANDLERS: Mapping[int, NodeHandler] = {
     2: list_offsets,
     3: metadata,
     10: find_coordinator,
+    17: no_sasl,
     18: api_versions,
+    21: delete_records,
+    22: init_producer_id,
     23: offset_for_leader_epoch,
+    29: security_disabled,
+    30: security_disabled,
+    31: security_disabled,
     32: describe_configs,
+    35: describe_log_dirs,
+    43: elect_leaders,
+    45: alter_partition_reassignments,
+    46: list_partition_reassignments,
+    48: describe_client_quotas,
+    50: describe_user_scram_credentials,
     60: describe_cluster,
+    61: describe_producers,
+    66: list_transactions,
     74: list_config_resources,
     75: describe_topic_partitions,
 }

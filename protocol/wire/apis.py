@@ -1,7 +1,8 @@
 """The table of APIs: key, versions served, where a request goes, where its error goes.
 
 The versions are exactly those of Kafka 4.3.1. What is not in the table is not advertised, and a
-request for it closes the connection: transactions (topics hold no records here).
+request for it closes the connection: most of what belongs to transactions, delegation tokens, share
+and streams groups.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from protocol.wire import admin_messages as admin
+from protocol.wire import admin_refusals, refusals
 from protocol.wire import messages as m
-from protocol.wire import refusals
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.refusals import Refusal, Refuse
@@ -221,6 +223,7 @@ _ROWS: Final = (
         refusals.describe_groups,
     ),
     _api(16, (0, 5), Route.ALL_GROUPS, (m.ListGroupsRequest, m.ListGroupsResponse)),
+    _api(17, (0, 1), Route.NODE, (admin.SaslHandshakeRequest, admin.SaslHandshakeResponse)),
     _api(18, (0, 4), Route.NODE, (m.ApiVersionsRequest, m.ApiVersionsResponse), _api_versions),
     _api(
         19, (2, 7), Route.CATALOG, (m.CreateTopicsRequest, m.CreateTopicsResponse),
@@ -231,14 +234,33 @@ _ROWS: Final = (
         refusals.delete_topics,
     ),
     _api(
+        21, (0, 2), Route.NODE, (admin.DeleteRecordsRequest, admin.DeleteRecordsResponse),
+        admin_refusals.delete_records,
+    ),
+    _api(22, (0, 5), Route.NODE, (admin.InitProducerIdRequest, admin.InitProducerIdResponse)),
+    _api(
         23, (2, 4), Route.NODE,
         (m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse),
         refusals.offset_for_leader_epoch,
+    ),
+    _api(29, (1, 3), Route.NODE, (admin.DescribeAclsRequest, admin.DescribeAclsResponse)),
+    _api(
+        30, (1, 3), Route.NODE, (admin.CreateAclsRequest, admin.CreateAclsResponse),
+        admin_refusals.create_acls,
+    ),
+    _api(
+        31, (1, 3), Route.NODE, (admin.DeleteAclsRequest, admin.DeleteAclsResponse),
+        admin_refusals.delete_acls,
     ),
     _api(
         32, (1, 4), Route.NODE, (m.DescribeConfigsRequest, m.DescribeConfigsResponse),
         refusals.describe_configs,
     ),
+    _api(
+        33, (0, 2), Route.CATALOG, (admin.AlterConfigsRequest, admin.AlterConfigsResponse),
+        admin_refusals.alter_configs,
+    ),
+    _api(35, (1, 5), Route.NODE, (admin.DescribeLogDirsRequest, admin.DescribeLogDirsResponse)),
     _api(
         37, (0, 3), Route.CATALOG, (m.CreatePartitionsRequest, m.CreatePartitionsResponse),
         refusals.create_partitions,
@@ -247,13 +269,36 @@ _ROWS: Final = (
         42, (0, 2), Route.GROUPS, (m.DeleteGroupsRequest, m.DeleteGroupsResponse),
         refusals.delete_groups,
     ),
+    _api(43, (0, 2), Route.NODE, (admin.ElectLeadersRequest, admin.ElectLeadersResponse)),
     _api(
         44, (0, 1), Route.CATALOG,
         (m.IncrementalAlterConfigsRequest, m.IncrementalAlterConfigsResponse),
         refusals.incremental_alter_configs,
     ),
+    _api(
+        45, (0, 1), Route.NODE,
+        (admin.AlterPartitionReassignmentsRequest, admin.AlterPartitionReassignmentsResponse),
+    ),
+    _api(
+        46, (0, 0), Route.NODE,
+        (admin.ListPartitionReassignmentsRequest, admin.ListPartitionReassignmentsResponse),
+    ),
     _api(47, (0, 0), Route.GROUP, (m.OffsetDeleteRequest, m.OffsetDeleteResponse)),
+    _api(
+        48, (0, 1), Route.NODE,
+        (admin.DescribeClientQuotasRequest, admin.DescribeClientQuotasResponse),
+    ),
+    _api(
+        50, (0, 0), Route.NODE,
+        (admin.DescribeUserScramCredentialsRequest, admin.DescribeUserScramCredentialsResponse),
+    ),
     _api(60, (0, 2), Route.NODE, (m.DescribeClusterRequest, m.DescribeClusterResponse)),
+    _api(
+        61, (0, 0), Route.NODE,
+        (admin.DescribeProducersRequest, admin.DescribeProducersResponse),
+        admin_refusals.describe_producers,
+    ),
+    _api(66, (0, 2), Route.NODE, (admin.ListTransactionsRequest, admin.ListTransactionsResponse)),
     _api(
         68, (0, 1), Route.GROUP,
         (m.ConsumerGroupHeartbeatRequest, m.ConsumerGroupHeartbeatResponse),

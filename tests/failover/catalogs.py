@@ -12,6 +12,7 @@ from failover.node_apis import NODE_HANDLERS
 from protocol.config import Configs
 from protocol.groups.effects import Client, Request, Result
 from protocol.records import Record
+from protocol.wire import admin_messages as admin
 from protocol.wire import messages as m
 from protocol.wire.apis import API
 
@@ -75,6 +76,23 @@ class Keeper:
         )
         message = m.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
         (answer,) = self.ask(44, message).responses
+        return answer.error_code, answer.error_message
+
+    def replace(
+        self, resource_type: int, name: str, *, validate_only: bool = False, **configs: str | None
+    ) -> tuple[Any, str | None]:
+        """Ask AlterConfigs, "_" for "." in names; return the error."""
+        resource = admin.LegacyConfigsResource(
+            resource_type=resource_type,
+            resource_name=name,
+            configs=tuple(
+                admin.LegacyConfig(name=config.replace("_", "."), value=value)
+                for config, value in configs.items()
+            ),
+        )
+        message = admin.AlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+        (answer,) = self.ask(33, message).responses
+        assert (answer.resource_type, answer.resource_name) == (resource_type, name)
         return answer.error_code, answer.error_message
 
     def view(self, node_id: int = 0, leaders: Mapping[int, int] | None = None) -> ClusterView:

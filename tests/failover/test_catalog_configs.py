@@ -149,3 +149,39 @@ def test_dynamic_configs_that_contradict_a_nodes_static_ones_are_left_out(keeper
     configs = effective_configs(static, keeper.catalog.image, 0)
     assert configs.integer("group.consumer.assignment.interval.ms") == 1000
     assert configs.integer("max.connections") == 10
+
+
+def test_alter_configs_replaces_all_of_a_resources_configs(keeper: Keeper) -> None:
+    assert keeper.replace(TOPIC, "orders", retention_ms="1000", segment_ms="5000") == (NONE, None)
+    assert keeper.replace(TOPIC, "orders", retention_ms="2000", cleanup_policy="compact") == (
+        NONE,
+        None,
+    )
+    overrides = keeper.catalog.image.overrides_of(TOPIC, "orders")
+    assert overrides == {"retention.ms": "2000", "cleanup.policy": "compact"}
+    assert keeper.replace(TOPIC, "orders") == (NONE, None)
+    assert keeper.catalog.image.overrides_of(TOPIC, "orders") == {}
+
+
+@pytest.mark.parametrize(
+    "name, configs, code",
+    [
+        ("orders", {"retention_ms": None}, ErrorCode.invalid_request),
+        ("orders", {"retention_ms": "soon"}, ErrorCode.invalid_config),
+        ("orders", {"no_such_config": "1"}, ErrorCode.invalid_config),
+        ("missing", {"retention_ms": "1"}, ErrorCode.unknown_topic_or_partition),
+    ],
+)
+def test_alter_configs_changes_nothing_where_one_config_is_wrong(
+    keeper: Keeper, name: str, configs: dict[str, str | None], code: ErrorCode
+) -> None:
+    keeper.replace(TOPIC, "orders", segment_ms="5000")
+    keeper.records.clear()
+    assert keeper.replace(TOPIC, name, **configs)[0] is code
+    assert keeper.records == []
+
+
+def test_alter_configs_that_only_validates_changes_nothing(keeper: Keeper) -> None:
+    assert keeper.replace(TOPIC, "orders", validate_only=True, retention_ms="1") == (NONE, None)
+    assert keeper.replace(TOPIC, "orders", validate_only=True, retention_ms="x") != (NONE, None)
+    assert keeper.catalog.image.overrides_of(TOPIC, "orders") == {}

@@ -1,11 +1,13 @@
 """ApiVersions and FindCoordinator."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from failover.catalog import NodeChanged
 from failover.cluster_view import Node
+from failover.coordinator_apis import NO_TRANSACTIONS
 from protocol.wire import messages as m
 from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -51,7 +53,8 @@ def test_no_leader_or_one_that_is_down_is_not_available(keeper: Keeper) -> None:
 @pytest.mark.parametrize(
     "key_type, version, key, code",
     [
-        (1, 6, "transaction", UNAVAILABLE),
+        (1, 6, "transaction", ErrorCode.transactional_id_authorization_failed),
+        (1, 0, "transaction", ErrorCode.transactional_id_authorization_failed),
         (2, 6, SHARE_KEY, UNAVAILABLE),
         (2, 6, "group", ErrorCode.invalid_request),
         (2, 5, SHARE_KEY, ErrorCode.invalid_request),
@@ -65,6 +68,14 @@ def test_other_coordinators_are_never_there(
     assert got is code
 
 
+def test_who_looks_for_transactions_is_told_why_not_and_held_off(keeper: Keeper) -> None:
+    for key_type, throttle_ms, sentence in ((0, 0, None), (1, 1000, NO_TRANSACTIONS)):
+        message = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=("a",))
+        response = answer(keeper.view(), 10, message)
+        assert response.throttle_time == timedelta(milliseconds=throttle_ms)
+        assert response.coordinators[0].error_message == sentence
+
+
 def test_an_unknown_key_type_fails_the_request(keeper: Keeper) -> None:
     with pytest.raises(KafkaError) as raised:
         find(keeper, "a", key_type=3)
@@ -75,8 +86,32 @@ def test_api_versions_lists_exactly_what_is_served(keeper: Keeper) -> None:
     message = m.ApiVersionsRequest(client_software_name="x", client_software_version="1.0")
     response = answer(keeper.view(), 18, message)
     assert {(one.api_key, one.min_version, one.max_version) for one in response.api_keys} == {
-        (api.key, api.min_version, api.max_version) for api in API.values()
+        (api.key, api.advertised_min_version, api.max_version) for api in API.values()
     }
+
+
+@pytest.mark.parametrize(
+    "protocols, version, supported, finalized",
+    [
+        ("classic,consumer", 4, [("group.version", 0, 1)], [("group.version", 1, 1)]),
+        ("classic", 4, [("group.version", 0, 1)], []),
+        ("classic,consumer", 3, [], [("group.version", 1, 1)]),  # KAFKA-17492: no level 0 before 4
+    ],
+)
+def test_features_are_listed_by_their_levels(
+    protocols: str, version: int, supported: list[object], finalized: list[object]
+) -> None:
+    keeper = Keeper(group_coordinator_rebalance_protocols=protocols)
+    message = m.ApiVersionsRequest(client_software_name="x", client_software_version="1.0")
+    response = answer(keeper.view(), 18, message, version)
+    assert [
+        (one.name, one.min_version, one.max_version) for one in response.supported_features
+    ] == supported
+    assert [
+        (one.name, one.min_version_level, one.max_version_level)
+        for one in response.finalized_features
+    ] == finalized
+    assert response.finalized_features_epoch == 0
 
 
 @pytest.mark.parametrize(
