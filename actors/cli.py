@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,8 @@ DEFAULT_PORT: Final = 9092
 
 def entry() -> int:
     """Run as a program of its own."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a command without a traceback
     leave_out_hypothesis()
     return main()
 
@@ -145,17 +148,20 @@ def _status(args: argparse.Namespace) -> int:
     from actors.cluster_status import as_text
     from actors.here import cluster_here, status_of
 
-    status = status_of(cluster_here(args.data_dir, args.address))
+    found = cluster_here(args.data_dir, args.address)
+    status = status_of(found)
+    if found.is_orphan:
+        print(
+            "rollcall: Its `rollcall up` was killed: stop it by `rollcall down`.", file=sys.stderr
+        )
     print(json.dumps(status) if args.json else as_text(status))
     return 0
 
 
 def _down(args: argparse.Namespace) -> int:
     from actors.cli_up import down
-    from actors.here import cluster_here
 
-    down(cluster_here(args.data_dir, args.address))
-    return 0
+    return down(args.data_dir, args.address)
 
 
 def _drain(args: argparse.Namespace) -> int:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
-import time
-import traceback
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
-from actors import data_dir, running
-from actors.errors import BadInputError, CommandError, FailureError
+from actors import data_dir, processes, ray_node, running, supervisor
+from actors.errors import BadInputError, FailureError
+from actors.here import PARENT_VARIABLE, asking, cluster_here
 from actors.spec import REPLICATION_FACTOR, Address, ClusterSpec
 from protocol.config import ConfigError, parse_properties, read_server_configs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import FrameType
 
     from actors.controller import Moved
     from actors.ray_node import RayNode
@@ -31,9 +29,8 @@ SECRET: Final = "cluster.secret"
 PARTITIONS: Final = "offsets.topic.num.partitions"
 WORKERS: Final = "group.coordinator.background.threads"
 WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
-LOOK_S: Final = 1.0
-STOP_S: Final = 30.0
-STOPPING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_S: Final = 40.0
+"""Longer than a cluster takes to stop, whatever happens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,33 +48,73 @@ class UpOptions:
 
 def up(options: UpOptions) -> int:
     """Start a cluster; in the foreground, stay until it is to be stopped."""
+    signals = supervisor.Signals()
+    if parent := os.environ.pop(PARENT_VARIABLE, ""):
+        processes.die_with_parent(signal.SIGTERM, int(parent))
     overrides = _overrides(options)
-    if options.detach:
-        return _in_background(options, overrides)
-    signals = Signals()
+    spec, file = _plan(options, overrides)
+    begun = running.Running(
+        cluster_id=spec.cluster_id,
+        data_dir=spec.data_dir,
+        address="",
+        bootstrap=spec.bootstrap,
+        partitions=spec.partitions,
+        workers=spec.workers,
+        node=ray_node.new() if options.address == LOCAL else None,
+        owner=processes.identified(os.getpid()),
+        auth_mode=os.environ.get("RAY_AUTH_MODE", ""),
+        is_ready=False,
+    )
+    cluster = supervisor.begin(signals, begun, partial(_start, options, spec, file, begun))
+    if cluster is None:
+        return FAILURE if options.detach else 0
     try:
-        cluster = _start(options, overrides, signals)
-        _stay(cluster)
-    except Stopped:
-        if signals.cluster is not None:
-            stop(signals.cluster)
+        ready = f"READY bootstrap={spec.bootstrap} console=http://{spec.console}"
+        print(f"{ready} data={spec.data_dir}", flush=True)
+    except OSError:
+        supervisor.stop(cluster)
+        raise
+    if not options.detach:
+        supervisor.stay(signals, cluster)
     return 0
 
 
-def down(cluster: Running) -> None:
-    """Stop a cluster from another process than the one it was started by."""
-    from actors import ray_node
+def down(data_dir: Path | None, address: str | None) -> int:
+    """Stop a cluster; return 0 when everything of it is gone.
 
-    if cluster.owner is not None and ray_node.is_alive(cluster.owner):
-        os.kill(cluster.owner[0], signal.SIGTERM)
-        if ray_node.wait_gone([cluster.owner], STOP_S):
+    What a killed cluster has left is removed, which is success too if no other one is meant.
+    Raises CommandError when there is no cluster, or when something is left of it.
+    """
+    removed = running.remove_remains() if address is None else []
+    meant = [one for one in removed if data_dir in (None, Path(one.data_dir))]
+    try:
+        cluster = cluster_here(data_dir, address, is_ready=False)
+    except FailureError:
+        if not meant:
+            raise
+        for one in meant:
+            note = f"The cluster of {one.data_dir} had been killed: what it left is removed."
+            print(f"rollcall: {note}", file=sys.stderr)
+        return 0
+    _stop(cluster)
+    return 0
+
+
+def _stop(cluster: Running) -> None:
+    """Let the ``rollcall up`` stop it that has it in its foreground; see to what that leaves."""
+    if cluster.owner is not None:
+        processes.send(cluster.owner, signal.SIGTERM)
+        if not processes.wait_gone([cluster.owner], STOP_S):
+            processes.send(cluster.owner, signal.SIGKILL)
+        left = running.load(cluster.cluster_id)
+        if left is None:
             return
-    stop(cluster)
+        cluster = left
+    supervisor.stop(cluster)
 
 
 def drain(cluster: Running, node_id: int, *, end: bool) -> int:
     """Move leaderships away from a coordinator and say where; fail when some stayed."""
-    from actors.here import asking
 
     def question() -> list[Moved]:
         from actors import cluster as actors
@@ -90,26 +127,6 @@ def drain(cluster: Running, node_id: int, *, end: bool) -> int:
         where = "stays: no standby can take it" if row.leader is None else f"to node {row.leader}"
         print(f"{name} {where}")
     return FAILURE if any(row.leader is None for row in moved) else 0
-
-
-def stop(cluster: Running) -> None:
-    """Stop a cluster; the Ray that was started for it goes with it."""
-    from actors import ray_node
-
-    cluster.prepare_to_connect()
-    from actors.cluster import connected
-    from actors.starting import destroy
-
-    try:
-        with connected(cluster.address):
-            destroy(cluster.partitions, cluster.workers)
-    except CommandError:
-        if cluster.node is None:
-            raise
-    finally:
-        if cluster.node is not None:
-            ray_node.stop(cluster.node)
-        running.forget(cluster)
 
 
 # --- what is to be started
@@ -155,6 +172,7 @@ def _plan(
     configs = Configs(overrides)
     directory = options.data_dir.absolute()
     before = data_dir.open_data_dir(directory)
+    _make_way(directory)
     data_dir.check_unlocked(directory)
     partitions, replicas = configs.integer(PARTITIONS), configs.integer(REPLICATION_FACTOR)
     if before is not None:
@@ -184,6 +202,28 @@ def _plan(
     return _spec(options, overrides, cluster), cluster
 
 
+def _make_way(directory: Path) -> None:
+    """Remove what killed clusters have left, and one on ``directory`` that nobody is to stop."""
+    running.remove_remains()
+    found = running.on(directory)
+    if found is None:
+        return
+    if found.owner is not None and not found.is_ready:
+        raise BadInputError(
+            f"A cluster is being started on {directory} (process {found.owner[0]}): "
+            "stop that with `rollcall down`, or choose another --data-dir."
+        )
+    if not found.is_orphan:
+        return
+    print(
+        f"rollcall: The `rollcall up` of the cluster of {directory} was killed: "
+        "what it left running is stopped first.",
+        file=sys.stderr,
+        flush=True,
+    )
+    supervisor.stop(found)
+
+
 def _spec(
     options: UpOptions, overrides: Mapping[str, str], cluster: data_dir.ClusterFile
 ) -> ClusterSpec:
@@ -206,45 +246,22 @@ def _spec(
 # --- starting it
 
 
-def _start(options: UpOptions, overrides: Mapping[str, str], signals: Signals) -> Running:
-    """Start everything and say READY; on any trouble leave nothing behind."""
-    spec, file = _plan(options, overrides)
-    from actors import ray_node
+def _start(
+    options: UpOptions, spec: ClusterSpec, file: data_dir.ClusterFile, begun: Running
+) -> None:
+    """Start everything and write down that it is READY; to be called in a process of its own."""
+    node = ray_node.start(begun.node) if begun.node is not None else None
+    from actors.cluster import connected
+    from actors.starting import create, on_every_node, refuse_a_second
 
-    with contextlib.ExitStack() as undo:
-        node = ray_node.start() if options.address == LOCAL else None
-        if node is not None:
-            undo.callback(ray_node.stop, node)
-        from actors.cluster import connected
-        from actors.starting import create, on_every_node
-
-        wanted = node.address if node is not None else options.address
-        with connected(wanted) as address:
-            signals.take()  # from Ray, which has its own idea of them
-            spec = on_every_node(spec)
-            undo_actors = create(spec, _environment(node), _Operator(spec.data_dir, file))
-            try:
-                cluster = running.Running(
-                    cluster_id=spec.cluster_id,
-                    data_dir=spec.data_dir,
-                    address=address,
-                    bootstrap=spec.bootstrap,
-                    partitions=spec.partitions,
-                    workers=spec.workers,
-                    node=node,
-                    owner=None if options.detach else ray_node.identified(os.getpid()),
-                    auth_mode=os.environ.get("RAY_AUTH_MODE", ""),
-                )
-                running.save(cluster)
-            except BaseException:
-                undo_actors()
-                raise
-        signals.take()
-        undo.pop_all()
-    signals.cluster = cluster
-    ready = f"READY bootstrap={spec.bootstrap} console=http://{spec.console}"
-    print(f"{ready} data={spec.data_dir}", flush=True)
-    return cluster
+    with connected(node.address if node is not None else options.address) as address:
+        refuse_a_second()
+        spec = on_every_node(spec)
+        cluster = replace(begun, address=address, workers=spec.workers, node=node)
+        running.save(cluster)
+        create(spec, _environment(node), _Operator(spec.data_dir, file))
+        owner = None if options.detach else begun.owner
+        running.save(replace(cluster, owner=owner, is_ready=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,73 +285,3 @@ def _environment(node: RayNode | None) -> dict[str, str]:
     if node is not None:
         return {}
     return {name: text for name, text in os.environ.items() if name.startswith("OTEL_")}
-
-
-def _stay(cluster: Running) -> None:
-    """Wait until a signal says to stop; notice when the cluster is gone without one."""
-    while True:
-        time.sleep(LOOK_S)
-        if not cluster.is_alive:
-            running.forget(cluster)
-            raise FailureError("The cluster's Ray has died: start the cluster again.")
-
-
-class Stopped(BaseException):
-    """A signal asked us to stop."""
-
-
-class Signals:
-    """Turns the first signal to stop into :class:`Stopped`; the next ones change nothing.
-
-    ``cluster`` is what there is to stop.
-    """
-
-    def __init__(self) -> None:
-        self.cluster: Running | None = None
-        self._stopped = False
-        self.take()
-
-    def take(self) -> None:
-        """Handle the signals from now on."""
-        for number in STOPPING_SIGNALS:
-            signal.signal(number, self._stop)
-
-    def _stop(self, _number: int, _frame: FrameType | None) -> None:
-        if not self._stopped:
-            self._stopped = True
-            raise Stopped
-
-
-def _in_background(options: UpOptions, overrides: Mapping[str, str]) -> int:
-    """Start everything from a child process that belongs to no terminal."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child == 0:
-        _start_and_exit(options, overrides)
-    try:
-        Signals()
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    except Stopped:
-        os.kill(child, signal.SIGTERM)
-        os.waitpid(child, 0)
-        return FAILURE
-
-
-def _start_and_exit(options: UpOptions, overrides: Mapping[str, str]) -> NoReturn:
-    code = FAILURE
-    try:
-        os.setsid()
-        _start(options, overrides, Signals())
-        code = 0
-    except CommandError as error:
-        print(f"rollcall: {error}", file=sys.stderr, flush=True)
-        code = error.exit_code
-    except Stopped:
-        pass
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)

@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -223,7 +225,7 @@ def connected(address: str) -> Iterator[str]:
     if address != AUTO:
         _must_listen(address)
     try:
-        with _silent():
+        with _silent(), _own_signals():
             ray.init(
                 address=address,
                 namespace=NAMESPACE,
@@ -255,6 +257,15 @@ def _must_listen(address: str) -> None:
         socket.create_connection((host, int(port)), CONNECT_S).close()
     except (OSError, OverflowError):
         raise BadInputError(f"No Ray answers at {address}.") from None
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what SIGTERM does here: Ray has its own idea of it."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

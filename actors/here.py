@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 USUAL_DATA_DIR: Final = Path("rollcall-data")
 DATA_DIR_VARIABLE: Final = "ROLLCALL_DATA_DIR"
+PARENT_VARIABLE: Final = "ROLLCALL_PARENT"
+"""The process id of a parent with which ``rollcall up`` is to end, even if that is killed."""
+
 AUTO: Final = "auto"
 
 
@@ -24,11 +27,18 @@ def usual_data_dir() -> Path:
     return Path(os.environ.get(DATA_DIR_VARIABLE) or USUAL_DATA_DIR)
 
 
-def cluster_here(data_dir: Path | None = None, address: str | None = None) -> Running:
-    """Find a running cluster: by its data directory, on a given Ray, or the one of this machine."""
+def cluster_here(
+    data_dir: Path | None = None, address: str | None = None, *, is_ready: bool = True
+) -> Running:
+    """Find a running cluster: by its data directory, on a given Ray, or the one of this machine.
+
+    ``is_ready``: it must have started. Raises CommandError when there is none.
+    """
     if address is None:
         found = running.find(data_dir, usual_data_dir())
         if found is not None:
+            if is_ready and not found.is_ready:
+                raise FailureError(f"The cluster of {found.data_dir} is still being started.")
             return found
     return _on_ray(address or AUTO, tell_address=address is not None)
 

@@ -18,15 +18,23 @@ import logging
 import os
 import secrets
 import shutil
-import signal
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from actors.processes import (
+    Process,
+    descendants,
+    end,
+    living,
+    with_environment,
+    with_output_in,
+)
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
 OBJECT_STORE_BYTES: Final = 80_000_000
 """Ray's smallest; nothing of ours is put there."""
@@ -36,9 +44,10 @@ STARTS_AT_A_TIME: Final = 2
 
 TOKEN_FILE: Final = "token"
 PREFIX: Final = "rollcall-ray-"
+MARK: Final = "ROLLCALL_RAY_DIRECTORY"
+"""The environment variable by which a process of a Ray of ours is known."""
+
 LEFTOVER_S: Final = 300.0
-TERM_S: Final = 0.5
-KILL_S: Final = 5.0
 
 _QUIET: Final[Mapping[str, str]] = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -77,21 +86,36 @@ _QUIET: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayNode:
-    """A running Ray of ours: where it is and its first processes, each with its start time."""
+    """A Ray of ours: where it is, and the processes without which it is none.
+
+    ``address`` and ``processes`` are empty until it runs.
+    """
 
     address: str
     directory: str
-    processes: tuple[tuple[int, int], ...]
+    processes: tuple[Process, ...]
 
 
-def start() -> RayNode:
-    """Start it; the caller's environment is prepared for connecting to it."""
+def new() -> RayNode:
+    """Choose where a Ray of our own is to be, so that it can be found before it runs."""
+    directory = Path(_short_temp_dir()) / f"{PREFIX}{secrets.token_hex(4)}"
+    return RayNode(address="", directory=str(directory), processes=())
+
+
+def start(planned: RayNode) -> RayNode:
+    """Start it; the caller's environment is prepared for connecting to it.
+
+    Blocks in Ray's native code, where no signal is handled: to be called in a process that may be
+    killed. Whatever it has started then is ended by :func:`stop`.
+    """
     _remove_leftovers()
-    directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_temp_dir()))
+    directory = Path(planned.directory)
+    directory.mkdir(mode=0o700)
     token = directory / TOKEN_FILE
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32))
     os.environ.update(_QUIET)
+    os.environ[MARK] = str(directory)
     prepare_to_connect(str(directory))
     from ray._private.node import Node
     from ray._private.parameter import RayParams
@@ -113,14 +137,9 @@ def start() -> RayNode:
         include_dashboard=False,
         temp_dir=str(directory),
     )
-    try:
-        node = BareNode(parameters, head=True, shutdown_at_exit=False, spawn_reaper=False)
-    except BaseException:
-        stop_processes(told_of(directory))
-        remove(directory)
-        raise
+    node = BareNode(parameters, head=True, shutdown_at_exit=False, spawn_reaper=False)
     pids = [row.process.pid for rows in node.all_processes.values() for row in rows]
-    return RayNode(address=node.gcs_address, directory=str(directory), processes=_identified(pids))
+    return replace(planned, address=node.gcs_address, processes=tuple(sorted(living(pids))))
 
 
 def prepare_to_connect(directory: str) -> None:
@@ -129,81 +148,26 @@ def prepare_to_connect(directory: str) -> None:
     os.environ["RAY_AUTH_TOKEN_PATH"] = str(Path(directory) / TOKEN_FILE)
 
 
-def stop(node: RayNode) -> None:
-    """End every process of it and remove its directory."""
-    stop_processes(node.processes)
+def stop(node: RayNode) -> set[Process]:
+    """End every process of it and remove its directory; return the processes that do not end."""
+    left = end(lambda: processes_in(Path(node.directory)))
     remove(Path(node.directory))
+    return left
+
+
+def processes_in(directory: Path) -> set[Process]:
+    """Return every process of the Ray of ours in ``directory``, and no other.
+
+    Command lines do not tell: actors write their own. An environment or an output may be gone too,
+    so any of the three signs counts: environment, output, or a parent that has one of them.
+    """
+    roots = with_environment(f"{MARK}={directory}") | with_output_in(directory)
+    return living({pid for root, _ in roots for pid in descendants(root)})
 
 
 def remove(directory: Path) -> None:
     """Remove what a Ray has left on the disk."""
     shutil.rmtree(directory, ignore_errors=True)
-
-
-def stop_processes(roots: Sequence[tuple[int, int]]) -> None:
-    """End these processes and all that they started; who does not listen is killed.
-
-    Nothing of Ray's own is worth waiting for: our actors are gone by now.
-    """
-    alive = [process for process in roots if is_alive(process)]
-    family = [*alive, *_identified(_descendants(pid for pid, _ in alive))]
-    for how, wait_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
-        for pid, _ in filter(is_alive, family):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, how)
-        if wait_gone(family, wait_s):
-            return
-
-
-def wait_gone(processes: Sequence[tuple[int, int]], wait_s: float) -> bool:
-    """Wait until none of them is alive; False when one still is."""
-    deadline_s = time.monotonic() + wait_s
-    while any(map(is_alive, processes)):
-        if time.monotonic() > deadline_s:
-            return False
-        _reap()
-        time.sleep(0.02)
-    return True
-
-
-def is_alive(process: tuple[int, int]) -> bool:
-    """Say whether a process, by its id and start time, still runs."""
-    return started(process[0]) == process[1]
-
-
-def started(pid: int) -> int | None:
-    """Return when a process began, in kernel ticks; None when it is gone."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields and fields[0] not in "ZX" else None
-
-
-def _stat(pid: int) -> list[str]:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return []
-    return text.rpartition(")")[2].split()
-
-
-def identified(pid: int) -> tuple[int, int]:
-    """Return a living process's id and start time."""
-    return pid, started(pid) or 0
-
-
-def _identified(pids: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    return tuple((pid, began) for pid in pids if (began := started(pid)) is not None)
-
-
-def _descendants(roots: Iterable[int]) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-    first = list(roots)
-    found = list(first)
-    for pid in found:
-        found.extend(children.get(pid, ()))
-    return found[len(first) :]
 
 
 def _remove_leftovers() -> None:
@@ -212,25 +176,8 @@ def _remove_leftovers() -> None:
         with contextlib.suppress(OSError):
             found = directory.stat()
             is_old = time.time() - found.st_mtime > LEFTOVER_S
-            if found.st_uid == os.getuid() and is_old and not told_of(directory):
+            if found.st_uid == os.getuid() and is_old and not processes_in(directory):
                 remove(directory)
-
-
-def told_of(directory: Path) -> tuple[tuple[int, int], ...]:
-    """Return the processes on whose command line ``directory`` stands."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and bytes(directory) in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-    return _identified(found)
-
-
-def _reap() -> None:
-    """Take leave of our own dead children."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 def _short_temp_dir() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
@@ -21,6 +22,10 @@ NAMESPACE: Final = "rollcall"
 CONTROLLER: Final = "controller"
 CALL_S: Final = 5.0
 FORWARD_S: Final = 30.0
+
+COLOURS: Final = re.compile("\x1b\\[[0-9;]*m")
+TRACEBACK: Final = re.compile(r'File ".*", line \d+')
+EXCEPTION: Final = re.compile(r"[\w.]+")
 
 UNREACHED: Final = (RayError, TimeoutError, ValueError)
 """What a call to an actor raises that is dead, restarting, or not there (yet)."""
@@ -144,5 +149,20 @@ class RayPeers:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error, without the traceback that Ray appends."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0].strip() if lines else type(error).__name__
+    lines = _lines(error)
+    return lines[0] if lines else type(error).__name__
+
+
+def cause(error: BaseException) -> str:
+    """Return in one sentence what ended a call or an actor: the last line where a traceback is."""
+    lines = _lines(error)
+    if any(TRACEBACK.match(line) for line in lines):
+        line = lines[-1]
+        name, _, said = line.partition(": ")
+        return said if said and EXCEPTION.fullmatch(name) else line
+    return first_line(error)
+
+
+def _lines(error: BaseException) -> list[str]:
+    text = COLOURS.sub("", str(error))
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -17,14 +18,14 @@ from actors.ray_peers import (
     CONTROLLER,
     NAMESPACE,
     assignor_name,
+    cause,
     coordinator_name,
-    first_line,
 )
 from protocol.config import Configs
 from protocol.groups.target import TIME_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from actors.cluster import Opened
     from actors.spec import ClusterSpec
@@ -49,6 +50,8 @@ READY_MOST_S: Final = 20.0
 """After this a cluster begins without a few of its coordinators, if the others can do it."""
 
 STOP_S: Final = 10.0
+GONE_S: Final = 5.0
+POLL_S: Final = 0.05
 
 
 class Operator(Protocol):
@@ -61,35 +64,28 @@ class Operator(Protocol):
         """Tell something that is not as it should be, but no reason to stop."""
 
 
-def create(
-    spec: ClusterSpec, environment: Mapping[str, str], operator: Operator
-) -> Callable[[], None]:
-    """Create every actor of a cluster, wait until clients find everything; return its end.
-
-    ``environment`` is for the coordinators, beside what they have from their Ray.
-    """
+def refuse_a_second() -> None:
+    """Refuse a Ray on which a cluster runs."""
     if find(CONTROLLER) is not None:
         raise BadInputError(
             "A Rollcall cluster already runs on this Ray: stop it with `rollcall down` first."
         )
 
-    def end() -> None:
-        destroy(spec.partitions, spec.workers)
 
+def create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
+    """Create every actor of a cluster and wait until clients find everything.
+
+    ``environment`` is for the coordinators, beside what they have from their Ray. Raises
+    CommandError; what was created then is left to :func:`destroy`.
+    """
     try:
         _create(spec, environment, operator)
     except GetTimeoutError:
-        end()
         raise FailureError(
             f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
         ) from None
     except (RayActorError, RayTaskError) as error:
-        end()
-        raise FailureError(f"An actor could not start: {first_line(error)}") from error
-    except BaseException:
-        end()
-        raise
-    return end
+        raise FailureError(f"An actor could not start: {cause(error)}") from error
 
 
 def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
@@ -217,10 +213,11 @@ def _actor(plain: type, name: str, *arguments: object) -> Any:
     return ray.remote(plain).options(**ACTOR_OPTIONS, name=name).remote(*arguments)
 
 
-def destroy(partitions: int, workers: int) -> None:
+def destroy(partitions: int, workers: int) -> list[str]:
     """Stop every actor of a cluster cleanly: the watcher, then one coordinator after the other.
 
-    Each hands over what it leads to those that are left, while these are a majority.
+    Each hands over what it leads to those that are left, while these are a majority. Returns the
+    names of those that are still there.
     """
     names = [CONTROLLER, *(coordinator_name(node_id) for node_id in reversed(range(partitions)))]
     workers_names = [assignor_name(number) for number in range(workers)]
@@ -231,3 +228,9 @@ def destroy(partitions: int, workers: int) -> None:
         handles += [handle for name in workers_names if (handle := find(name)) is not None]
         for handle in handles:
             ray.kill(handle, no_restart=True)
+    deadline_s = time.monotonic() + GONE_S
+    while left := [name for name in (*names, *workers_names) if find(name) is not None]:
+        if time.monotonic() > deadline_s:
+            break
+        time.sleep(POLL_S)
+    return left

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bench.commits import bench_commits, bench_replicated_commits
 from bench.consumer_groups import (
@@ -18,6 +18,7 @@ from bench.consumer_groups import (
 from bench.consumers import MemberError
 from bench.failover import bench_failover
 from bench.heartbeats import bench_heartbeats
+from bench.interruption import Interrupted, interruptible
 from bench.joining import JoinError
 from bench.joins import bench_joins
 from bench.looping import AnswerError
@@ -34,15 +35,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
+NOT_GIVEN: Final = argparse.SUPPRESS
+ROUNDS: Final = frozenset({"rounds"})
+TIMED: Final = ROUNDS | {"seconds"}
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A benchmark of servers that stand still: they are started side by side and measured."""
+    """A benchmark of servers that stand still: they are started side by side and measured.
+
+    ``options`` are the fields of :class:`Setting` that it uses.
+    """
 
     about: str
     run: Callable[[Sequence[Server], Setting], list[Row]]
     settings: Mapping[str, str]
+    options: frozenset[str] = TIMED
     has_peer: bool = True
     peer_settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,6 +61,7 @@ class KillingBench:
 
     about: str
     run: Callable[[Setting, bool], list[Row]]
+    options: frozenset[str]
     has_peer: bool = True
 
 
@@ -67,11 +76,11 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
     ),
     "joins": Bench(
         "1,000 and 5,000 members join one group at once; all static members restart at once",
-        bench_joins, ONE_COORDINATOR,
+        bench_joins, ONE_COORDINATOR, ROUNDS,
     ),
     "memory": Bench(
         "resident memory that 10,000 members add to three coordinators",
-        bench_memory, THREE_COORDINATORS, has_peer=False,
+        bench_memory, THREE_COORDINATORS, frozenset(), has_peer=False,
     ),
     "consumer-heartbeats": Bench(
         "the same heartbeats of consumer groups", bench_consumer_heartbeats,
@@ -79,23 +88,23 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
     ),
     "consumer-joins": Bench(
         "100 consumer groups of 100, and one of 5,000, join at once and settle",
-        bench_consumer_joins, ONE_COORDINATOR,
+        bench_consumer_joins, ONE_COORDINATOR, ROUNDS,
     ),
     "storm": Bench(
         "heartbeats of an innocent group beside one that changes its subscriptions all the time",
-        bench_storm, WATCHED,
+        bench_storm, WATCHED, TIMED | {"partitions"},
     ),
     "replicated-commits": KillingBench(
         "OffsetCommit on one partition with three replicas, acknowledged by a majority",
-        bench_replicated_commits,
+        bench_replicated_commits, TIMED,
     ),
     "failover": KillingBench(
         "kill -9 of a leader: until its members, and a prober beside it, are answered again",
-        bench_failover,
+        bench_failover, ROUNDS | {"members", "records", "kills"},
     ),
     "reload": KillingBench(
         "kill -9 of everything: how fast a partition's offsets are read from the disk",
-        bench_reload,
+        bench_reload, ROUNDS | {"records"},
     ),
 }  # fmt: skip
 
@@ -113,35 +122,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name:18} {bench.about}")
         print(f"{'assignors':18} assignors on groups of many shapes; see assignors --help")
         return OK if asked.list else BAD_INPUT
-    if asked.name not in BENCHES:
-        print(f"There is no benchmark {asked.name!r}: see --list.", file=sys.stderr)
-        return BAD_INPUT
-    bench = BENCHES[asked.name]
-    if asked.kafka and not bench.has_peer:
-        print(
-            f"{asked.name} has nothing to compare with Kafka: leave --kafka out.", file=sys.stderr
-        )
+    if why := _refusal(asked):
+        print(f"rollcall: {why}", file=sys.stderr)
         return BAD_INPUT
     try:
-        rows = _run(bench, asked)
+        with interruptible():
+            rows = _run(BENCHES[asked.name], asked)
     except (StartError, JoinError, MemberError, AnswerError, KafkaError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return FAILURE
+    except Interrupted as stop:
+        print(f"rollcall: The benchmark was {stop}.", file=sys.stderr)
+        return stop.exit_code
     print(table(rows))
     if asked.json:
         asked.json.write_text(as_json(asked.name, rows))
     return OK
 
 
+def _refusal(asked: argparse.Namespace) -> str:
+    """Say what is wrong with what was asked for; nothing when all of it has a meaning."""
+    bench = BENCHES.get(asked.name)
+    if bench is None:
+        return f"There is no benchmark {asked.name!r}: see --list."
+    if asked.kafka and not bench.has_peer:
+        return f"{asked.name} has nothing to compare with Kafka: leave --kafka out."
+    if unused := _given(asked).keys() - bench.options:
+        flags = ", ".join(f"--{name}" for name in sorted(unused))
+        return (
+            f"{asked.name} does not use {flags}: leave {'it' if len(unused) == 1 else 'them'} out."
+        )
+    return ""
+
+
+def _given(asked: argparse.Namespace) -> dict[str, Any]:
+    names = [field.name for field in fields(Setting)]
+    return {name: getattr(asked, name) for name in names if hasattr(asked, name)}
+
+
 def _run(bench: Bench | KillingBench, asked: argparse.Namespace) -> list[Row]:
-    setting = Setting(
-        rounds=asked.rounds,
-        seconds=asked.seconds,
-        members=asked.members,
-        records=asked.records,
-        kills=asked.kills,
-        partitions=asked.partitions,
-    )
+    setting = Setting(**_given(asked))
     if isinstance(bench, KillingBench):
         return bench.run(setting, asked.kafka)
     with ExitStack() as running:
@@ -160,24 +180,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kafka", action="store_true", help="run real Apache Kafka beside us")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
     parser.add_argument(
-        "--rounds", type=_positive(int), default=5, help="rounds for each server (5)"
+        "--rounds", type=_positive(int), default=NOT_GIVEN, help="rounds for each server (5)"
     )
     parser.add_argument(
-        "--seconds", type=_positive(float), default=5.0, help="length of a timed round (5)"
+        "--seconds", type=_positive(float), default=NOT_GIVEN, help="length of a timed round (5)"
     )
     parser.add_argument(
-        "--members", type=_positive(int), metavar="N", help="members to ride through a kill (1000)"
+        "--members",
+        type=_positive(int),
+        default=NOT_GIVEN,
+        metavar="N",
+        help="members to ride through a kill (1000)",
     )
     parser.add_argument(
-        "--records", type=_positive(int), default=1_000_000, metavar="N",
+        "--records", type=_positive(int), default=NOT_GIVEN, metavar="N",
         help="committed offsets on the partition (1000000)",
     )  # fmt: skip
     parser.add_argument(
-        "--kills", type=_positive(int), default=5, metavar="N",
+        "--kills", type=_positive(int), default=NOT_GIVEN, metavar="N",
         help="kills under the prober of failover (5)",
     )  # fmt: skip
     parser.add_argument(
-        "--partitions", type=_positive(int), default=50, metavar="N",
+        "--partitions", type=_positive(int), default=NOT_GIVEN, metavar="N",
         help="partitions of each of the 1,000 topics of storm (50); Kafka opens a file for each",
     )  # fmt: skip
     return parser

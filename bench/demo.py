@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.asking import Connection
+from bench.interruption import Interrupted, interruptible
 from bench.java import java_command
 from bench.load import now_ms
 from bench.processes import listener
@@ -72,8 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if members < MEMBERS_MIN:
             raise StartError(f"Give --members {MEMBERS_MIN} or more: there are ten groups.")
         java_command()
-        with ExitStack() as cleanup:
+        with interruptible(), ExitStack() as cleanup:
             return _demo(members, cleanup)
+    except Interrupted as stop:
+        print(f"The demo was {stop}.", file=sys.stderr)
+        return stop.exit_code
     except (StartError, ConnectionError, KafkaError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return FAILURE

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from actors import collector, running
 from actors.errors import CommandError, FailureError
 from actors.here import usual_data_dir
+from bench.interruption import Interrupted, interruptible
 from bench.load import Load, now_ms
 from bench.rollcall import running_rollcall
 from bench.server import StartError
@@ -69,7 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"rollcall: {error}", file=sys.stderr)
         return BAD_INPUT
     try:
-        verdict = run(drill, asked.data_dir, own=asked.own)
+        with interruptible():
+            verdict = run(drill, asked.data_dir, own=asked.own)
+    except Interrupted as stop:
+        print(f"rollcall: The drill was {stop}.", file=sys.stderr)
+        return stop.exit_code
     except CommandError as error:
         print(f"rollcall: {error}", file=sys.stderr)
         return error.exit_code

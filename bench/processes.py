@@ -8,10 +8,13 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from actors.processes import PROC, descendants, started, stat
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-PROC: Final = Path("/proc")
+__all__ = ("cpu_seconds", "descendants", "free_port", "listener", "resident_bytes", "started")
+
 TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 LISTEN: Final = "0A"
@@ -34,18 +37,6 @@ def resident_bytes(pids: Iterable[int]) -> int:
     return total
 
 
-def descendants(root: int) -> list[int]:
-    """Return ``root`` and every process that it or its children started, children last."""
-    children: dict[int, list[int]] = {}
-    for pid in _pids():
-        if fields := _stat(pid):
-            children.setdefault(int(fields[1]), []).append(pid)
-    found = [root]
-    for pid in found:
-        found.extend(children.get(pid, ()))
-    return found
-
-
 def listener(port: int, among: Iterable[int] | None = None) -> int | None:
     """Return the process that listens on TCP ``port``, if it may be looked into."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
@@ -53,12 +44,6 @@ def listener(port: int, among: Iterable[int] | None = None) -> int | None:
         if sockets & set(_open_files(pid)):
             return pid
     return None
-
-
-def started(pid: int) -> int | None:
-    """Return when the process began, in kernel ticks: tells it from a later one of its number."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields and fields[0] != "Z" else None
 
 
 def free_port() -> int:
@@ -73,14 +58,8 @@ def _pids() -> Iterator[int]:
     return (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
 
 
-def _stat(pid: int) -> list[str] | None:
-    """Return the fields of ``/proc/PID/stat`` after the command: state, parent, ..."""
-    text = _read(PROC / str(pid) / "stat")
-    return text.rpartition(")")[2].split() if text else None
-
-
 def _cpu_ticks(pid: int) -> int:
-    fields = _stat(pid)
+    fields = stat(pid)
     return int(fields[11]) + int(fields[12]) if fields else 0
 
 

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from actors.here import PARENT_VARIABLE
 from bench.server import Server, StartError, serving_processes, stop
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def running_rollcall(
                 command(["up", "--port", "0", "--data-dir", str(data_dir)], overrides),
                 stdout=subprocess.PIPE,
                 stderr=log,
+                start_new_session=True,  # Ctrl-C is for us, who stop it
+                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
             )
         try:
             ready = _first_line(process, directory / "up.log")

@@ -5,8 +5,6 @@ import os
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import time
 import urllib.request
 from contextlib import ExitStack, closing, suppress
@@ -15,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from actors import ray_node
-from actors.ray_node import is_alive, started
+from actors.processes import is_alive, started
 from bench.processes import descendants
 from tests.clients.wire import Wire
 from tests.conftest import NewCluster, RunningCluster, rollcall
@@ -229,23 +227,6 @@ def test_down_ends_a_cluster_in_the_foreground_of_another_shell(new_cluster: New
     cluster = new_cluster("--set", "offsets.topic.num.partitions=1").start()
     assert rollcall("down", "--data-dir", cluster.data_dir).returncode == 0
     assert cluster.process.wait(10) == 0
-
-
-def test_a_signal_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "actors.cli", "up", "--port", "0", "--data-dir", tmp_path / "data"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until(lambda: len(descendants(process.pid)) >= 3, 30, "Ray is being started")
-    family = [(pid, started(pid) or 0) for pid in descendants(process.pid)]
-    process.terminate()
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert "READY" not in out
-    until(lambda: not any(map(is_alive, family)), 10, "all processes are gone")
 
 
 def test_a_damaged_log_refuses_to_start_in_one_sentence(new_cluster: NewCluster) -> None:

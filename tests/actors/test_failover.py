@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from actors.ray_node import started
+from actors.processes import started
 from bench.asking import Connection
 from failover.routing import partition_for
 from protocol.wire.errors import ErrorCode

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from actors import ray_node
+from actors import processes, ray_node
 from tests.actors.test_cluster import answers
 from tests.conftest import rollcall
 
@@ -32,8 +32,14 @@ def ray_dir() -> Iterator[Path]:
         assert done.returncode == 0, done.stdout + done.stderr
         yield home
     finally:
-        ray_node.stop_processes(ray_node.told_of(home))
+        processes.end(lambda: processes_of(home))
         ray_node.remove(home)
+
+
+def processes_of(home: Path) -> set[processes.Process]:
+    """Find the processes of a Ray that does not know the mark of ours."""
+    roots = processes.with_environment(f"RAY_TMPDIR={home}") | processes.with_output_in(home)
+    return processes.living(pid for root, _ in roots for pid in processes.descendants(root))
 
 
 def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path: Path) -> None:

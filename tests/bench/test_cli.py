@@ -15,12 +15,25 @@ def test_the_list_names_every_benchmark(capsys):
 
 def test_an_unknown_benchmark_is_bad_input_and_said_in_one_sentence(capsys):
     assert main(["nonsense"]) == 2
-    assert capsys.readouterr().err == "There is no benchmark 'nonsense': see --list.\n"
+    assert capsys.readouterr().err == "rollcall: There is no benchmark 'nonsense': see --list.\n"
 
 
 def test_a_benchmark_without_a_peer_refuses_one(capsys):
     assert main(["memory", "--kafka"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        (["joins", "--seconds", "5"], "--seconds: leave it out"),
+        (["memory", "--rounds", "2"], "--rounds: leave it out"),
+        (["storm", "--members", "9", "--kills", "1"], "--kills, --members: leave them out"),
+    ],
+)
+def test_an_option_that_a_benchmark_does_not_use_is_refused(words, unused, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"rollcall: {words[0]} does not use {unused}.\n"
 
 
 @pytest.mark.parametrize("rounds", ["0", "-1", "many"])
