@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,8 +61,17 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(BAD_INPUT)
 
 
+class _Version(argparse.Action):
+    """Prints the version of the installed package."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"{parser.prog} {version(parser.prog)}")
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="rollcall", description="A Kafka group coordinator cluster.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="name the version and end")
     commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
         metavar="COMMAND", required=True, parser_class=_Parser
     )

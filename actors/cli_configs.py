@@ -6,10 +6,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from actors import admin
-from actors.cli_session import add_connection_flags, connected
+from actors.cli_session import add_connection_flags, connected, show
 from actors.client import ClientError
 from actors.errors import BadInputError
-from actors.tables import table
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     AlterableConfig,
@@ -93,7 +92,7 @@ def _describe(client: Client, resource: Resource, name: str | None, args: Namesp
         for entry in _entries(client, resource, each)
         if args.all or entry.config_source not in STATIC
     ]
-    print(table((args.entity_type.upper().removesuffix("S"), "NAME", "VALUE", "SOURCE"), rows))
+    show(args, (args.entity_type.upper().removesuffix("S"), "NAME", "VALUE", "SOURCE"), rows)
     return 0
 
 

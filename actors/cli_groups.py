@@ -14,10 +14,10 @@ from actors.cli_session import (
     connected,
     group_events,
     note,
+    show,
 )
 from actors.client import ClientError, shown
 from actors.errors import BadInputError
-from actors.tables import table
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
 
@@ -83,11 +83,11 @@ def _list(client: Client, args: Namespace) -> int:
         columns.append(("TYPE", lambda g: g.group_type))
     if args.state is not None:
         columns.append(("STATE", lambda g: g.group_state))
-    if len(columns) == 1:
+    if len(columns) == 1 and not args.json:
         for group in found:
             print(group.group_id)
         return 0
-    print(table([name for name, _ in columns], [[get(g) for _, get in columns] for g in found]))
+    show(args, [name for name, _ in columns], [[get(g) for _, get in columns] for g in found])
     return 0
 
 
@@ -116,7 +116,7 @@ def _describe(client: Client, args: Namespace) -> int:
     view = VIEWS[asked[0] if asked else "offsets"]
     code = 0
     for number, group_id in enumerate(named_groups(client, args)):
-        if number:
+        if number and not args.json:
             print()
         try:
             view(client, group_id, args)
@@ -155,7 +155,7 @@ def _offsets(client: Client, group_id: str, args: Namespace) -> None:
         rows.append(row)
     if args.verbose:
         header.insert(3, "LEADER-EPOCH")
-    print(table(header, rows))
+    show(args, header, rows)
 
 
 def _members(client: Client, group_id: str, args: Namespace) -> None:
@@ -168,17 +168,17 @@ def _members(client: Client, group_id: str, args: Namespace) -> None:
         row = [group_id, member.member_id, member.group_instance_id]
         row += [member.client_host, member.client_id, len(assigned)]
         rows.append([*row, _shortly(assigned)] if args.verbose else row)
-    print(table([*header, "ASSIGNMENT"] if args.verbose else header, rows))
+    show(args, [*header, "ASSIGNMENT"] if args.verbose else header, rows)
 
 
-def _state(client: Client, group_id: str, args: Namespace) -> None:  # noqa: ARG001 - as every view
+def _state(client: Client, group_id: str, args: Namespace) -> None:
     group = admin.describe_group(client, group_id)
     _say_idle(group)
     node_id, address = client.coordinator(group_id)
     row = [group_id, f"{shown(address)} ({node_id})", group.protocol_data]
     row += [group.group_state, len(group.members)]
     header = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
-    print(table(header, [row]))
+    show(args, header, [row])
 
 
 def _events(client: Client, group_id: str, args: Namespace) -> None:
@@ -197,7 +197,7 @@ def _events(client: Client, group_id: str, args: Namespace) -> None:
         )
         for event in group_events(args, node_id, group_id)
     ]
-    print(table([*header, "REASON"], rows))
+    show(args, [*header, "REASON"], rows)
 
 
 def _say_idle(group: Any) -> None:

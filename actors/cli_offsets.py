@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from actors import admin
-from actors.cli_session import FAILED, note
+from actors.cli_session import FAILED, note, show
 from actors.client import ClientError
 from actors.errors import BadInputError
-from actors.tables import table
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -54,11 +53,11 @@ def reset_offsets(client: Client, group_ids: Sequence[str], args: Namespace) -> 
         _check_idle(client, group_id)
         committed = admin.committed_offsets(client, group_id)
         partitions = _partitions(client, committed, args)
-        offsets = _bounded(target(client, partitions, committed, args), client)
+        offsets = target(client, partitions, committed, args)
         if args.execute and offsets:
             admin.commit_offsets(client, group_id, offsets)
         rows += [(group_id, *partition, offset) for partition, offset in offsets.items()]
-    print(table(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows))
+    show(args, ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
     if not args.execute:
         note("nothing is changed: add --execute to do it")
     return 0
@@ -74,7 +73,7 @@ def delete_offsets(client: Client, group_id: str, args: Namespace) -> int:
         (*partition, "deleted" if code == ErrorCode.none else admin.said(code))
         for partition, code in results.items()
     ]
-    print(table(("TOPIC", "PARTITION", "STATUS"), rows))
+    show(args, ("TOPIC", "PARTITION", "STATUS"), rows)
     return FAILED if any(results.values()) else 0
 
 
@@ -120,41 +119,39 @@ def _topic(text: str) -> tuple[str, list[int]]:
     return name, [int(part) for part in parts]
 
 
-def _bounded(offsets: Offsets, client: Client) -> dict[TopicPartition, int]:
-    """Keep offsets from going below the first one; say so when one is past the end.
-
-    Topics need not hold records here, so that an offset past the end is set as it was asked for.
-    """
+def _bounded(offsets: Offsets, client: Client) -> Offsets:
+    """Keep offsets between the first and the end offset, and say so, as Kafka's tool does."""
     firsts = admin.offsets_at(client, offsets, admin.EARLIEST)
     ends = admin.offsets_at(client, offsets, admin.LATEST)
     bounded = {}
     for (topic, number), offset in offsets.items():
-        first, end = firsts.get((topic, number), 0), ends.get((topic, number))
-        bounded[topic, number] = max(offset, first)
+        first, end = firsts.get((topic, number), 0), ends.get((topic, number), offset)
+        bounded[topic, number] = max(min(offset, end), first)
         if offset < first:
             note(f"{topic}-{number}: {offset} is before the first offset, {first} is taken")
-        elif end is not None and offset > end:
-            note(f"{topic}-{number}: {offset} is past the end offset {end}")
+        elif offset > end:
+            note(f"{topic}-{number}: {offset} is past the end offset, {end} is taken")
     return bounded
 
 
 def _to_offset(
-    _client: Client, partitions: Sequence[TopicPartition], _committed: Any, args: Namespace
+    client: Client, partitions: Sequence[TopicPartition], _committed: Any, args: Namespace
 ) -> Offsets:
-    return dict.fromkeys(partitions, args.to_offset)
+    return _bounded(dict.fromkeys(partitions, args.to_offset), client)
 
 
 def _shift_by(
-    _client: Client,
+    client: Client,
     partitions: Sequence[TopicPartition],
     committed: Mapping[TopicPartition, Committed],
     args: Namespace,
 ) -> Offsets:
-    return {
+    shifted = {
         partition: committed[partition].offset + args.shift_by
         for partition in partitions
         if partition in committed
     }
+    return _bounded(shifted, client)
 
 
 def _to_earliest(

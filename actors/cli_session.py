@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import wraps
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 from actors import here
 from actors.client import Client, parse_bootstrap
 from actors.errors import BadInputError
+from actors.tables import documents, table
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from protocol.groups.facts import MemberEvent
 
@@ -31,6 +33,10 @@ def add_connection_flags(parser: ArgumentParser) -> None:
         "--data-dir", type=Path, metavar="DIR", help="the cluster on this directory"
     )
     parser.add_argument("--address", metavar="auto|HOST:PORT", help="the cluster on this Ray")
+    parser.add_argument(
+        "--json", action="store_true", help="what is listed or described as JSON, for tools"
+    )
+    parser.set_defaults(documents=[])
     parser.add_argument(
         "--timeout",
         type=int,
@@ -55,9 +61,20 @@ def connected(command: Callable[[Client, Namespace], int]) -> Callable[[Namespac
         except ValueError as error:
             raise BadInputError(str(error)) from None
         with Client(addresses, args.timeout / 1_000) as client:
-            return command(client, args)
+            code = command(client, args)
+        if args.json:
+            print(json.dumps(args.documents))
+        return code
 
     return run
+
+
+def show(args: Namespace, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table; with ``--json`` add its rows to the one array that is printed at the end."""
+    if args.json:
+        args.documents += documents(header, rows)
+    else:
+        print(table(header, rows))
 
 
 def group_events(args: Namespace, node_id: int, group_id: str) -> list[MemberEvent]:

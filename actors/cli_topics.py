@@ -6,10 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from actors import admin
-from actors.cli_session import FAILED, add_connection_flags, complain, connected
+from actors.cli_session import FAILED, add_connection_flags, complain, connected, show
 from actors.client import ClientError
 from actors.errors import BadInputError
-from actors.tables import table
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     CreatableTopic,
@@ -61,8 +60,12 @@ def topics(client: Client, args: Namespace) -> int:
 
 
 def _list(client: Client, args: Namespace) -> int:
-    for topic in _existing(client, args):
-        print(topic.name)
+    found = _existing(client, args)
+    if args.json:
+        show(args, ("TOPIC", "TOPIC-ID"), [(topic.name, topic.topic_id) for topic in found])
+    else:
+        for topic in found:
+            print(topic.name)
     return 0
 
 
@@ -81,7 +84,7 @@ def _describe(client: Client, args: Namespace) -> int:
         for topic in found
         for partition in sorted(topic.partitions, key=lambda p: int(p.partition_index))
     ]
-    print(table(header, rows))
+    show(args, header, rows)
     return 0
 
 

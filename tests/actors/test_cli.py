@@ -2,6 +2,7 @@
 
 import fcntl
 import socket
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,10 @@ def test_of_several_clusters_one_must_be_chosen(
         )
     said = refused(capsys, "status")
     assert "choose one by --data-dir (/a, /b)" in said
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"rollcall {version('rollcall')}\n"

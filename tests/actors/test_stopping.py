@@ -208,8 +208,7 @@ def test_a_drill_that_is_stopped_stops_its_cluster(place: Place, how: signal.Sig
         assert place.files() == []
 
 
-def test_down_is_not_content_with_less_than_everything(place: Place) -> None:
-    """A process of the cluster that does not end is named, and ``down`` fails."""
+def test_down_removes_a_cluster_of_which_one_process_is_dead(place: Place) -> None:
     process = place.up("--detach")
     out, err = process.communicate(timeout=READY_S)
     assert out.startswith("READY "), err
