@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from actors.complaints import Complaints
 from actors.inbox import SERVE_S_MAX
 from actors.listener import Listener
 from actors.tasks import Tasks
@@ -101,6 +102,7 @@ class Pump:
         self._others = around.others
         self._clock = around.clock
         self._tasks = Tasks(_log)
+        self._notes = Complaints(_log)
         self._after_turn = after_turn
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
@@ -262,8 +264,8 @@ class Pump:
         self._observer.observe(fact)
 
     def note(self, sentence: str) -> None:
-        """Write a sentence to the log."""
-        _log.warning("%s", sentence)
+        """Write a sentence to the log, unless there are very many."""
+        self._notes.say(sentence)
 
     def arm(self, deadline_ms: int | None, now: int) -> None:
         """Have :meth:`tick` called at a time; each call replaces the one before."""

@@ -28,7 +28,7 @@ from failover.catalog_records import (
 )
 from failover.cluster_view import CatalogImage, Node, ResourceKey
 from failover.topic_names import CONSUMER_OFFSETS
-from protocol.groups.effects import Elected, Reply, Request, Resigned, Result
+from protocol.groups.effects import Elected, GroupFailed, Reply, Request, Resigned, Result
 from protocol.groups.topics import Topic, Topics
 from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
@@ -79,6 +79,9 @@ class Catalog:
     def __init__(self, configs: Configs, rng: random.Random) -> None:
         self.configs = configs
         self._rng = rng
+        self._clear()
+
+    def _clear(self) -> None:
         self._topics: dict[str, Topic] = {}
         self._nodes: dict[int, Node] = {}
         self._overrides: dict[ResourceKey, dict[str, str]] = {}
@@ -119,10 +122,21 @@ class Catalog:
     def forgive(self, stall_ms: int) -> None:
         """Move no deadline: there is none."""
 
-    @property
-    def has_emitted(self) -> bool:
-        """Whether the event in hand has changed the state: if it fails now, reload."""
-        return bool(self._result.records)
+    def groups_of(self, event: CatalogEvent) -> Sequence[str] | None:  # noqa: ARG002 - as every shard
+        """Tell whether an event that raised had changed the state: then all of it is in doubt."""
+        return (CATALOG_GROUP,) if self._result.records else ()
+
+    def take_failures(self) -> list[GroupFailed]:
+        """Return nothing: nothing here happens by itself."""
+        return []
+
+    def forget(self, group_id: str) -> None:  # noqa: ARG002 - there is but one
+        """Drop the whole state; all records are replayed next."""
+        self._clear()
+
+    def restored(self, group_id: str, now: int) -> Result:  # noqa: ARG002 - there is but one
+        """Go on after the records were replayed."""
+        return self._result
 
     def emit(self, record: Record) -> None:
         """Apply a new record and hand it to the log."""

@@ -9,7 +9,7 @@ from failover import catalog_records
 from failover.catalog import CATALOG_GROUP, Catalog
 from failover.partition import Kind
 from protocol import records
-from protocol.groups.shard import GroupShard
+from protocol.groups.shard import REPLAYS, GroupShard
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -26,16 +26,29 @@ def _group_of(key: Entity) -> str:
     return group
 
 
+def _prefixes_of(group_id: str) -> tuple[bytes, ...]:
+    """Return how the keys of a group's records begin: with their type, then the group's id."""
+    name = group_id.encode()
+    named = len(name).to_bytes(2, "big") + name
+    return tuple(
+        row.number.to_bytes(2, "big") + named
+        for key, row in records.RECORD_TYPES.items()
+        if key in REPLAYS
+    )
+
+
 GROUPS_KIND: Final = Kind(
     encode=records.encode,
     decode=records.decode,
     group_of=_group_of,
+    prefixes_of=_prefixes_of,
     replay_rows=GroupShard.replay_rows,
 )
 CATALOG_KIND: Final = Kind(
     encode=catalog_records.encode,
     decode=catalog_records.decode,
     group_of=lambda _: CATALOG_GROUP,
+    prefixes_of=lambda _: (b"",),
     not_leader=ErrorCode.not_controller,
     tells_commits=True,
 )

@@ -15,20 +15,31 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+from failover.containment import (
+    HandlerFailed,
+    PartitionFailed,
+    about,
+    asked,
+    code_of,
+    cut,
+    encoded,
+    rows_of,
+)
 from failover.gate import Gate
 from failover.loading import Loading
 from protocol.groups.effects import Elected, Leadership, Reply, Request, Resigned
+from protocol.reasons import reason, shown
 from protocol.records import BadRecord, UnknownRecordType
 from protocol.wire.apis import error_response
 from protocol.wire.errors import ErrorCode
-from storage.log import AppendBatch, TruncateFrom, UnknownRecordError
+from storage.log import AppendBatch, LogError, TruncateFrom, UnknownRecordError
 from storage.replica import Replica, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from failover.effects import Effects
-    from protocol.groups.effects import Result, Task, Ticket
+    from protocol.groups.effects import GroupFailed, Result, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.records import Record
     from storage.batch import Batch, RawRecord
@@ -45,9 +56,17 @@ class Machine(Protocol):
     def replay(self, record: Record) -> None:
         """Apply one record of the log."""
 
-    @property
-    def has_emitted(self) -> bool:
-        """Whether the event in hand has changed hard state already."""
+    def groups_of(self, event: Any, /) -> Sequence[str] | None:
+        """Name the groups whose memory may differ now that an event has raised; None: any may."""
+
+    def take_failures(self) -> Sequence[GroupFailed]:
+        """Take out the groups that failed by themselves, within an event that went well."""
+
+    def forget(self, group_id: str, /) -> None:
+        """Drop all that is known of a group; its records are replayed next."""
+
+    def restored(self, group_id: str, now: int, /) -> Result:
+        """Go on with a group whose records were replayed."""
 
     def next_deadline(self) -> int | None:
         """When ``TimersDue`` is wanted next."""
@@ -62,7 +81,8 @@ class Kind:
 
     ``group_of`` names the group whose answers wait for a record, given its key; ``not_leader`` is
     the answer to whoever waits when the leadership is lost. ``replay_rows`` replays many encoded
-    records sooner than one by one; it returns how many, and how many were of unknown types. With
+    records sooner than one by one; it returns how many, and how many were of unknown types.
+    ``prefixes_of`` are the first bytes of the keys of a group's records. With
     ``tells_commits`` the standbys learn of a commit at once and write it to the state at once: they
     show it to clients, also right after a restart.
     """
@@ -70,6 +90,7 @@ class Kind:
     encode: Callable[[Record], RawRecord]
     decode: Callable[[bytes, bytes | None], Record]
     group_of: Callable[[Any], str]
+    prefixes_of: Callable[[str], tuple[bytes, ...]]
     not_leader: ErrorCode = ErrorCode.not_coordinator
     tells_commits: bool = False
     replay_rows: Callable[[Any, Iterable[RawRecord]], tuple[int, int]] | None = None
@@ -84,14 +105,6 @@ class PartitionState(StrEnum):
     LOADING = "Loading"
     FOLLOWER = "Follower"
     LEADER = "Leader"
-
-
-class HandlerFailed(Exception):  # noqa: N818 - the event failed, the partition did not
-    """A request's handler failed before it changed anything: the partition goes on."""
-
-
-class PartitionFailed(Exception):  # noqa: N818 - Kafka's form of name
-    """A handler failed half-way: this memory is not to be trusted, the log is."""
 
 
 def _nothing() -> Sequence[Any]:
@@ -126,6 +139,7 @@ class Partition:
         self.leadership = Leadership(0)
         self.upon_election: Callable[[], Sequence[Any]] = _nothing
         self._me = setting.me
+        self._log = log
         self._new_machine = new_machine
         self._kind = kind
         self._loading = Loading(self.number, log)
@@ -142,6 +156,7 @@ class Partition:
         self._held: list[Reply] = []
         self._facts: list[Fact] = []
         self._tasks: list[Task] = []
+        self._notes: list[str] = []
         self._failure: PartitionFailed | None = None
 
     @property
@@ -219,29 +234,38 @@ class Partition:
         """Give an event to the machine and gather what it led to, for :meth:`drain`.
 
         A request's own reply waits for the groups ``waits`` (all when None) beside its own. Return
-        what the event rewrites, as :class:`protocol.groups.effects.Result` has it.
+        what the event rewrites, as :class:`protocol.groups.effects.Result` has it. Raises
+        :class:`HandlerFailed` when a request failed: answer it; its group is well again.
         """
         if self._failure is not None:
             raise self._failure  # wherever the first report of it went
-        is_request = isinstance(event, Request)
         try:
             result = self.machine.handle(event, now)
         except Exception as error:
-            if is_request and not self.machine.has_emitted:
-                raise HandlerFailed(f"{type(error).__name__}: {error}") from error
-            self._failure = PartitionFailed(
-                f"partition {self.number} failed on {type(event).__name__} and must be reloaded"
-            )
-            raise self._failure from error
-        if is_request:
+            self._contain(event, error, now)
+            return 0
+        if isinstance(event, Request):
             self._open[event.ticket] = event
+            self._gather(result, now, event.ticket if waits != () else None, waits)
+        else:
+            self._gather(result, now)
+        self._mend(now)
+        return result.rewritten
+
+    def _gather(
+        self,
+        result: Result,
+        now: int,
+        asked: Ticket | None = None,
+        waits: Sequence[str] | None = (),
+    ) -> None:
+        """Keep what an event led to for the end of the turn."""
         turn = self._turn
         for record in result.records:
             turn.pop(record.key, None)
             turn[record.key] = record
         if result.ends_batch and turn and self._leads:
             self._append_turn(now)
-        asked = event.ticket if waits != () else None
         for reply in result.replies:
             if reply.ticket == asked:
                 groups = waits
@@ -250,7 +274,67 @@ class Partition:
             self._replies.append((reply, groups))
         self._facts += result.facts
         self._tasks += result.tasks
-        return result.rewritten
+
+    # --- what a handler that raised leaves behind
+
+    def _contain(self, event: Any, error: Exception, now: int) -> None:
+        """Build the groups again that an event has left in doubt; a request has failed then."""
+        groups = self.machine.groups_of(event)
+        if groups is None:
+            name = type(event).__name__
+            self._failure = PartitionFailed(
+                f"partition {self.number} failed on {name} and must be reloaded"
+            )
+            raise self._failure from error
+        for group_id in groups:
+            self._restore(group_id, now)
+        if isinstance(event, Request):
+            raise HandlerFailed(reason(error)) from error
+        for group_id in groups:
+            self._note(type(event).__name__, group_id, reason(error))
+
+    def _mend(self, now: int) -> None:
+        """Build the groups again that failed by themselves."""
+        for group_id, what, why in self.machine.take_failures():
+            self._restore(group_id, now)
+            self._note(what, group_id, why)
+
+    def _note(self, what: str, group_id: str, why: str) -> None:
+        self._notes.append(
+            f"{what} for group {shown(group_id)} failed: {why}; the group was built again from"
+            f" the log of partition {self.number}"
+        )
+
+    def _restore(self, group_id: str, now: int) -> None:
+        """Let a group be what the log says; whoever waits in it is told to ask again."""
+        try:
+            self.machine.forget(group_id)
+            self._send_off(group_id)
+            prefixes = self._kind.prefixes_of(group_id)
+            compactor = self._loading.compactor
+            self._replay(rows_of(self.number, self._log, self.replica, compactor, prefixes))
+            group_of = self._kind.group_of
+            for key, record in self._turn.items():
+                if group_of(key) == group_id:
+                    self.machine.replay(record)
+            self._gather(self.machine.restored(group_id, now), now)
+        except LogError:
+            raise
+        except Exception as error:
+            self._failure = PartitionFailed(
+                f"partition {self.number}: group {shown(group_id)} can not be built again"
+            )
+            raise self._failure from error
+
+    def _send_off(self, group_id: str) -> None:
+        """Refuse the requests that are parked in a group, and no others."""
+        answered = {reply.ticket for reply, _ in self._replies}
+        answered.update(reply.ticket for reply in (*self._held, *self.gate.waiting()))
+        answered.update(request.ticket for request, _ in self.deferred)
+        for ticket, request in self._open.items():
+            named = getattr(request.message, "group_id", None)
+            if named == group_id and ticket not in answered:
+                self._replies.append((_refusal(request, self._kind.not_leader), ()))
 
     def defer(self, request: Request, waits: Sequence[str] | None) -> None:
         """Keep a request of a paused leader for :meth:`resumed`."""
@@ -296,6 +380,7 @@ class Partition:
         """
         if self._failure is not None:
             raise self._failure
+        self._mend(now)
         replica, has_moved = self.replica, self._has_loaded
         self._has_loaded = False
         if self.state is PartitionState.LEADER:
@@ -308,7 +393,7 @@ class Partition:
         while replica.is_ready:
             has_moved = True
             self._take(replica.ready(), now, effects)
-        if self._replies or self._facts or self._tasks:
+        if self._replies or self._facts or self._tasks or self._notes:
             self._answer(effects)
         if self.state is PartitionState.LEADER:
             self.leadership.lease_until_ms = lease_until_ms = replica.lease_until_ms
@@ -391,6 +476,8 @@ class Partition:
         self._replies.clear()
         effects.facts += self._facts
         self._facts.clear()
+        effects.notes += self._notes
+        self._notes.clear()
         if self._tasks:
             effects.tasks += [(self.number, task) for task in self._tasks]
             self._tasks.clear()
@@ -409,10 +496,40 @@ class Partition:
     def _append_turn(self, now: int) -> None:
         records = self._turn
         encode, group_of = self._kind.encode, self._kind.group_of
-        end_offset = self.replica.append([encode(record) for record in records.values()], now)
-        self.gate.wrote(end_offset, dict.fromkeys(group_of(key) for key in records))
+        rows = encoded(records.values(), encode)
+        if rows is None:
+            self._append_by_groups(now)
+        else:
+            self._append(rows, dict.fromkeys(group_of(key) for key in records), now)
+            records.clear()
+
+    def _append(self, rows: Sequence[RawRecord], groups: Iterable[str], now: int) -> None:
+        end_offset = self.replica.append(rows, now)
+        self.gate.wrote(end_offset, groups)
         self._replayed = self._applied = end_offset
-        records.clear()
+
+    def _append_by_groups(self, now: int) -> None:
+        """Append a turn that is large or can not be written whole; a group fails by itself."""
+        batches, failed = cut(self._turn, self._kind.encode, self._kind.group_of)
+        self._turn.clear()
+        for rows, groups in batches:
+            self._append(rows, groups, now)
+        for group_id, error in failed:
+            self._take_back(group_id, error)
+            self._restore(group_id, now)
+
+    def _take_back(self, group_id: str, error: Exception) -> None:
+        """Fail what this turn has answered for a group: its records can not be written."""
+        replies, self._replies = self._replies, []
+        for reply, groups in replies:
+            request = self._open.get(reply.ticket)
+            if request is None or (groups is not None and group_id not in groups):
+                self._replies.append((reply, groups))
+            else:
+                self._replies.append((_refusal(request, code_of(error, request.api_key)), ()))
+                self._note(asked(request), group_id, reason(error))
+        self._facts = [each for each in self._facts if about(each) != group_id]
+        self._tasks = [each for each in self._tasks if about(each) != group_id]
 
     # --- changes of leadership
 
@@ -442,9 +559,7 @@ class Partition:
         if self.state is not PartitionState.LEADER:
             return
         self.leadership.lease_until_ms = 0
-        farewell = self.machine.handle(Resigned(), now)
-        effects.facts += farewell.facts
-        effects.tasks += [(self.number, task) for task in farewell.tasks]
+        is_sound = self._resign(now, effects)
         self.state = PartitionState.FOLLOWER
         for request in self._open.values():
             effects.replies.append(_refusal(request, self._kind.not_leader))
@@ -454,8 +569,19 @@ class Partition:
         self._held.clear()
         self._tasks.clear()
         self.gate.clear()
-        if self._turn:
+        if self._turn or not is_sound:
             self._reload()
+
+    def _resign(self, now: int, effects: Effects) -> bool:
+        """Let the machine drop its soft state; False when it raised and is of no use any more."""
+        try:
+            farewell = self.machine.handle(Resigned(), now)
+        except Exception as error:
+            self._notes.append(f"partition {self.number} is read again: {reason(error)}")
+            return False
+        effects.facts += farewell.facts
+        effects.tasks += [(self.number, task) for task in farewell.tasks]
+        return not self.machine.take_failures()
 
     # --- replay
 

@@ -10,19 +10,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from failover.cluster_view import Mutating, Parked
+from failover.containment import HandlerFailed, PartitionFailed, asked
 from failover.fanout import Fanout
 from failover.forwards import Forwards
 from failover.identity import CATALOG_PARTITION
 from failover.leaders import NOBODY
 from failover.node_apis import NODE_HANDLERS
 from failover.parked import ParkedReplies
-from failover.partition import HandlerFailed, PartitionState
+from failover.partition import PartitionState
 from failover.routing import partition_for
 from failover.seekers import Seekers
 from protocol.groups.effects import Reply
+from protocol.reasons import reason, shown
 from protocol.wire import apis
 from protocol.wire.apis import Route
 from protocol.wire.errors import ErrorCode, KafkaError
+from storage.log import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
 NAMED_GROUP_ONLY: Final = frozenset({11, 12, 13, 14, 47})
 """JoinGroup, Heartbeat, LeaveGroup, SyncGroup and OffsetDelete refuse the empty group id."""
+
+PARTITION_LOST: Final = (PartitionFailed, LogError)
+"""What is no request's affair: the process begins again from its log."""
 
 BELIEVED: Final = frozenset({12})
 """A heartbeat while the log is read is believed, as Kafka does: nobody expires meanwhile."""
@@ -54,8 +60,13 @@ class Requests:
     # --- what comes in
 
     def receive(self, request: Request, now: int) -> None:
-        """Take a client's request."""
-        ROUTES[apis.API[request.api_key].route](self, request, now)
+        """Take a client's request; whatever comes of it, the process goes on."""
+        try:
+            ROUTES[apis.API[request.api_key].route](self, request, now)
+        except PARTITION_LOST:
+            raise
+        except Exception as error:
+            self._failed(request, reason(error))
 
     def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
         """Take the catalogue leader's answer to a forward; None: it could not be reached."""
@@ -136,7 +147,7 @@ class Requests:
         except KafkaError as error:
             self._refuse(request, error.code, error.message)
         except Exception as error:
-            self._failed(request, f"{type(error).__name__}: {error}")
+            self._failed(request, reason(error))
         else:
             if isinstance(answer, Parked):
                 self._parked.park(request.ticket, answer.response, answer.deadline_ms)
@@ -235,11 +246,13 @@ class Requests:
         )
 
     def _failed(self, request: Request, why: str) -> None:
-        name = apis.API[request.api_key].name
-        self._held.effects.notes.append(
-            f"{name} {request.api_version} from {request.client.client_id} failed: {why}"
-        )
-        self._refuse(request, ErrorCode.unknown_server_error)
+        group_id = getattr(request.message, "group_id", None)
+        about = "" if group_id is None else f" for group {shown(group_id)}"
+        self._held.effects.notes.append(f"{asked(request)}{about} failed: {why}")
+        try:
+            self._refuse(request, ErrorCode.unknown_server_error)
+        except Exception as error:
+            self._held.effects.notes.append(f"{asked(request)} gets no answer: {reason(error)}")
 
 
 ROUTES: Final[Mapping[Route, Callable[[Requests, Request, int], None]]] = {

@@ -219,8 +219,11 @@ class Log(Protocol):
     def batches(self, partition: int, offset: int) -> Iterator[Batch]:
         """Iterate over the batches that end after ``offset``, in order."""
 
-    def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over the compacted state in key order, as it was when the iteration began."""
+    def state(self, partition: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the compacted state in key order, as it was when the iteration began.
+
+        Only over the keys that begin with ``prefix``.
+        """
 
     def snapshot(self, partition: int) -> Snapshot:
         """Return the compacted state as it is now, to be read while writes go on."""
@@ -373,10 +376,12 @@ class MemoryLog:
         image = self._live.get(partition, _Image())
         return (batch for batch in list(image.batches) if batch.end_offset > offset)
 
-    def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
+    def state(self, partition: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the compacted state in key order."""
         image = self._live.get(partition, _Image())
-        return iter([] if image.installing else sorted(image.state.items()))
+        if image.installing:
+            return iter(())
+        return iter(sorted(row for row in image.state.items() if row[0].startswith(prefix)))
 
     def snapshot(self, partition: int) -> Snapshot:
         """Return the compacted state as it is now."""

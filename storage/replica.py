@@ -165,6 +165,10 @@ class Replica:
         """The batches at the end of the log that are not known to be committed, in order."""
         return self._core.tail.uncommitted
 
+    def appended_since(self, offset: int) -> Sequence[Batch] | None:
+        """Return the batches from an offset on; None if they are not all in memory."""
+        return self._core.tail.since(offset)
+
     @property
     def is_ready(self) -> bool:
         """Whether :meth:`ready` has anything to say."""

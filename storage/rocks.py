@@ -230,14 +230,14 @@ class RocksLog:
             if batch.end_offset > offset:
                 yield batch
 
-    def state(self, partition: int) -> Iterator[tuple[bytes, bytes]]:
+    def state(self, partition: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the compacted state in key order."""
-        return chain.from_iterable(self._state_blocks(partition))
+        return chain.from_iterable(self._state_blocks(partition, prefix))
 
-    def _state_blocks(self, partition: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    def _state_blocks(self, partition: int, of: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
         if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
             return
-        prefix = _prefix(partition)
+        prefix = _prefix(partition) + of
         for rows in self._blocks("state", prefix, prefix):
             yield [(key[PREFIX.size :], value) for key, value in rows]
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from storage.log import ApplyState, DropBefore, Write
 
 if TYPE_CHECKING:
-    from storage.batch import Batch
+    from collections.abc import Iterable
+
+    from storage.batch import Batch, RawRecord
     from storage.log import Stored
 
 STEP_RECORDS = 1_000
@@ -70,6 +72,10 @@ class Compactor:
             for key, value in batch.records:
                 self._latest[key] = value
                 self._bytes += len(key) + (len(value) if value else 0)
+
+    def gathered(self) -> Iterable[RawRecord]:
+        """Return what was gathered since the last step: the last value of each key."""
+        return self._latest.items()
 
     def due(self) -> bool:
         """Tell whether enough has been gathered to be written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -109,22 +110,33 @@ def rebuild_timeout(ctx: Context, _key: TimerKey, now: int) -> None:
     """Build the next slice of groups after an election."""
     built, unbuilt = 0, ctx.unbuilt
     while unbuilt and built < SLICE_MEMBERS:
-        members, is_done = _build(ctx, unbuilt[-1], now)
-        built += members
-        if is_done:
+        part = _Slice()
+        has_failed = not ctx.contain(unbuilt[-1], "rebuild", _build, ctx, unbuilt[-1], part, now)
+        built += part.members
+        if has_failed or part.is_last:
             unbuilt.pop()
     if unbuilt:
         ctx.timers.set(TimerKind.REBUILD, "", "", now)
 
 
-def _build(ctx: Context, group_id: str, now: int) -> tuple[int, bool]:
-    """Give a group its soft state, or a slice of it; tell how much that was and if it is all."""
+@dataclass(slots=True)
+class _Slice:
+    """What was built of a group: how much, and whether nothing of it is left."""
+
+    members: int = 1
+    is_last: bool = True
+
+
+def _build(ctx: Context, group_id: str, built: _Slice, now: int) -> None:
+    """Give a group its soft state, or a slice of it."""
     if not isinstance(ctx.groups.get(group_id), ConsumerGroup):
         group = rebuild.find(ctx, group_id, now)
-        return 1 if group is None else 1 + len(group.members), True
+        built.members += 0 if group is None else len(group.members)
+        return
     live = modern.find(ctx, group_id, now)
     assert live is not None
-    return 1 + modern.arm_slice(ctx, live, now), not live.unarmed
+    built.members += modern.arm_slice(ctx, live, now)
+    built.is_last = not live.unarmed
 
 
 TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(

@@ -60,6 +60,8 @@ def join_group(
     try:
         _join(ctx, read(request, message, now), make_way)
     except KafkaError as error:
+        if ctx.result.records:
+            raise  # it has changed something: the shard's driver has to mend that
         refusal = answers.join_refused(error.code, message.member_id)
         ctx.reply(request.ticket, refusal, message.group_id)
 

@@ -7,11 +7,12 @@ hard state.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from protocol.groups.effects import Reply, Result
+from protocol.groups.effects import GroupFailed, Reply, Result
 from protocol.groups.timers import Timers
 from protocol.groups.topic_numbers import TopicNumbers
+from protocol.reasons import reason
 
 if TYPE_CHECKING:
     import random
@@ -47,7 +48,8 @@ class Context:
     racks of their partitions) while the racks are the same; ``topics_version`` counts the
     images of the topics that had new ones. ``emitted`` is what a member was last given, beside the
     bytes of its record, so that its replay need not read them. ``executor`` runs assignors in
-    place, once any was; ``last_run`` is the number of the last run of any group.
+    place, once any was; ``last_run`` is the number of the last run of any group. ``failures``
+    are groups to be built again from the log, by group id; until then nothing is done for them.
     """
 
     __slots__ = (
@@ -55,6 +57,7 @@ class Context:
         "elected_ms",
         "emitted",
         "executor",
+        "failures",
         "group_configs",
         "groups",
         "last_run",
@@ -102,6 +105,7 @@ class Context:
         self.elected_ms: int | None = None
         self.unbuilt: list[str] = []
         self.result = Result()
+        self.failures: dict[str, GroupFailed] = {}
 
     def replay(self, record: Record) -> None:
         """Apply a record to the hard state: the only place it is written."""
@@ -111,6 +115,32 @@ class Context:
         """Apply a record here and hand it to the log."""
         self.replay(record)
         self.result.records.append(record)
+
+    def contain(
+        self, group_id: str, what: str, action: Callable[..., object], *arguments: object
+    ) -> bool:
+        """Do something for one group; an exception is the group's own affair. Tell if it went well.
+
+        For whatever looks after many groups in one event. Of what raised nothing is kept.
+        """
+        if group_id in self.failures:
+            return False
+        result = self.result
+        parts: tuple[list[Any], ...] = (
+            result.records,
+            result.replies,
+            result.facts,
+            result.tasks,
+        )
+        marks = [len(part) for part in parts]
+        try:
+            action(*arguments)
+        except Exception as error:
+            for part, mark in zip(parts, marks, strict=True):
+                del part[mark:]
+            self.failures[group_id] = GroupFailed(group_id, what, reason(error))
+            return False
+        return True
 
     def reply(
         self,

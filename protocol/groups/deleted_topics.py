@@ -36,7 +36,7 @@ def sweep(ctx: Context, key: TimerKey, now: int) -> None:
     position = int(key.member_id or 0)
     names = ctx.topics.deleted.keys()
     for group_id in list(islice(ctx.offsets, position, position + SLICE_GROUPS)):
-        remove(ctx, group_id, names)
+        ctx.contain(group_id, "topics deleted", remove, ctx, group_id, names)
         position += group_id in ctx.offsets  # those behind one that has gone move up
     if position < len(ctx.offsets):
         ctx.timers.set(TimerKind.DELETED_TOPICS, "", str(position), now)

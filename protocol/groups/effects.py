@@ -278,6 +278,17 @@ class Reply:
     lease: HeartbeatLease | None = None
 
 
+class GroupFailed(NamedTuple):
+    """What was done for one group by itself has raised: its memory may differ from the log.
+
+    ``what`` was to be done; ``why`` names the exception. Nothing of it is in a result.
+    """
+
+    group_id: str
+    what: str
+    why: str
+
+
 @dataclass(slots=True)
 class Result:
     """Everything one event led to, in the order in which it came about.

@@ -65,6 +65,8 @@ def join_group(ctx: Context, request: Request, now: int) -> None:
     try:
         _join(ctx, joining.read(request, message, now))
     except KafkaError as error:
+        if ctx.result.records:
+            raise  # it has changed something: the shard's driver has to mend that
         ctx.reply(request.ticket, answers.join_refused(error.code), message.group_id)
 
 

@@ -44,7 +44,8 @@ def expire(ctx: Context, key: TimerKey, now: int) -> None:
     for group_id in list(islice(ctx.groups, position, position + SLICE)):
         if looked_at >= SLICE:
             break
-        looked_at += 1 + _expire_group(ctx, group_id, now)
+        looked_at += 1 + sum(map(len, ctx.offsets.get(group_id, {}).values()))
+        ctx.contain(group_id, "offset expiry", _expire_group, ctx, group_id, now)
         position += group_id in ctx.groups  # those behind a deleted group move up
     if position < len(ctx.groups):
         ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", str(position), now)
@@ -52,17 +53,16 @@ def expire(ctx: Context, key: TimerKey, now: int) -> None:
         arm(ctx, now)
 
 
-def _expire_group(ctx: Context, group_id: str, now: int) -> int:
-    """Expire what is due, delete the group if nothing is left; return the offsets looked at."""
+def _expire_group(ctx: Context, group_id: str, now: int) -> None:
+    """Expire what is due, delete the group if nothing is left."""
     committed = ctx.offsets.get(group_id, {})
     expires = _expires(ctx, group_id)
     kept = any_group.subscribed_topics(ctx, group_id) or frozenset() if committed else frozenset()
     retention_ms = ctx.configs.integer("offsets.retention.minutes") * 60_000
-    doomed, looked_at = [], 0
+    doomed = []
     for topic, partitions in committed.items():
         if expires is None or topic in kept:
             continue
-        looked_at += len(partitions)
         doomed += [
             OffsetCommitKey(group_id, topic, index)
             for index, value in partitions.items()
@@ -72,7 +72,6 @@ def _expire_group(ctx: Context, group_id: str, now: int) -> int:
         ctx.emit(Record(key, None))
     if group_id not in ctx.offsets:
         any_group.delete_if_empty(ctx, group_id, now)
-    return looked_at
 
 
 def _is_expired(value: OffsetCommitValue, expiry_ms: int, now: int) -> bool:

@@ -241,7 +241,7 @@ def topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:  # noq
     """
     names = frozenset(event.names)
     for group_id in list(ctx.offsets):
-        deleted_topics.remove(ctx, group_id, names)
+        ctx.contain(group_id, "topics deleted", deleted_topics.remove, ctx, group_id, names)
 
 
 def replay_commit(

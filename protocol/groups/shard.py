@@ -20,6 +20,7 @@ from protocol.groups import (
     offset_expiry,
     offsets,
     rebuild,
+    restoring,
 )
 from protocol.groups.context import Context
 from protocol.groups.effects import Elected, Request, Resigned, Result, TimersDue, TopicsDeleted
@@ -28,10 +29,10 @@ from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from protocol.config import Configs
-    from protocol.groups.effects import Event
+    from protocol.groups.effects import Event, GroupFailed
     from protocol.groups.facts import MemberEvent
     from protocol.groups.timers import TimerKey, TimerKind
     from protocol.groups.topics import Topics
@@ -110,10 +111,26 @@ class GroupShard:
         """
         return loading.replay_rows(self._context, rows)
 
-    @property
-    def has_emitted(self) -> bool:
-        """Whether the event in hand has changed hard state: if it fails now, reload."""
-        return bool(self._context.result.records)
+    def groups_of(self, event: Event) -> Sequence[str] | None:
+        """Name the groups whose memory may differ now that an event has raised; None: any may."""
+        return restoring.groups_of(self._context, event)
+
+    def take_failures(self) -> list[GroupFailed]:
+        """Take out the groups that failed by themselves: forget them, and replay their records."""
+        failures = self._context.failures
+        if not failures:
+            return []
+        taken = list(failures.values())
+        failures.clear()
+        return taken
+
+    def forget(self, group_id: str) -> None:
+        """Drop all that is known of a group; its records are replayed next."""
+        restoring.forget(self._context, group_id)
+
+    def restored(self, group_id: str, now: int) -> Result:
+        """Go on with a group whose records were replayed; ``now`` in Unix milliseconds."""
+        return restoring.restored(self._context, group_id, now)
 
     def next_deadline(self) -> int | None:
         """When ``TimersDue`` is wanted next, in Unix milliseconds; None if never."""
@@ -146,6 +163,8 @@ def _answer(ctx: Context, request: Request, now: int) -> None:
     try:
         HANDLERS[request.api_key](ctx, request, now)
     except KafkaError as error:
+        if ctx.result.records:
+            raise  # refused after it had changed something: that is no refusal
         message = request.message
         response = error_response(
             request.api_key, message, error.code, error.message, request.api_version
@@ -171,7 +190,9 @@ def _timers_due(ctx: Context, _event: TimersDue, now: int) -> None:
     timers = ctx.timers
     mark = timers.mark()
     while (key := timers.pop_due(now, mark)) is not None:
-        TIMEOUTS[key.kind](ctx, key, now)
+        is_done = ctx.contain(key.group_id, f"timer {key.kind}", TIMEOUTS[key.kind], ctx, key, now)
+        if not (is_done or key.group_id):
+            timers.set(key.kind, "", "", now + restoring.RETRY_MS)  # it looks after all groups
 
 
 def _topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:

@@ -225,7 +225,10 @@ def test_a_handler_with_a_bug_answers_unknown_server_error_and_the_others_go_on(
     monkeypatch.setattr(requests, "NODE_HANDLERS", {**requests.NODE_HANDLERS, 60: broken})
     beat = driver.ask(12, 4, asks.heartbeat("g", 1, "m"))
     assert beat.error_code == ErrorCode.unknown_server_error
-    assert driver.notes == ["Heartbeat 4 from client failed: ZeroDivisionError: a bug"]
+    [note] = driver.notes
+    assert note.startswith(
+        "Heartbeat 4 from client (/127.0.0.1) for group g failed: ZeroDivisionError: a bug ("
+    )
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False, include_fenced_brokers=False
     )

@@ -9,10 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from failover.containment import BATCH_BYTES, GROUP_BYTES_MAX, HandlerFailed, PartitionFailed
 from failover.effects import Effects
-from failover.partition import HandlerFailed, Kind, Partition, PartitionFailed, PartitionState
-from protocol.groups.effects import Client, Elected, Reply, Request, Result
+from failover.partition import Kind, Partition, PartitionState
+from protocol.groups.effects import (
+    Client,
+    Elected,
+    GroupFailed,
+    Reply,
+    Request,
+    Resigned,
+    Result,
+    TimersDue,
+)
 from protocol.records import BadRecord, Record, UnknownRecordType
+from protocol.wire.errors import ErrorCode
 from storage.batch import Batch
 from storage.log import AppendBatch, ApplyState, CorruptLogError, MemoryLog
 from storage.messages import ReplicaKey
@@ -44,6 +55,13 @@ class Fail:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Wait for something that does not come."""
+
+    group_id: str
+
+
 @dataclass
 class Shelf:
     """A machine with the form of a shard: named values by group."""
@@ -53,12 +71,35 @@ class Shelf:
     elections: int = 0
     epilogue: Put | None = None
 
-    @property
-    def has_emitted(self) -> bool:
-        return bool(self.result.records)
+    failures: list[GroupFailed] = field(default_factory=list)
+    restores: list[str] = field(default_factory=list)
+    fails_to_resign: bool = False
+
+    def groups_of(self, event: Any) -> Sequence[str] | None:
+        if not isinstance(event, Request):
+            return None
+        group = getattr(event.message, "group", None)
+        return () if group is None else (group,)
+
+    def take_failures(self) -> list[GroupFailed]:
+        taken, self.failures = self.failures, []
+        return taken
+
+    def forget(self, group_id: str) -> None:
+        for key in [key for key in self.values if key.group == group_id]:
+            del self.values[key]
+        self.result = Result()
+
+    def restored(self, group_id: str, now: int) -> Result:
+        self.restores.append(group_id)
+        return self.result
 
     def handle(self, event: Any, now: int) -> Result:
         self.result = Result()
+        if isinstance(event, Resigned) and self.fails_to_resign:
+            raise RuntimeError("a bug")
+        if isinstance(event, TimersDue):
+            raise RuntimeError("a bug about many groups")
         if isinstance(event, Elected):
             self.elections += 1
             if self.epilogue:
@@ -71,6 +112,8 @@ class Shelf:
                 self.put(asked)
                 if asked.then_fail:
                     raise RuntimeError("a bug, half-way")
+            if isinstance(asked, Park):
+                return self.result
             group = getattr(asked, "group", None)
             size: Any = len([key for key in self.values if key.group == group])
             self.result.replies.append(Reply(event.ticket, size, group))
@@ -99,9 +142,14 @@ class Shelf:
             self.values[key] = value
 
 
+UNWRITABLE = "unwritable"
+
+
 def encode(record: Record) -> tuple[bytes, bytes | None]:
     key: Any = record.key
     value: Any = record.value
+    if value == UNWRITABLE:
+        raise ValueError("too long for its format")
     return f"{key.group}/{key.name}".encode(), None if value is None else value.encode()
 
 
@@ -116,12 +164,12 @@ def decode(key: bytes, value: bytes | None) -> Record:
     return Record(typed, text)
 
 
-KIND = Kind(encode, decode, lambda key: key.group)
+KIND = Kind(encode, decode, lambda key: key.group, lambda group: (f"{group}/".encode(),))
 
 
 def request(ticket: int, message: Any) -> Request:
     client = Client("client", "/127.0.0.1")
-    return Request(ticket=ticket, api_key=0, api_version=0, client=client, message=message)
+    return Request(ticket=ticket, api_key=12, api_version=4, client=client, message=message)
 
 
 class Bench:
@@ -284,14 +332,152 @@ def test_a_handler_that_fails_before_it_changed_anything_fails_alone() -> None:
     assert bench.answered == [2]
 
 
-def test_a_handler_that_fails_half_way_fails_its_partition() -> None:
+def refusals(effects: Effects) -> dict[int, ErrorCode]:
+    return {reply.ticket: reply.message.error_code for reply in effects.replies}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("written", ["in this turn", "in the log", "in the state"])
+def test_a_handler_that_fails_half_way_fails_alone_and_its_group_is_what_the_log_says(
+    written: str,
+) -> None:
     bench = Bench(MemoryLog())
-    with pytest.raises(PartitionFailed, match="partition 0 failed on Request"):
-        bench.ask(1, Put("g", "x", "1", then_fail=True))
+    bench.ask(1, Put("g", "x", "1"))
+    bench.ask(2, Put("g", "y", "1"))
+    bench.ask(3, Put("other", "x", "1"))
+    if written != "in this turn":
+        bench.pump()
+    if written == "in the state":
+        bench.log.write(bench.partition.compact(), sync=True)
+    bench.ask(4, Put("g", "y", None))
+    with pytest.raises(HandlerFailed, match="RuntimeError: a bug, half-way"):
+        bench.ask(5, Put("g", "x", "2", then_fail=True))
+    bench.ask(6, Put("g", "z", "1"))
+    expected = {Key("g", "x"): "1", Key("g", "z"): "1", Key("other", "x"): "1"}
+    assert bench.shelf.values == expected
+    bench.pump()
+    assert sorted(bench.answered) == [1, 2, 3, 4, 6]
+    assert Bench(bench.log).shelf.values == expected
+
+
+def test_what_is_handed_out_and_not_written_yet_counts_when_a_group_is_built_again() -> None:
+    bench = Bench(MemoryLog())
+    for number in range(2_500):  # so that the state is due to be written
+        bench.ask(number, Put("g", f"k{number}", "1"))
+    bench.log.write(bench.drain().writes, sync=True)
+    bench.partition.replica.persisted(NOW)
+    effects = bench.drain()
+    assert any(isinstance(write, ApplyState) for write in effects.writes)
+    with pytest.raises(HandlerFailed):
+        bench.ask(9_999, Put("g", "k0", "2", then_fail=True))
+    assert bench.shelf.values == {Key("g", f"k{number}"): "1" for number in range(2_500)}
+
+
+def test_who_waits_in_a_group_that_is_built_again_is_sent_off_and_nobody_else() -> None:
+    bench = Bench(MemoryLog())
+    bench.ask(1, Park("g"))
+    bench.ask(2, Park("other"))
+    bench.ask(3, Put("g", "x", "1"))
+    with pytest.raises(HandlerFailed):
+        bench.ask(4, Put("g", "x", "2", then_fail=True))
+    effects = bench.drain()
+    assert refusals(effects) == {1: ErrorCode.not_coordinator}
+    bench.log.write(effects.writes, sync=True)
+    bench.partition.replica.persisted(NOW)
+    bench.pump()
+    assert sorted(bench.answered) == [1, 3]
+
+
+def test_a_client_that_makes_handlers_fail_again_and_again_hinders_nobody() -> None:
+    bench = Bench(MemoryLog())
+    for ticket in range(0, 300, 3):
+        bench.ask(ticket, Put("other", "x", str(ticket)))
+        with pytest.raises(HandlerFailed):
+            bench.ask(ticket + 1, Put("g", "x", "2", then_fail=True))
+        bench.ask(ticket + 2, Put("g", "y", str(ticket)))
+        bench.pump()
+    assert len(bench.answered) == 200
+    assert bench.shelf.values == {Key("other", "x"): "297", Key("g", "y"): "297"}
+
+
+def test_a_group_that_fails_by_itself_is_built_again_and_told_of_in_one_line() -> None:
+    bench = Bench(MemoryLog())
+    bench.ask(1, Put("g", "x", "1"))
+    bench.shelf.values[Key("g", "x")] = "spoilt"
+    bench.shelf.failures.append(GroupFailed("g", "timer session", "RuntimeError: a bug"))
+    effects = bench.drain()
+    assert effects.notes == [
+        "timer session for group g failed: RuntimeError: a bug; the group was built again from the"
+        " log of partition 0"
+    ]
+    assert bench.shelf.values == {Key("g", "x"): "1"}
+
+
+def test_an_event_about_no_group_in_particular_that_fails_fails_its_partition() -> None:
+    bench = Bench(MemoryLog())
+    with pytest.raises(PartitionFailed, match="partition 0 failed on TimersDue"):
+        bench.partition.handle(TimersDue(), NOW)
     with pytest.raises(PartitionFailed):
         bench.drain()
     with pytest.raises(PartitionFailed):
         bench.ask(2, Put("g", "y", "1"))
+
+
+def test_a_record_that_can_not_be_written_fails_its_group_and_no_other() -> None:
+    bench = Bench(MemoryLog())
+    bench.ask(1, Put("g", "x", "1"))
+    bench.pump()
+    bench.ask(2, Put("g", "y", "1"))
+    bench.ask(3, Put("g", "x", UNWRITABLE))
+    bench.ask(4, Put("other", "x", "1"))
+    bench.ask(5, "what is there of both", ["g", "other"])
+    effects = bench.drain()
+    failed = ErrorCode.unknown_server_error
+    assert refusals(effects) == {2: failed, 3: failed, 5: failed}
+    assert len(effects.notes) == 3
+    bench.log.write(effects.writes, sync=True)
+    bench.partition.replica.persisted(NOW)
+    bench.pump()
+    assert bench.answered[-1] == 4
+    assert bench.shelf.values == {Key("g", "x"): "1", Key("other", "x"): "1"}
+    assert Bench(bench.log).shelf.values == bench.shelf.values
+
+
+def test_a_group_that_writes_too_much_in_a_turn_fails_and_the_others_are_cut_into_batches() -> None:
+    bench = Bench(MemoryLog())
+    large = "x" * (BATCH_BYTES * 2 // 3)
+    for ticket, group in enumerate("abcab"):
+        bench.ask(ticket, Put(group, "x", large))
+    for ticket in range(10, 17):
+        bench.ask(ticket, Put("huge", str(ticket), large))
+    effects = bench.drain()
+    assert refusals(effects) == dict.fromkeys(range(10, 17), ErrorCode.unknown_server_error)
+    assert [len(batch.records) for batch in appended(effects)] == [1, 1, 1]
+    assert 7 * len(large) > GROUP_BYTES_MAX
+    bench.log.write(effects.writes, sync=True)
+    bench.partition.replica.persisted(NOW)
+    bench.pump()
+    assert sorted(bench.answered) == [*range(5), *range(10, 17)]
+    assert {key.group for key in bench.shelf.values} == {"a", "b", "c"}
+
+
+def test_removals_are_written_however_many_they_are() -> None:
+    bench = Bench(MemoryLog())
+    name = "x" * 100_000
+    for number in range(100):
+        bench.ask(number, Put("g", f"{number}{name}", None))
+    batches = appended(bench.drain())
+    assert sum(len(batch.records) for batch in batches) == 100
+    assert len(batches) == 3
+
+
+def test_a_machine_that_can_not_resign_is_read_again() -> None:
+    bench = Bench(MemoryLog())
+    bench.ask(1, Put("g", "x", "1"))
+    bench.pump()
+    bench.shelf.fails_to_resign = True
+    effects = Effects()
+    bench.partition._demote(NOW, effects)
+    assert bench.partition.state is PartitionState.LOADING
 
 
 def test_an_unknown_record_type_is_skipped_and_counted_and_a_bad_record_refused() -> None:

@@ -1,0 +1,383 @@
+"""No exception while one request, timer or result is handled ends a process.
+
+Handlers of the real group shard are planted with failures; the group that they were about becomes
+what the log says, and every other group goes on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from failover import catalog
+from failover.catalog import NodeChanged
+from failover.cluster_view import Node
+from protocol.assignors.executor import Executor
+from protocol.groups import offset_expiry, shard
+from protocol.groups.effects import CancelAssignment, Task
+from protocol.groups.timers import TimerKind
+from protocol.wire import messages as m
+from protocol.wire.embedded import encode_subscription
+from protocol.wire.errors import ErrorCode
+from storage.log import MemoryLog
+from tests.failover import asks
+from tests.failover.hosts import Driver, memory_driver
+
+UNKNOWN = ErrorCode.unknown_server_error
+SUBSCRIPTION = encode_subscription(["t"])
+
+
+class Working(Driver):
+    """A driver whose tasks are done, one event of the host later."""
+
+    def submit(self, partition: int, task: Task) -> None:
+        if not isinstance(task, CancelAssignment):
+            self.__dict__.setdefault("submitted", []).append((partition, task))
+
+    def work(self, most: int = 20) -> int:
+        """Do what was submitted; return how many tasks there were."""
+        executor, done = Executor(lambda: 0.0), 0
+        while self.__dict__.get("submitted") and done < most:
+            partition, task = self.__dict__["submitted"].pop(0)
+            answer = executor.run(task)
+            done += 1
+            if answer is not None:
+                self.host.computed(partition, answer, self.now)
+                self.pump()
+        return done
+
+
+def working_driver(**arguments: Any) -> Working:
+    driver = Working(MemoryLog(), **arguments)
+    driver.load()
+    driver.host.catalog_event(NodeChanged(Node(0, "localhost", 9092)), driver.now)
+    driver.pump()
+    driver.ask(19, 7, asks.create_topics("t", partitions=4))
+    return driver
+
+
+def beat(
+    group: str, member_id: str, epoch: int = 0, **more: Any
+) -> m.ConsumerGroupHeartbeatRequest:
+    fields: dict[str, Any] = {
+        "group_id": group,
+        "member_id": member_id,
+        "member_epoch": epoch,
+        "instance_id": None,
+        "rack_id": None,
+        "rebalance_timeout": timedelta(seconds=60) if epoch == 0 else timedelta(milliseconds=-1),
+        "subscribed_topic_names": ("t",) if epoch == 0 else None,
+        "subscribed_topic_regex": None,
+        "server_assignor": None,
+        "topic_partitions": () if epoch == 0 else None,
+    }
+    return m.ConsumerGroupHeartbeatRequest(**{**fields, **more})
+
+
+def classic_member(driver: Driver, group: str) -> tuple[str, int]:
+    """Bring a group of one static member to Stable."""
+    ticket = driver.give(11, 9, asks.join(group, instance="i", metadata=SUBSCRIPTION))
+    driver.pump()
+    driver.wait(10)
+    joined = driver.replies[ticket]
+    driver.ask(14, 5, asks.sync(group, joined.generation_id, joined.member_id, {}))
+    return joined.member_id, joined.generation_id
+
+
+def context(driver: Driver) -> Any:
+    return driver.host.partitions[1].machine._context  # type: ignore[attr-defined]
+
+
+def hard(driver: Driver) -> dict[str, Any]:
+    """What a driver's host remembers of each group and its offsets, however it came to know it."""
+    ctx = context(driver)
+    shown: dict[str, Any] = {}
+    for group_id, group in ctx.groups.items():
+        if not hasattr(group, "members"):
+            shown[group_id] = group.metadata
+            continue
+        shown[group_id] = (
+            group.epoch,
+            group.assignment_epoch,
+            dict(sorted(group.targets.items())),
+            {
+                member_id: (member.metadata, named(ctx, member.standing))
+                for member_id, member in sorted(group.members.items())
+            },
+            dict(sorted(group.regexes.items())),
+        )
+    offsets = {
+        (group_id, topic, index): value
+        for group_id, topics in ctx.offsets.items()
+        for topic, partitions in topics.items()
+        for index, value in partitions.items()
+    }
+    return {"groups": shown, "offsets": offsets}
+
+
+def named(ctx: Any, standing: Any) -> Any:
+    """A member's standing without the numbers that a shard has given to topics."""
+    uuids = ctx.numbers.uuids
+    parts = (standing.assigned, standing.revoking)
+    owned = [sorted((uuids[each >> 32].int, each) for each in part) for part in parts]
+    return standing.epoch, standing.previous_epoch, standing.state, owned
+
+
+def check_memory_is_the_log(driver: Driver) -> None:
+    again = driver.restarted()
+    again.load()
+    mine, its = hard(driver), hard(again)
+    for part in ("groups", "offsets"):
+        assert mine[part].keys() == its[part].keys()
+        for key in mine[part]:
+            assert mine[part][key] == its[part][key], key
+
+
+@pytest.fixture
+def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Replace a handler of one table by one that raises: before or after the real one."""
+
+    def plant(table: str, key: Any, group: str, when: str = "after") -> None:
+        handlers = dict(getattr(shard, table))
+        real = handlers[key]
+
+        def broken(ctx: Any, event: Any, now: int) -> None:
+            about = getattr(event, "group_id", None)
+            if about is None:
+                about = getattr(getattr(event, "message", None), "group_id", None)
+            if about != group:
+                real(ctx, event, now)
+                return
+            if when == "after":
+                real(ctx, event, now)
+            raise ZeroDivisionError("a bug")
+
+        monkeypatch.setattr(shard, table, {**handlers, key: broken})
+
+    yield plant
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("api_key", [8, 11, 12, 13, 14, 68])
+def test_a_request_that_raises_fails_alone(
+    plant: Callable[..., None], api_key: int, when: str
+) -> None:
+    driver = working_driver()
+    innocent, generation = classic_member(driver, "innocent")
+    member, own_generation = classic_member(driver, "g")
+    driver.ask(68, 1, beat("modern", "m1"))
+    driver.work()
+    driver.ask(8, 8, asks.commit("g", 5, generation=own_generation, member_id=member, instance="i"))
+    plant("HANDLERS", api_key, "modern" if api_key == 68 else "g", when)
+    requests: dict[int, Any] = {
+        8: asks.commit("g", 6, generation=own_generation, member_id=member, instance="i"),
+        11: asks.join("g", instance="i", metadata=SUBSCRIPTION),
+        12: asks.heartbeat("g", own_generation, member, "i"),
+        13: m.LeaveGroupRequest(
+            group_id="g",
+            members=(m.MemberIdentity(member_id=member, group_instance_id=None, reason=None),),
+        ),
+        14: replace(asks.sync("g", own_generation, member, {}), group_instance_id="i"),
+        68: beat("modern", "m2"),
+    }
+    version = {8: 8, 11: 9, 12: 4, 13: 5, 14: 5, 68: 1}[api_key]
+    for _ in range(20):
+        answer = driver.ask(api_key, version, requests[api_key])
+        code = answer.topics[0].partitions[0].error_code if api_key == 8 else answer.error_code
+        assert code is UNKNOWN
+        other = driver.ask(12, 4, asks.heartbeat("innocent", generation, innocent, "i"))
+        assert other.error_code is ErrorCode.none
+        assert driver.host.partitions[1].state == "Leader"
+    assert len(driver.notes) == 20
+    check_memory_is_the_log(driver)
+    if api_key != 12:
+        beating = driver.ask(12, 4, asks.heartbeat("g", own_generation, member, "i"))
+        assert beating.error_code is ErrorCode.none
+    offsets = asks.offsets_in(driver.ask(9, 8, asks.fetch("g")))
+    assert offsets == {"g": {("t", 0): 5}}
+
+
+def test_a_refusal_after_a_change_is_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = working_driver()
+    member, generation = classic_member(driver, "g")
+    real = shard.HANDLERS[8]
+
+    def late(ctx: Any, request: Any, now: int) -> None:
+        real(ctx, request, now)
+        raise shard.KafkaError(ErrorCode.illegal_generation)
+
+    monkeypatch.setattr(shard, "HANDLERS", {**shard.HANDLERS, 8: late})
+    commit = asks.commit("g", 6, generation=generation, member_id=member, instance="i")
+    assert driver.ask(8, 8, commit).topics[0].partitions[0].error_code is UNKNOWN
+    assert context(driver).offsets == {}
+
+
+def test_a_timer_that_raises_neither_kills_nor_spins(plant: Callable[..., None]) -> None:
+    driver = working_driver()
+    classic_member(driver, "g")
+    classic_member(driver, "innocent")
+    plant("TIMEOUTS", TimerKind.SESSION, "g")
+    driver.wait(300_000)
+    assert context(driver).groups["innocent"].metadata.members == ()
+    assert len(context(driver).groups["g"].metadata.members) == 1
+    assert 1 <= len(driver.notes) <= 10
+    check_memory_is_the_log(driver)
+
+
+@pytest.mark.parametrize("kind", [TimerKind.REFRESH, TimerKind.ASSIGNMENT, TimerKind.TARGET])
+def test_a_timer_of_a_consumer_group_that_raises_does_not_spin(
+    plant: Callable[..., None], kind: TimerKind
+) -> None:
+    driver = working_driver()
+    plant("TIMEOUTS", kind, "modern", "before")
+    epochs = {}
+    for name in ("m1", "m2"):
+        epochs[name] = driver.ask(68, 1, beat("modern", name)).member_epoch
+        driver.work()
+        driver.wait(1_500)
+    for _ in range(10):
+        driver.wait(1_000)
+        driver.work()
+    assert len(driver.notes) <= 30
+    assert driver.host.partitions[1].state == "Leader"
+    check_memory_is_the_log(driver)
+
+
+def test_a_result_of_an_assignor_that_raises_fails_its_group_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = working_driver()
+    driver.ask(68, 1, beat("innocent", "m1"))
+    driver.work()
+    events = dict(shard._EVENTS)
+    kind = next(each for each in events if each.__name__ == "AssignmentComputed")
+    real = events[kind]
+
+    def broken(ctx: Any, event: Any, now: int) -> None:
+        real(ctx, event, now)
+        if event.group_id == "g":
+            raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(shard, "_EVENTS", {**events, kind: broken})
+    driver.ask(68, 1, beat("g", "m1"))
+    driver.work()
+    assert [note.split(" failed")[0] for note in driver.notes] == ["AssignmentComputed for group g"]
+    assert driver.ask(68, 1, beat("innocent", "m1", 1)).error_code is ErrorCode.none
+    check_memory_is_the_log(driver)
+
+
+def test_a_group_whose_offsets_can_not_be_looked_at_does_not_keep_the_others_from_expiring(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = working_driver()
+    for group in ("a", "g", "z"):
+        driver.ask(8, 8, asks.commit(group, 5))
+    real = offset_expiry._expire_group
+
+    def broken(ctx: Any, group_id: str, now: int) -> None:
+        real(ctx, group_id, now)
+        if group_id == "g":
+            raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(offset_expiry, "_expire_group", broken)
+    driver.wait(8 * 24 * 3600 * 1000)
+    assert set(context(driver).offsets) == {"g"}
+    check_memory_is_the_log(driver)
+    monkeypatch.undo()
+    driver.wait(3600 * 1000)
+    assert not context(driver).offsets
+
+
+def test_a_change_of_the_catalogue_that_raises_half_way_leaves_it_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = working_driver()
+    real = catalog.HANDLERS[19]
+
+    def broken(*arguments: Any) -> None:
+        real(*arguments)
+        raise ZeroDivisionError("a bug")
+
+    create = asks.create_topics("u")
+    monkeypatch.setattr(catalog, "HANDLERS", {**catalog.HANDLERS, 19: broken})
+    answer = driver.ask(19, 7, create)
+    assert [each.error_code for each in answer.topics] == [UNKNOWN]
+    assert driver.host.view.catalog.topics.by_name("u") is None
+    assert driver.host.view.catalog.topics.by_name("t") is not None
+    monkeypatch.undo()
+    assert [each.error_code for each in driver.ask(19, 7, create).topics] == [ErrorCode.none]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_memory_is_what_the_log_says_whatever_raises(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Handlers, timers and results raise at random, before or after they have done their work."""
+    rng = random.Random(seed)
+    driver = working_driver()
+    for table in ("HANDLERS", "TIMEOUTS", "_EVENTS"):
+        planted = {
+            key: handler
+            if getattr(key, "__name__", "") in ("Elected", "Resigned", "TimersDue")
+            else sometimes(rng, handler)
+            for key, handler in getattr(shard, table).items()
+        }
+        monkeypatch.setattr(shard, table, planted)
+    talk_at_random(driver, rng)
+    driver.pump()
+    assert driver.notes
+    assert {partition.state for partition in driver.host.partitions} == {"Leader"}
+    monkeypatch.undo()
+    check_memory_is_the_log(driver)
+    driver.wait(120_000)
+    driver.work()
+    assert driver.ask(8, 8, asks.commit("c", 1)).topics[0].partitions[0].error_code == 0
+
+
+def talk_at_random(driver: Working, rng: random.Random) -> None:
+    known: dict[tuple[str, str], int] = {}
+
+    def heartbeat(group: str, member: str) -> None:
+        answer = driver.ask(68, 1, beat(group, member, known.get((group, member), 0)))
+        if answer is not None:
+            known[group, member] = max(answer.member_epoch, 0)
+
+    kinds: tuple[Callable[[str, str], Any], ...] = (
+        heartbeat,
+        heartbeat,
+        heartbeat,
+        lambda group, member: driver.give(
+            11, 9, asks.join(group, instance=member, metadata=SUBSCRIPTION)
+        ),
+        lambda group, _: driver.ask(8, 8, asks.commit(group, rng.randrange(100))),
+        lambda *_: driver.ask(42, 2, m.DeleteGroupsRequest(groups_names=("a", "b"))),
+        lambda *_: driver.wait(rng.choice((0, 100, 5_000, 50_000))),
+        lambda *_: driver.work(rng.randrange(4)),
+    )
+    for _ in range(120):
+        rng.choice(kinds)(rng.choice(("a", "b")), rng.choice(("m1", "m2")))
+        if rng.random() < 0.5:
+            driver.pump()
+
+
+def sometimes(rng: random.Random, real: Callable[..., None]) -> Callable[..., None]:
+    def broken(*arguments: Any) -> None:
+        draw = rng.random()
+        if draw < 0.1:
+            raise ZeroDivisionError("a bug before")
+        real(*arguments)
+        if draw > 0.85:
+            raise ZeroDivisionError("a bug after")
+
+    return broken
+
+
+def test_a_driver_without_failures_notes_nothing() -> None:
+    driver = memory_driver()
+    driver.ask(8, 8, asks.commit("g", 5))
+    assert driver.notes == []
