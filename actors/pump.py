@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from actors.complaints import Complaints
 from actors.inbox import SERVE_S_MAX
 from actors.listener import Listener
+from actors.log_sync import LogSync
 from actors.tasks import Tasks
 from failover.ports import Ports
 from failover.turn import Turn
+from storage.log import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,12 +29,13 @@ if TYPE_CHECKING:
     from actors.background import Background
     from actors.clock import Clock
     from actors.listener import Limits
+    from actors.log_sync import SyncedLog
     from actors.peers import Peers
     from failover.effects import Forward
     from failover.host import Host
     from protocol.groups.effects import Reply, Request, Ticket
     from protocol.groups.facts import Fact
-    from storage.log import Log, Write
+    from storage.log import Write
     from storage.messages import Message
 
 _log = logging.getLogger("rollcall.coordinator")
@@ -78,7 +81,7 @@ class Pump:
     """Between one host and the world: its log, its clients, its peers, its workers."""
 
     def __init__(
-        self, host: Host, log: Log, around: Surroundings, after_turn: Callable[[], None]
+        self, host: Host, log: SyncedLog, around: Surroundings, after_turn: Callable[[], None]
     ) -> None:
         """``after_turn`` is called at the end of every turn."""
         self.host = host
@@ -105,6 +108,7 @@ class Pump:
         self._notes = Complaints(_log)
         self._after_turn = after_turn
         self._loop = asyncio.get_running_loop()
+        self.syncs = LogSync(log, self._loop, self._synced, self._not_synced)
         self._waiting: dict[Ticket, asyncio.Future[Entity]] = {}
         self._is_scheduled = False
         self._is_closed = False
@@ -119,6 +123,7 @@ class Pump:
         self.listener.close()
         if self.links is not None:
             self.links.close()
+        self.syncs.close()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -195,11 +200,8 @@ class Pump:
     def _turn_or_restart(self) -> None:
         try:
             self.turn()
-        except Exception:
-            # Memory and disk may differ now. Begin again from the log: Ray restarts the process.
-            _log.critical("the coordinator can not go on and restarts", exc_info=True)
-            logging.shutdown()
-            os._exit(1)
+        except Exception as error:
+            _restart(error)
 
     def turn(self) -> None:
         """Serve clients for a while and carry out what the host decided."""
@@ -218,13 +220,26 @@ class Pump:
         self._written_s = 0.0
         return requests_wait
 
-    def write(self, writes: Sequence[Write], sync: bool) -> None:
+    def write(self, writes: Sequence[Write]) -> None:
         """Write to the log, and measure how long that takes."""
         began_s = time.perf_counter()
         try:
-            self._log.write(writes, sync)
+            self._log.write(writes, sync=False)
         finally:
             self._written_s += time.perf_counter() - began_s
+
+    def sync(self) -> bool:
+        """Begin to sync the log in its thread."""
+        self.syncs.begin()
+        return False
+
+    def _synced(self) -> None:
+        self._turn.synced()
+        self.schedule()
+
+    def _not_synced(self, error: OSError) -> None:
+        if not self._is_closed:
+            _restart(LogError(f"the log can not be synced ({error})"))
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         """Send messages to a peer."""
@@ -278,6 +293,13 @@ class Pump:
         if deadline_ms is not None:
             wait_s = max(deadline_ms - now, 0) / 1000
             self._timer = self._loop.call_later(wait_s, self.tick)
+
+
+def _restart(error: Exception) -> None:
+    """End the process: memory and disk may differ now. Ray restarts it, and it reads its log."""
+    _log.critical("the coordinator can not go on and restarts", exc_info=error)
+    logging.shutdown()
+    os._exit(1)
 
 
 def serve_s(written_s: float) -> float:

@@ -28,17 +28,19 @@ class Forward:
 class Effects:
     """One turn's side effects.
 
-    After writing ``writes`` (all of them, in order, synced when ``sync``), the driver calls
-    ``Host.persisted(now)`` and drains again: what was waiting for the disk comes out then.
-    ``messages`` go to other nodes, by their ids, after the writes are on disk; losses are allowed.
-    ``tasks`` name the partition that wants the result, by ``Host.computed``. ``notes`` are
-    sentences for the log.
+    ``messages`` go to other nodes, by their ids, at once: they say nothing that rests on
+    ``writes``. Losses are allowed. ``writes`` are one unit, the one of ``number``: all of them are
+    written, in order, readable at once, and synced soon when ``sync``. The driver calls
+    ``Host.persisted`` when the unit is on disk, and drains again: what was waiting for that comes
+    out then. ``tasks`` name the partition that wants the result, by ``Host.computed``. ``notes``
+    are sentences for the log.
     """
 
-    writes: list[Write] = field(default_factory=list)
-    sync: bool = False
+    number: int = 0
     messages: dict[int, list[Message]] = field(default_factory=dict)
     forwards: list[Forward] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    sync: bool = False
     replies: list[Reply] = field(default_factory=list)
     tasks: list[tuple[int, Task]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)

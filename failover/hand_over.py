@@ -57,7 +57,6 @@ class HandOver:
             if number == CATALOG_PARTITION:
                 code = ErrorCode.not_controller
             partition.stuck = code if is_full else None
-            partition.replica.stuck = is_full
             partition.refuse_waiting(self._held.effects)
 
     def tick(self, now: int) -> None:

@@ -9,6 +9,7 @@ carry out, again.
 from __future__ import annotations
 
 import random
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -71,7 +72,7 @@ class Host:
     ) -> None:
         self.identity = identity
         self._static_configs = configs
-        self._unwritten: set[int] = set()
+        self._units: deque[tuple[int, frozenset[int]]] = deque()
         timing = _timing(configs)
 
         def setting(number: int, wanted: tuple[int, ...]) -> Setting:
@@ -273,22 +274,29 @@ class Host:
                     self._note_leader(partition, effects, now)
         effects.replies = self._requests.merge(effects.replies)
         if effects.writes:
-            self._unwritten.update(write.partition for write in effects.writes)
+            partitions = frozenset(write.partition for write in effects.writes)
+            self._units.append((effects.number, partitions))
             effects.sync = self._must_sync(effects)
         if effects:
-            held.effects = Effects()
+            held.effects = Effects(number=effects.number + 1)
         return effects
 
     def _resume(self, partition: Partition, now: int) -> None:
         for request, waits in partition.resumed():
             self._requests.handle(partition, request, now, waits)
 
-    def persisted(self, now: int) -> None:
-        """Take notice that the last drained writes are in the log (synced if it said so)."""
-        for number in sorted(self._unwritten):
-            self._held.schedule.touch(number)
-            self._held.all[number].replica.persisted(now)
-        self._unwritten.clear()
+    def persisted(self, now: int, through: int | None = None) -> None:
+        """Learn that the units up to number ``through`` are on disk (None: all that were drained).
+
+        That is: written, and synced if they wanted that (:attr:`Effects.sync`).
+        """
+        units, touched = self._units, set[int]()
+        while units and (through is None or units[0][0] <= through):
+            number, partitions = units.popleft()
+            touched |= partitions
+        for partition in sorted(touched):
+            self._held.schedule.touch(partition)
+            self._held.all[partition].replica.persisted(now, number)
 
     def checkpoint(self) -> Effects:
         """Bring the compacted state on disk up to the last commit, before a clean stop."""

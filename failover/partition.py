@@ -392,7 +392,7 @@ class Partition:
             self._follow(now)
         while replica.is_ready:
             has_moved = True
-            self._take(replica.ready(), now, effects)
+            self._take(replica.ready(now, effects.number), now, effects)
         if self._replies or self._facts or self._tasks or self._notes:
             self._answer(effects)
         if self.state is PartitionState.LEADER:

@@ -21,8 +21,20 @@ if TYPE_CHECKING:
 class LogPort(Protocol):
     """The log of this process (:class:`storage.log.Log`)."""
 
-    def write(self, writes: Sequence[Write], sync: bool) -> None:
-        """Write all in order as one atomic unit. Raises :class:`storage.log.LogError`."""
+    def write(self, writes: Sequence[Write]) -> None:
+        """Write all in order, as one atomic unit that readers see at once.
+
+        Raises :class:`storage.log.FullDiskError` when nothing of it was written, and any other
+        :class:`storage.log.LogError` when the process must start again from its log.
+        """
+
+    def sync(self) -> bool:
+        """Begin to sync everything written so far; True when that is done on return.
+
+        Otherwise :meth:`failover.turn.Turn.synced` is called when it is, and a turn taken. No other
+        sync is begun before that. One that fails ends the process: nobody knows what the disk holds
+        then, and to sync again would not tell.
+        """
 
 
 class ClockPort(Protocol):

@@ -11,12 +11,16 @@ start again from its log.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from failover.full_disk import Backlog
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from failover.effects import Effects
+    from failover.full_disk import Unit
     from failover.host import Host
     from failover.ports import Ports
     from protocol.groups.effects import Reply, Request
@@ -31,48 +35,61 @@ class Turn:
         self.host = host
         self._ports = ports
         self._backlog = Backlog(ports.log)
+        self._written = -1
+        self._unsynced: deque[int] = deque()
+        self._is_syncing = False
+        self._covers = -1
+        self._persisted = -1
 
     def refusal(self, request: Request) -> Reply | None:
         """Return the answer to a request that the disk has no room for; None: ask the host."""
         return self._backlog.refusal(request)
 
+    def synced(self) -> None:
+        """Learn that the sync that was begun is done; the next :meth:`take` goes on from there."""
+        self._is_syncing = False
+        while self._unsynced and self._unsynced[0] <= self._covers:
+            self._unsynced.popleft()
+
     def take(self) -> bool:
         """Serve clients for a while, then carry out what the host decided, in this order.
 
-        Write; then send, forward, answer, begin tasks, tell facts; again until the host has nothing
-        more to do. At the end send the answers and set the timer. Return whether requests wait for
-        the next turn.
+        Send to peers and forward, for nothing of that rests on what is not on disk yet. Write. Send
+        answers, begin tasks, tell facts; again until the host has nothing more to do. Then begin to
+        sync what was written, unless a sync is under way: the one after it covers everything that
+        is written until then. At the end send the answers and set the timer. Return whether
+        requests wait for the next turn.
         """
-        host, ports = self.host, self._ports
+        ports = self._ports
         requests_wait = ports.answers.serve()
-        now = ports.clock.now()
-        self._retry(now)
-        while effects := host.drain(now):
-            self._write(effects, now)
-            self._carry_out(effects)
+        self._retry(ports.clock.now())
+        now = self._drain()
+        while self._begin_sync():
+            now = self._drain()
         ports.answers.flush()
-        ports.timer.arm(_first(host.next_deadline(), self._backlog.retry_ms), now)
+        ports.timer.arm(_first(self.host.next_deadline(), self._backlog.retry_ms), now)
         return requests_wait
 
-    def _write(self, effects: Effects, now: int) -> None:
-        if self._backlog.write(effects, now):
-            self.host.persisted(now)
-        else:
-            self.host.disk_is_full = True
+    def _drain(self) -> int:
+        """Carry out what the host wants done, until there is nothing; return the time."""
+        host, clock = self.host, self._ports.clock
+        now = clock.now()
+        self._tell_persisted(now)
+        while effects := host.drain(now):
+            self._carry_out(effects, now)
+            now = clock.now()
+            self._tell_persisted(now)
+        return now
 
-    def _retry(self, now: int) -> None:
-        """Write what waits for room on a full disk, when it is time to try."""
-        if self._backlog.retry(now):
-            self._ports.facts.note(ROOM_AGAIN)
-            self.host.disk_is_full = False
-            self.host.persisted(now)
-
-    def _carry_out(self, effects: Effects) -> None:
+    def _carry_out(self, effects: Effects, now: int) -> None:
         ports = self._ports
         for node_id, messages in effects.messages.items():
             ports.peers.send(node_id, messages)
         for forward in effects.forwards:
             ports.peers.forward(forward)
+        if effects.writes:
+            self._took(self._backlog.write(effects, now))
+            self.host.disk_is_full = self._backlog.is_full
         for reply in effects.replies:
             ports.answers.answer(reply)
         for partition, task in effects.tasks:
@@ -81,6 +98,37 @@ class Turn:
             ports.facts.observe(fact)
         for sentence in effects.notes:
             ports.facts.note(sentence)
+
+    def _retry(self, now: int) -> None:
+        """Write what waits for room on a full disk, when it is time to try."""
+        if units := self._backlog.retry(now):
+            self._took(units)
+            self._ports.facts.note(ROOM_AGAIN)
+            self.host.disk_is_full = False
+
+    def _took(self, units: Sequence[Unit]) -> None:
+        """Count units that are in the log now."""
+        for unit in units:
+            self._written = unit.number
+            if unit.sync:
+                self._unsynced.append(unit.number)
+
+    def _tell_persisted(self, now: int) -> None:
+        """Tell the host which units are on disk: all before the first that still wants a sync."""
+        through = self._unsynced[0] - 1 if self._unsynced else self._written
+        if through > self._persisted:
+            self._persisted = through
+            self.host.persisted(now, through)
+
+    def _begin_sync(self) -> bool:
+        """Begin a sync if one is wanted and none is under way; True when it is done already."""
+        if self._is_syncing or not self._unsynced:
+            return False
+        self._is_syncing, self._covers = True, self._written
+        if self._ports.log.sync():
+            self.synced()
+            return True
+        return False
 
 
 def _first(*deadlines_ms: int | None) -> int | None:

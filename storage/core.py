@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -67,20 +68,37 @@ class SnapshotNotice:
 
 @dataclass(slots=True)
 class Ready:
-    """What has to happen now: write, call ``persisted``, send the messages, then ask again.
+    """What has to happen now: send the messages, write, and call ``persisted`` when that is synced.
 
-    ``messages`` (node id, message) may only leave when the writes are on disk. ``committed`` are
-    the batches that have become committed since the last call, in order. ``elected`` is set once,
-    when this replica has become the leader of its epoch, and ``resigned`` when it no longer is.
-    With a ``snapshot`` notice, ``committed`` are batches after it, and may already be in the log.
+    ``messages`` (node id, message) say nothing that the disk does not hold yet, so they may leave
+    before the writes; ``promises`` do, and stay with the replica until the writes that they rest on
+    are synced. ``committed`` are the batches that have become committed since the last call, in
+    order. ``elected`` is set once, when this replica has become the leader of its epoch, and
+    ``resigned`` when it no longer is. With a ``snapshot`` notice, ``committed`` are batches after
+    it, and may already be in the log.
     """
 
     writes: list[Write] = field(default_factory=list)
     messages: list[tuple[int, Message]] = field(default_factory=list)
+    promises: list[tuple[int, Message]] = field(default_factory=list)
     committed: list[Batch] = field(default_factory=list)
     elected: bool = False
     resigned: bool = False
     snapshot: SnapshotNotice | None = None
+
+
+@dataclass(slots=True)
+class Unit:
+    """Writes of this replica that were handed out and are not known to be synced.
+
+    When they are, the log is on disk up to ``end_offset`` and the epoch is at least ``epoch``; the
+    ``promises`` may leave then.
+    """
+
+    number: int
+    end_offset: int
+    epoch: int
+    promises: list[tuple[int, Message]] = field(default_factory=list)
 
 
 class Core:
@@ -110,7 +128,11 @@ class Core:
         assert self.tail.end_offset == stored.end_offset, "the tail is the log's end"
         self.tail.commit(self.high_watermark)
         self.durable = stored.end_offset
-        self.handed_out: tuple[int, int] | None = None
+        """The log is on disk, as it is in memory, before this offset."""
+
+        self.units: deque[Unit] = deque()
+        """The writes under way, oldest first."""
+
         self.out = Ready()
         if self.voters.commit(self.high_watermark):
             self.save_voters()
@@ -150,8 +172,35 @@ class Core:
         self.wake = min(self.wake, at)
 
     def send(self, node_id: int, message: Message) -> None:
-        """Send when everything written before is on disk."""
+        """Send what is true whatever this node's disk holds."""
         self.out.messages.append((node_id, message))
+
+    def promise(self, node_id: int, message: Message) -> None:
+        """Send when everything written before is on disk."""
+        self.out.promises.append((node_id, message))
+
+    def hand_out(self, number: int) -> Ready:
+        """Take out what is to be done; its writes are the unit of this number, or a part of it."""
+        ready, self.out = self.out, Ready()
+        units = self.units
+        if ready.writes:
+            if not units or units[-1].number != number:
+                units.append(Unit(number, 0, 0))
+            units[-1].end_offset, units[-1].epoch = self.tail.end_offset, self.epoch
+        if ready.promises:
+            rests_on = units[-1].promises if units else ready.messages
+            rests_on += ready.promises
+            ready.promises = []
+        return ready
+
+    def persisted(self, through: int) -> Unit | None:
+        """Learn that units up to this number are on disk; return the last of them, if any."""
+        last, units = None, self.units
+        while units and units[0].number <= through:
+            last = units.popleft()
+            self.durable = last.end_offset
+            self.out.messages += last.promises
+        return last
 
     def join_epoch(self, epoch: int, voted_for: int = NOBODY) -> None:
         """Enter a newer epoch, with a vote in it or without; nothing of the older one counts."""
@@ -224,5 +273,5 @@ class Core:
     def _forget_after(self, offset: int) -> None:
         """Let writes that are under way no longer stand for what comes from ``offset`` on."""
         self.durable = min(self.durable, offset)
-        if self.handed_out is not None:
-            self.handed_out = min(self.handed_out[0], offset), self.handed_out[1]
+        for unit in self.units:
+            unit.end_offset = min(unit.end_offset, offset)

@@ -166,7 +166,8 @@ class Election:
         core = self.core
         if core.role in (Role.PROSPECTIVE, Role.CANDIDATE):
             pre_vote = core.role is Role.PROSPECTIVE
-            core.send(node_id, self._question(core.epoch + pre_vote, pre_vote, False))
+            send = core.send if pre_vote else core.promise
+            send(node_id, self._question(core.epoch + pre_vote, pre_vote, False))
 
     def forget_vote(self) -> None:
         """Another epoch began without a vote of this replica."""
@@ -190,9 +191,10 @@ class Election:
     def _ask(self, epoch: int, pre_vote: bool, transfer: bool) -> None:
         core = self.core
         question = self._question(epoch, pre_vote, transfer)
+        send = core.send if pre_vote else core.promise  # nobody votes for who may forget this
         for voter in core.voters.current:
             if voter != core.me:
-                core.send(voter.node_id, question)
+                send(voter.node_id, question)
 
     def _question(self, epoch: int, pre_vote: bool, transfer: bool) -> Vote:
         core, tail = self.core, self.core.tail
@@ -227,6 +229,5 @@ class Election:
     def _answer(self, vote: Vote, granted: bool) -> None:
         core = self.core
         epoch = vote.epoch if granted else core.epoch
-        core.send(
-            vote.candidate.node_id, Voted(core.partition, epoch, core.me, granted, vote.pre_vote)
-        )
+        send = core.promise if granted and not vote.pre_vote else core.send
+        send(vote.candidate.node_id, Voted(core.partition, epoch, core.me, granted, vote.pre_vote))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.core import SnapshotNotice
+from storage.core import FOREVER_MS, SnapshotNotice
 from storage.log import BeginInstall, FinishInstall, InstallSlice, Stored
 from storage.messages import Append, Appended, InstallSnapshot, Joining, SnapshotInstalled
 
@@ -20,6 +20,11 @@ class _Install:
         self.next_position = 0
 
 
+SYNCS_PER_LEASE = 8
+"""An acknowledgement waits for its records' sync for this part of a lease; then the leader gets one
+that names only what is on disk, so that a slow disk does not cost it its lease."""
+
+
 class Following:
     """One replica's log, as its leader fills it. The caller has checked the message's epoch."""
 
@@ -27,19 +32,43 @@ class Following:
         self.core = core
         self._install: _Install | None = None
         self._matched: tuple[int, int, int] | None = None  # epoch, end offset, sent_ms
+        self._acknowledged = 0
+        self._answer_by = FOREVER_MS
 
     @property
     def owes_answer(self) -> bool:
-        """Whether :meth:`flush` has an acknowledgement to send."""
-        return self._matched is not None
+        """Whether :meth:`flush` has an acknowledgement to send now."""
+        if self._matched is None:
+            return False
+        core = self.core
+        epoch, end_offset, _ = self._matched
+        return (
+            end_offset <= core.durable
+            or core.durable > self._acknowledged
+            or core.now >= self._answer_by
+            or epoch != core.epoch
+        )
+
+    @property
+    def next_deadline(self) -> int:
+        """When :meth:`flush` has something to send though no sync has ended."""
+        return FOREVER_MS if self._matched is None else self._answer_by
 
     def flush(self) -> None:
-        """Acknowledge everything that this turn brought, in one message."""
-        if self._matched is not None:
-            (epoch, end_offset, sent_ms), self._matched = self._matched, None
-            core = self.core
-            if epoch == core.epoch:  # else that leader is one of the past
-                core.send(core.leader_id, self._appended(True, end_offset, sent_ms))
+        """Acknowledge what is on disk of all that was brought, in one message.
+
+        What is on its way to the disk is acknowledged later, in another one.
+        """
+        if self._matched is None:
+            return
+        core = self.core
+        epoch, end_offset, sent_ms = self._matched
+        self._answer_by = FOREVER_MS
+        if end_offset <= core.durable or epoch != core.epoch:
+            self._matched = None
+        if epoch == core.epoch:  # else that leader is one of the past
+            self._acknowledged = min(end_offset, core.durable)
+            core.send(core.leader_id, self._appended(True, self._acknowledged, sent_ms))
 
     def on_append(self, message: Append) -> None:
         """Take batches if the logs agree before them; say where to try again if not."""
@@ -84,6 +113,7 @@ class Following:
                 self._installed(message, 0)
                 return
             install = self._install = _Install(message)
+            self._matched = None  # nothing of the log that is dropped here
             core.out.writes.append(BeginInstall(core.partition, offset, message.last_epoch))
             core.installing = True
             core.restart_log(Stored())
@@ -114,10 +144,15 @@ class Following:
         return offset <= core.high_watermark or core.tail.epoch_before(offset) == epoch
 
     def _match(self, end_offset: int, sent_ms: int) -> None:
-        epoch, earlier = self.core.epoch, self._matched
+        core, earlier = self.core, self._matched
+        epoch = core.epoch
         if earlier is not None and earlier[0] == epoch:
             end_offset, sent_ms = max(end_offset, earlier[1]), max(sent_ms, earlier[2])
+        else:
+            self._acknowledged = core.durable
         self._matched = epoch, end_offset, sent_ms
+        if self._answer_by == FOREVER_MS:
+            self._answer_by = core.now + core.timing.lease_ms // SYNCS_PER_LEASE
 
     def _refuse(self, message: Append) -> None:
         """Say where the logs may agree: at the end of an epoch that is no newer than asked for."""
@@ -153,7 +188,7 @@ class Following:
 
     def _installed(self, message: InstallSnapshot, next_position: int) -> None:
         core = self.core
-        core.send(
+        core.promise(
             message.leader.node_id,
             SnapshotInstalled(
                 core.partition,

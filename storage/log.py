@@ -347,9 +347,13 @@ class MemoryLog:
         _put(self._live, unit)
         self._unsynced.append(unit)
         if sync:
-            for earlier in self._unsynced:
-                _put(self._safe, earlier)
-            self._unsynced.clear()
+            self.sync()
+
+    def sync(self, units: int | None = None) -> None:
+        """Sync the oldest units, as many as there were when a sync began (None: all of them)."""
+        for earlier in self._unsynced[:units]:
+            _put(self._safe, earlier)
+        del self._unsynced[:units]
 
     def crash(self, kept: int = 0) -> MemoryLog:
         """Return the log as a restart finds it: all that was synced, and ``kept`` units more."""

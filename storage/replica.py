@@ -14,6 +14,11 @@ newly committed. The rules, and where they are kept:
   (:mod:`storage.timing`, :mod:`storage.leadership`, :mod:`storage.election`);
 * voters change one at a time (:mod:`storage.voters`, :mod:`storage.leadership`).
 
+What a replica writes is synced in the background: :meth:`Replica.ready` hands out units of writes,
+:meth:`Replica.persisted` says up to which unit the disk has them. Meanwhile it goes on. A leader's
+batches leave before its own copy is on disk; a vote, and an acknowledgement of records, only after
+what they rest on (:meth:`storage.core.Core.promise`, :mod:`storage.following`).
+
 Time is monotonic, in ms. ``now`` of :meth:`Replica.step` must be read after the message came in: a
 follower's promise counts from it.
 """
@@ -71,9 +76,6 @@ class Replica:
         self._election = Election(self._core)
         self._leadership: Leadership | None = None
         self._join_at = now
-        self.stuck = False
-        """Whether writes wait for room on the disk. The owner sets it, and then sees to it himself
-        that no message says more than the disk holds: otherwise those after a write wait for it."""
 
     @property
     def role(self) -> Role:
@@ -178,7 +180,8 @@ class Replica:
             or out.committed
             or (leadership is not None and leadership.to_send)
             or self._following.owes_answer
-            or (out.messages and (self._core.handed_out is None or self.stuck))
+            or out.messages
+            or out.promises
             or out.elected
             or out.resigned
             or out.snapshot
@@ -202,6 +205,7 @@ class Replica:
             self._leadership.tick(core.now)
         self._election.tick(core.now)
         self._settle()
+        core.wake_at(self._following.next_deadline)
         if self._leadership is not None:
             core.wake_at(self._leadership.next_deadline)
         elif not core.is_voter:
@@ -277,35 +281,37 @@ class Replica:
         core.now = max(core.now, now)
         return self._leadership.append(records)
 
-    def ready(self) -> Ready:
-        """Take out what is to be done; empty when there is nothing."""
+    def ready(self, now: int | None = None, unit: int = 0) -> Ready:
+        """Take out what is to be done; empty when there is nothing.
+
+        Messages are stamped with ``now``. The writes belong to the unit of that number (numbers
+        only grow; one unit may be gathered from several calls).
+        """
         core = self._core
+        if now is not None:
+            core.now = max(core.now, now)
         if self._leadership is not None and self._leadership.to_send:
             self._leadership.flush()
         if self._following.owes_answer:
             self._following.flush()
-        ready, core.out = core.out, Ready()
-        if ready.writes:
-            core.handed_out = core.tail.end_offset, core.epoch
-        elif core.handed_out is not None and not self.stuck:
-            # What the messages say may rest on writes that are still under way.
-            ready.messages, core.out.messages = core.out.messages, ready.messages
+        ready = core.hand_out(unit)
+        core.wake_at(self._following.next_deadline)
         return ready
 
-    def persisted(self, now: int) -> None:
-        """Take notice that all writes taken out so far are on disk."""
+    def persisted(self, now: int, through: int | None = None) -> None:
+        """Learn that the units up to a number are on disk (all that were taken out, when None)."""
         core = self._core
-        if core.handed_out is None:
+        if not core.units:
             return
         core.now = max(core.now, now)
-        end_offset, epoch = core.handed_out
-        core.handed_out = None
-        core.durable = end_offset
+        last = core.persisted(core.units[-1].number if through is None else through)
+        if last is None:
+            return
         if self._leadership is not None:
-            if end_offset > core.high_watermark:
+            if core.durable > core.high_watermark:
                 self._leadership.advance()
                 self._settle()
-        elif core.role is Role.CANDIDATE and epoch == core.epoch:
+        elif core.role is Role.CANDIDATE and last.epoch == core.epoch:
             self._election.own_vote_is_written()
             self._settle()
 

@@ -70,6 +70,7 @@ from storage.log import (
     in_slices,
 )
 from storage.messages import ReplicaKey
+from storage.wal_sync import PendingSync, WalSync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,6 +125,7 @@ class RocksLog:
         self._is_stuck = False
         self._is_in_use = False
         self._cursors: WeakSet[_Cursor] = WeakSet()
+        self._wal = WalSync(path)
 
     @classmethod
     def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
@@ -153,7 +155,13 @@ class RocksLog:
         return log
 
     def close(self) -> None:
-        """Close the database. Nothing written is lost without it, so a full disk is no matter."""
+        """Close the database. Nothing written is lost without it, so a full disk is no matter.
+
+        No sync may be under way.
+        """
+        if not self._families:
+            return
+        self._wal.close()
         for part in (*self._families.values(), self._database):
             with suppress(Exception):
                 part.close()
@@ -189,6 +197,20 @@ class RocksLog:
                 raise LogError(f"{self._path}: the log can not be written ({said}).") from error
             self._is_stuck = QUOTA in said
             raise no_room(self._path) from error
+
+    def begin_sync(self) -> PendingSync:
+        """Return the sync of everything written so far, to be run in any thread.
+
+        Raises :class:`storage.log.LogError`.
+        """
+        try:
+            return self._wal.begin()
+        except OSError as error:
+            raise LogError(f"{self._path}: the log can not be synced ({error}).") from error
+
+    def end_sync(self, sync: PendingSync) -> None:
+        """Learn that a sync is done. Another one may be begun then, and not before."""
+        self._wal.end(sync)
 
     def _raise_stuck(self) -> None:
         """Refuse to write: RocksDB does not recover by itself when a quota was exceeded."""

@@ -15,6 +15,7 @@ PURE = ("protocol", "storage", "failover")
 IMPURE_FILES = {
     "storage/directory.py",
     "storage/rocks.py",
+    "storage/wal_sync.py",
     "storage/wal.py",
     "failover/simulation/__main__.py",
 }

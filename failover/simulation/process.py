@@ -131,6 +131,7 @@ class Process:
         self.life = 0
         self.doom = 0
         self.workers: TaskTaker | None = None
+        self._sync_rng = world.random(f"disk {node_id}")
         self.died: Callable[[int], None] = lambda _: None
         self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -358,12 +359,29 @@ class Process:
 
     # --- the ports of a turn
 
-    def write(self, writes: Sequence[Write], sync: bool) -> None:
+    def write(self, writes: Sequence[Write]) -> None:
         """Write to the disk, unless the process dies before."""
         self._step()
         self.watcher.writes(self, writes)
-        self.log.write(writes, sync)
+        self.log.write(writes, sync=False)
         self._step()
+
+    def sync(self) -> bool:
+        """Sync the disk; it takes as long as the settings say."""
+        low, high = self.world.settings.sync_ms
+        if not high:
+            self.log.sync()
+            self._step()
+            return True
+        sync_ms = low + int(self._sync_rng.random() * (high - low + 1))
+        self.world.after(sync_ms, self._synced, self.life, self.log.unsynced)
+        return False
+
+    def _synced(self, life: int, units: int) -> None:
+        """Have a sync done by the disk, even while the process stands still."""
+        if life == self.life and self._turn is not None:
+            self.log.sync(units)
+            self.event(_synced, self._turn)
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         """Send messages to a peer, unless the process dies before."""
@@ -446,6 +464,10 @@ class Process:
 
 def _forwarded(host: Host, ticket: int, response: Entity | None, _now: int) -> None:
     host.forwarded(ticket, response)
+
+
+def _synced(_host: Host, turn: Turn, _now: int) -> None:
+    turn.synced()
 
 
 def _abandon(host: Host, ticket: int, _now: int) -> None:

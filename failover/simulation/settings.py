@@ -100,6 +100,7 @@ class Settings:
     duplication: float = 0.01
     reordering: float = 0.02
     turn_ms: int = 0
+    sync_ms: tuple[int, int] = (0, 0)
     look_ms: int = 5_000
     clock_skew: float = 0.03
     controller: bool = True
@@ -191,6 +192,7 @@ def _settings_for(seed: int) -> Settings:
         commit_interval_ms=rng.choice((5_000, 30_000)),
         controller=rng.random() < 0.75,
         replica_heartbeat_ms=rng.choice((3_000, 3_000, 3_000, 750)),
+        sync_ms=rng.choice(((0, 0), (0, 3), (1, 20), (1, 500))),
     )
 
 
@@ -208,4 +210,5 @@ def rough_settings(seed: int) -> Settings:
         commit_interval_ms=5_000,
         delay_ms=rng.choice(((1, 6), (1, 200))),
         loss=rng.choice((0.0, 0.1)),
+        sync_ms=rng.choice(((0, 0), (1, 20), (1, 500))),
     )

@@ -51,8 +51,12 @@ class Wires(NoPorts):
     def now(self) -> int:
         return self._cluster.now
 
-    def write(self, writes: Sequence[Write], sync: bool) -> None:
-        self._member.log.write(writes, sync)
+    def write(self, writes: Sequence[Write]) -> None:
+        self._member.log.write(writes, sync=False)
+
+    def sync(self) -> bool:
+        self._member.log.sync()
+        return True
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         self._cluster.carry(self._member, node_id, messages)
@@ -101,6 +105,7 @@ class Cluster:
             **{n: tuple(keys[one] for one in nodes) for n, nodes in enumerate(self.placement)},
         }
         self.cuts: set[frozenset[int]] = set()
+        self.said: list[tuple[int, Sequence[Message]]] = []
         self.tickets = 0
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
@@ -280,6 +285,7 @@ class Cluster:
 
     def carry(self, member: Member, node_id: int, messages: Sequence[Message]) -> None:
         """Deliver messages a little later."""
+        self.said.append((member.node_id, messages))
         self._after(LATENCY_MS, lambda: self._deliver(member, self.members[node_id], messages))
 
     def carry_forward(self, member: Member, forward: Forward) -> None:

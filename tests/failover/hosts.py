@@ -78,7 +78,8 @@ class Driver(NoPorts):
         self.now = T0
         self.tickets = 0
         self.replies: dict[int, Any] = {}
-        self.written: list[tuple[Sequence[Write], bool]] = []
+        self.written: list[Sequence[Write]] = []
+        self.syncs = 0
         self.sent: list[tuple[int, Sequence[Message]]] = []
         self.notes: list[str] = []
         self.own(Host(identity, Configs(overrides), log, random.Random(7), T0))
@@ -124,9 +125,14 @@ class Driver(NoPorts):
     def pump(self) -> None:
         self.turn.take()
 
-    def write(self, writes: Sequence[Write], sync: bool) -> None:
-        self.log.write(writes, sync)
-        self.written.append((writes, sync))
+    def write(self, writes: Sequence[Write]) -> None:
+        self.log.write(writes, sync=False)
+        self.written.append(writes)
+
+    def sync(self) -> bool:
+        self.log.write((), sync=True)
+        self.syncs += 1
+        return True
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         self.sent.append((node_id, messages))

@@ -8,28 +8,18 @@ from typing import Any
 import pytest
 
 from failover.effects import Effects
-from failover.full_disk import RETRY_MS, Backlog, needs_record
+from failover.full_disk import RETRY_MS, Backlog, Unit, needs_record
 from failover.identity import CATALOG_PARTITION
 from protocol.groups.effects import Client, Request
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 from storage.batch import Batch
 from storage.log import AppendBatch, FullDiskError, MemoryLog, SaveVote, Write
-from storage.messages import (
-    Append,
-    Appended,
-    Leading,
-    Message,
-    ReplicaKey,
-    TransferLeadership,
-    Voted,
-)
+from storage.messages import Appended, Voted
 from tests.failover import asks
 from tests.failover.clusters import Cluster
 from tests.failover.hosts import Driver
 from tests.failover.test_host import with_topic
-
-ME = ReplicaKey(0, "directory-0")
 
 
 class SmallLog(MemoryLog):
@@ -41,6 +31,19 @@ class SmallLog(MemoryLog):
         if self.is_full:
             raise FullDiskError("data: there is no room on the disk.")
         super().write(writes, sync)
+
+
+class LogOnly:
+    """A log's port of which nothing is synced."""
+
+    def __init__(self, log: SmallLog) -> None:
+        self._log = log
+
+    def write(self, writes: Sequence[Write]) -> None:
+        self._log.write(writes, sync=False)
+
+    def sync(self) -> bool:
+        return False
 
 
 def append(offset: int) -> AppendBatch:
@@ -58,76 +61,73 @@ def log() -> SmallLog:
     return SmallLog()
 
 
+def unit(number: int, *writes: Write, sync: bool = False) -> Effects:
+    return Effects(number=number, writes=list(writes), sync=sync)
+
+
+def numbers(units: Sequence[Unit]) -> list[int]:
+    return [each.number for each in units]
+
+
 def test_what_is_written_is_reported_as_written(log: SmallLog) -> None:
-    backlog = Backlog(log)
-    assert backlog.write(Effects(), 0)
-    assert backlog.write(Effects(writes=[append(0)], sync=True), 0)
-    assert (log.stored(0).end_offset, log.unsynced, backlog.is_full) == (1, 0, False)
+    backlog = Backlog(LogOnly(log))
+    assert backlog.write(Effects(), 0) == []
+    assert numbers(backlog.write(unit(3, append(0), sync=True), 0)) == [3]
+    assert (log.stored(0).end_offset, backlog.is_full) == (1, False)
 
 
 def test_writes_wait_in_their_order_until_there_is_room(log: SmallLog) -> None:
-    backlog = Backlog(log)
+    backlog = Backlog(LogOnly(log))
     log.is_full = True
-    first = Effects(writes=[append(0)], sync=True)
-    assert not backlog.write(first, 1_000)
+    first = unit(1, append(0), sync=True)
+    assert backlog.write(first, 1_000) == []
     assert first.notes == [
         "data: there is no room on the disk. What needs no record is answered as ever."
     ]
-    second = Effects(writes=[append(1), SaveVote(0, 2, 0, 0)])
-    assert not backlog.write(second, 1_010)
+    second = unit(2, append(1), SaveVote(0, 2, 0, 0))
+    assert backlog.write(second, 1_010) == []
     assert second.notes == [], "it is said once"
-    assert not backlog.write(Effects(), 1_020), "what was handed in before is still not on disk"
     log.is_full = False
-    assert not backlog.retry(1_000 + RETRY_MS - 1)
-    assert backlog.retry(1_000 + RETRY_MS)
-    assert (log.stored(0).end_offset, log.stored(0).epoch, log.unsynced) == (2, 2, 0)
+    assert backlog.retry(1_000 + RETRY_MS - 1) == []
+    assert [(each.number, each.sync) for each in backlog.retry(1_000 + RETRY_MS)] == [
+        (1, True), (2, False),
+    ]  # fmt: skip
+    assert (log.stored(0).end_offset, log.stored(0).epoch) == (2, 2)
     assert not backlog.is_full
-    assert backlog.write(Effects(writes=[append(2)]), 2_000)
+    assert numbers(backlog.write(unit(3, append(2)), 2_000)) == [3]
     assert log.stored(0).end_offset == 3
 
 
 def test_it_is_tried_again_in_turn_while_the_disk_stays_full(log: SmallLog) -> None:
-    backlog = Backlog(log)
+    backlog = Backlog(LogOnly(log))
     log.is_full = True
-    backlog.write(Effects(writes=[append(0)]), 0)
-    assert not backlog.retry(RETRY_MS)
+    backlog.write(unit(1, append(0)), 0)
+    assert backlog.retry(RETRY_MS) == []
     assert backlog.retry_ms == 2 * RETRY_MS
 
 
-def test_nothing_is_promised_to_other_nodes_that_the_disk_does_not_hold(log: SmallLog) -> None:
-    backlog = Backlog(log)
-    log.is_full = True
-    harmless: list[Message] = [
-        Append(0, 1, ME, 0, 0, (), 0, 0),
-        TransferLeadership(0, 1, ME),
-        Leading(0, 1, 0),
-    ]
-    vote = Voted(0, 1, ME, True, False)
-    refusal = Appended(0, 1, ME, False, 1, 1, 7)
-    full = Effects(writes=[append(0)], messages={1: [vote, refusal, *harmless]})
-    assert not backlog.write(full, 0)
-    assert full.messages == {1: harmless}
-    later = Effects(messages={1: [*harmless, vote]})
-    assert not backlog.write(later, 10)
-    assert later.messages == {1: harmless}
-
-
-def test_a_full_standby_goes_on_acknowledging_what_it_has_so_that_its_leader_stays(
-    log: SmallLog,
+def test_nothing_is_promised_to_other_nodes_that_the_disk_does_not_hold(
+    disks: "SmallDisks",
 ) -> None:
-    backlog = Backlog(log)
-    log.is_full = True
-    heard = Effects(writes=[append(3)], messages={1: [Appended(0, 1, ME, True, 4, 1, 7)]})
-    assert not backlog.write(heard, 0)
-    assert heard.messages == {1: [Appended(0, 1, ME, True, 3, 1, 7)]}
-    other = Effects(messages={1: [Appended(5, 1, ME, True, 4, 1, 8)]})
-    assert not backlog.write(other, 10)
-    assert other.messages == {1: [Appended(5, 1, ME, True, 4, 1, 8)]}
-    joined = Effects(
-        writes=[SaveVote(0, 2, -1, 0)], messages={1: [Appended(0, 2, ME, True, 3, 1, 9)]}
-    )
-    assert not backlog.write(joined, 20)
-    assert joined.messages == {1: []}, "its epoch is not on disk"
+    """A standby without room goes on answering its leader, and acknowledges none of its records."""
+    leader = disks.leader()
+    standby = next(each for each in disks.members if each is not leader)
+    assert isinstance(standby.log, SmallLog)
+    disks.fill(standby.node_id)
+    has = standby.log.stored(0).end_offset
+    disks.said.clear()
+    commit_to(disks, "g", 1)
+    disks.run(1_000)
+    answers = [
+        message
+        for sender, messages in disks.said
+        if sender == standby.node_id
+        for message in messages
+        if isinstance(message, Appended) and message.partition == 0
+    ]
+    assert answers and all(answer.end_offset <= has for answer in answers)
+    assert not any(isinstance(m, Voted) and m.granted for _, said in disks.said for m in said)
+    assert disks.leader() is leader
 
 
 def steady(**changes: Any) -> m.ConsumerGroupHeartbeatRequest:
@@ -166,11 +166,11 @@ def test_heartbeats_and_reads_need_no_record(api_key: int, message: object, need
 
 
 def test_what_needs_a_record_is_refused_while_the_disk_is_full_and_only_then(log: SmallLog) -> None:
-    backlog = Backlog(log)
+    backlog = Backlog(LogOnly(log))
     asked = request(8, asks.commit("g", 5))
     assert backlog.refusal(asked) is None
     log.is_full = True
-    backlog.write(Effects(writes=[append(0)]), 0)
+    backlog.write(unit(1, append(0)), 0)
     reply = backlog.refusal(asked)
     assert reply is not None and reply.ticket == 1
     assert isinstance(reply.message, m.OffsetCommitResponse)

@@ -1,17 +1,20 @@
 """A process that writes synced batches, acknowledges each on its output, and then dies.
 
-``python -m tests.storage.dying_writer PATH BATCHES SIZE [flush]``: writes so many batches and exits
-without closing anything. BATCHES 0: writes until it is killed, with an application of the state and
-a drop of old batches now and then.
+``python -m tests.storage.dying_writer PATH BATCHES SIZE [flush] [thread]``: writes so many batches
+and exits without closing anything. BATCHES 0: writes until it is killed, with an application of the
+state and a drop of old batches now and then. ``thread``: syncs in a thread and goes on writing
+meanwhile, as a coordinator does; what it acknowledges is what the last sync covers.
 """
 
 import os
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from storage.batch import Batch
 from storage.identity import LogIdentity
 from storage.log import AppendBatch, ApplyState, DropBefore, Write
 from storage.rocks import RocksLog
+from storage.wal_sync import PendingSync
 
 IDENTITY = LogIdentity(cluster_id="cluster", node_id=0, partitions=1)
 
@@ -32,13 +35,38 @@ def unit(offset: int, size: int) -> list[Write]:
     return writes
 
 
-def main(path: str, batches: int, size: int, flush: bool) -> None:
+class Syncs:
+    """Syncs a log in a thread, one sync at a time."""
+
+    def __init__(self, log: RocksLog) -> None:
+        self._log = log
+        self._thread = ThreadPoolExecutor(1)
+        self._under_way: tuple[PendingSync, Future[None], int] | None = None
+
+    def wrote(self, offset: int) -> None:
+        """Acknowledge what a sync has covered, and begin the next one."""
+        if self._under_way is not None:
+            sync, future, covered = self._under_way
+            if not future.done():
+                return
+            future.result()
+            self._log.end_sync(sync)
+            os.write(1, b"%d\n" % covered)
+        sync = self._log.begin_sync()
+        self._under_way = sync, self._thread.submit(sync.run), offset
+
+
+def main(path: str, batches: int, size: int, flush: bool, thread: bool) -> None:
     log = RocksLog.open(path, IDENTITY)
+    syncs = Syncs(log)
     offset = log.stored(0).end_offset
     end = offset + batches if batches else sys.maxsize
     while offset < end:
-        log.write(unit(offset, size), sync=True)
-        os.write(1, b"%d\n" % offset)
+        log.write(unit(offset, size), sync=not thread)
+        if thread:
+            syncs.wrote(offset)
+        else:
+            os.write(1, b"%d\n" % offset)
         offset += 1
     if flush:
         for family in ("log", "state", "meta"):
@@ -47,4 +75,4 @@ def main(path: str, batches: int, size: int, flush: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), "flush" in sys.argv)
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), "flush" in sys.argv, "thread" in sys.argv)

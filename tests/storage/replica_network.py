@@ -3,7 +3,7 @@
 import heapq
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import storage.snapshot
@@ -43,9 +43,9 @@ class Node:
     compactor: Compactor | None = None
     installing: bool = False
     incarnation: int = 0
-    writing: bool = False
+    syncing: bool = False
+    unit: int = 0
     applied: int = 0
-    queue: list[Message] = field(default_factory=list)
 
 
 class Network:
@@ -122,8 +122,8 @@ class Network:
         node.incarnation += 1
         node.replica = Replica(setting, stored, tail, self.clock(node))
         node.compactor = compactor
-        node.installing = node.writing = False
-        node.queue.clear()
+        node.installing = node.syncing = False
+        node.unit = 0
         node.applied = stored.applied_offset
         for batch in tail:
             if batch.end_offset <= node.replica.high_watermark:
@@ -199,8 +199,10 @@ class Network:
 
     def pump(self, node: Node) -> None:
         replica = node.replica
-        while replica is not None and replica.is_ready and not node.writing:
-            ready = replica.ready()
+        while replica is not None and replica.is_ready:
+            node.unit += 1
+            ready = replica.ready(self.clock(node), node.unit)
+            self.send(node, ready.messages)
             writes = list(ready.writes)
             if ready.elected:
                 self.check_election(node)
@@ -221,22 +223,21 @@ class Network:
                 writes += compactor.writes()
             if writes:
                 node.log.write(writes, sync=False)
-                node.writing = True
-                written = partial(self.written, node, node.incarnation, ready.messages)
-                self.at(self.rng.uniform(0, self.faults.write_ms), written)
-            else:
-                self.send(node, ready.messages)
+        self.sync(node)
 
-    def written(self, node: Node, incarnation: int, messages: list[tuple[int, Message]]) -> None:
+    def sync(self, node: Node) -> None:
+        """Begin a sync of everything written so far, unless one is under way."""
+        if node.log.unsynced and not node.syncing and node.replica is not None:
+            node.syncing = True
+            synced = partial(self.synced, node, node.incarnation, node.unit, node.log.unsynced)
+            self.at(self.rng.uniform(0, self.faults.write_ms), synced)
+
+    def synced(self, node: Node, incarnation: int, unit: int, atomic_units: int) -> None:
         if node.incarnation != incarnation or node.replica is None:
             return
-        node.log.write([], sync=True)
-        node.writing = False
-        node.replica.persisted(self.clock(node))
-        self.send(node, messages)
-        for message in node.queue:
-            node.replica.step(message, self.clock(node))
-        node.queue.clear()
+        node.log.sync(atomic_units)
+        node.syncing = False
+        node.replica.persisted(self.clock(node), unit)
         self.pump(node)
 
     def reload(self, node: Node, ready: Ready, writes: list[Write]) -> None:
@@ -244,8 +245,7 @@ class Network:
         assert ready.snapshot is not None
         assert node.replica is not None
         node.installing = not ready.snapshot.done
-        node.log.write(writes, sync=True)
-        node.replica.persisted(self.clock(node))
+        node.log.write(writes, sync=False)
         stored = node.log.stored(0)
         node.compactor = Compactor(0, stored)
         for batch in node.log.batches(0, 0):
@@ -273,9 +273,6 @@ class Network:
     def deliver(self, from_node: int, to_node: int, message: Message) -> None:
         node = self.nodes.get(to_node)
         if node is None or node.replica is None or frozenset((from_node, to_node)) in self.cut:
-            return
-        if node.writing:  # the process waits for its disk
-            node.queue.append(message)
             return
         node.replica.step(message, self.clock(node))
         self.pump(node)

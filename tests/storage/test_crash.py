@@ -19,9 +19,10 @@ ROUNDS = int(os.environ.get("ROLLCALL_CRASH_ROUNDS", "20"))
 SIZE = 200
 
 
-def killed_at_random(path: Path, rng: random.Random) -> int:
+def killed_at_random(path: Path, rng: random.Random, *options: str) -> int:
     """Let a writer go on until it is killed; return the last offset that it acknowledged."""
-    command = [sys.executable, "-m", "tests.storage.dying_writer", str(path), "0", str(SIZE)]
+    writer_args = ["-m", "tests.storage.dying_writer", str(path), "0", str(SIZE), *options]
+    command = [sys.executable, *writer_args]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         acknowledged = -1
@@ -46,6 +47,22 @@ def test_no_acknowledged_write_is_lost_over_many_kills(tmp_path: Path) -> None:
         assert list(log.batches(0, 0)) == list(model.batches(0, 0))
         assert dict(log.state(0)) == dict(model.state(0))
         assert log.stored(0) == model.stored(0)
+        log.close()
+    assert end > ROUNDS
+
+
+@pytest.mark.timeout(60 + 5 * ROUNDS)
+def test_nothing_that_a_sync_in_a_thread_covered_is_lost_over_many_kills(tmp_path: Path) -> None:
+    rng = random.Random(os.environ.get("ROLLCALL_CRASH_SEED", "2"))
+    end = 0
+    for _ in range(ROUNDS // 2):
+        acknowledged = killed_at_random(tmp_path, rng, "thread")
+        log = RocksLog.open(tmp_path, IDENTITY)
+        stored = log.stored(0)
+        assert stored.end_offset > acknowledged
+        model = expected(end := stored.end_offset)
+        assert list(log.batches(0, 0)) == list(model.batches(0, 0))
+        assert dict(log.state(0)) == dict(model.state(0))
         log.close()
     assert end > ROUNDS
 

@@ -67,6 +67,24 @@ class One:
             self.replica.step(message, self.now)
         return self.turn()
 
+    def write(self, unit: int, *messages: Message) -> Ready:
+        """Take messages and begin to write what follows as one unit; return what leaves now."""
+        for message in messages:
+            self.replica.step(message, self.now)
+        whole = Ready()
+        while self.replica.is_ready:
+            ready = self.replica.ready(self.now, unit)
+            self.log.write(ready.writes, sync=False)
+            whole.writes += ready.writes
+            whole.messages += ready.messages
+            whole.committed += ready.committed
+        return whole
+
+    def synced(self, unit: int) -> Ready:
+        """End the sync of the units up to this one; return what leaves then."""
+        self.replica.persisted(self.now, unit)
+        return self.write(unit + 1)
+
     def turn(self) -> Ready:
         """Write what is ready until nothing is; return all of it."""
         whole = Ready()
@@ -139,9 +157,10 @@ def test_a_replica_votes_once_per_epoch_and_writes_it_before_it_says_so() -> Non
     voter.replica.step(vote(1), voter.now)
     ready = voter.replica.ready()
     assert ready.writes == [SaveVote(0, 1, OTHER.node_id, 0)]
-    assert [m.granted for _, m in ready.messages if isinstance(m, Voted)] == [True]
+    assert granted(ready) == [] and not voter.replica.is_ready
     voter.log.write(ready.writes, sync=True)
     voter.replica.persisted(voter.now)
+    assert granted(voter.turn()) == [True]
     assert granted(voter.hear(Vote(0, 1, LEADER, 9, 9, False, False))) == [False]
     assert granted(voter.hear(vote(1))) == [True]  # the same candidate asks again
     voter.start(LATER)
@@ -484,3 +503,87 @@ def test_lost_messages_are_sent_again_from_where_the_logs_agree() -> None:
     ready = leader.hear(Appended(0, 1, OTHER, False, 1, 1, leader.now))
     [again] = [m for to, m in ready.messages if to == 2]
     assert (again.previous_offset, len(again.batches)) == (1, 1)
+
+
+# --- while a sync is under way
+
+
+def ends(ready: Ready) -> list[int]:
+    """Return what a follower acknowledges."""
+    return [m.end_offset for _, m in ready.messages if isinstance(m, Appended) and m.accepted]
+
+
+def test_a_follower_acknowledges_what_each_sync_covers_and_no_more() -> None:
+    follower = One(batch(0, 1), epoch=1)
+    assert ends(follower.write(1, append(1, 1, 1, batch(1, 1)))) == []
+    assert ends(follower.write(2, append(1, 2, 1, batch(2, 1), batch(3, 1)))) == []
+    assert ends(follower.synced(1)) == [2]
+    assert ends(follower.synced(2)) == [4]
+
+
+def test_a_sync_that_began_before_a_truncation_says_nothing_of_what_replaced_it() -> None:
+    follower = One(batch(0, 1), epoch=1)
+    follower.write(1, append(1, 1, 1, batch(1, 1), batch(2, 1)))
+    replacing = append(2, 1, 1, batch(1, 2), batch(2, 2))
+    assert TruncateFrom(0, 1) in follower.write(2, replacing).writes
+    assert ends(follower.synced(1)) == [], "of the new leader's records none is on disk"
+    assert ends(follower.synced(2)) == [3]
+
+
+def test_a_slow_disk_does_not_keep_a_follower_from_answering_its_leader() -> None:
+    follower = One(batch(0, 1), epoch=1)
+    assert ends(follower.write(1, append(1, 1, 1, batch(1, 1)))) == []
+    follower.replica.tick(follower.now)
+    due = follower.replica.next_deadline()
+    assert due is not None and follower.now < due <= follower.now + TIMING.lease_ms // 4
+    follower.now = due
+    follower.replica.tick(due)
+    answered = follower.write(2)
+    assert ends(answered) == [1], "the lease is renewed, the record is not acknowledged"
+    assert ends(follower.write(3)) == []
+    assert ends(follower.synced(3)) == [2]
+
+
+def test_a_leaders_batches_leave_at_once_and_its_own_copy_counts_when_it_is_synced() -> None:
+    leader = One().lead()
+    leader.acknowledge(LEADER, OTHER)
+    base = leader.replica.high_watermark
+    leader.replica.append([(b"k", b"v")], leader.now)
+    sent = leader.write(11)
+    assert {to for to, m in sent.messages if isinstance(m, Append) and m.batches} == {1, 2}
+    answer = Appended(0, leader.replica.epoch, OTHER, True, base + 1, 1, leader.now)
+    assert leader.write(12, answer).committed == []
+    assert [one.base_offset for one in leader.synced(11).committed] == [base]
+
+
+def test_two_followers_commit_while_the_leaders_own_disk_is_slow() -> None:
+    leader = One().lead()
+    leader.acknowledge(LEADER, OTHER)
+    base = leader.replica.high_watermark
+    leader.replica.append([(b"k", b"v")], leader.now)
+    leader.write(11)
+    epoch = leader.replica.epoch
+    answers = [Appended(0, epoch, peer, True, base + 1, 1, leader.now) for peer in (LEADER, OTHER)]
+    assert [one.base_offset for one in leader.write(12, *answers).committed] == [base]
+
+
+def test_a_candidate_asks_for_votes_when_its_own_is_synced() -> None:
+    candidate = One()
+    candidate.now = LATER
+    candidate.replica.tick(LATER)
+    candidate.write(1)
+    epoch = candidate.replica.epoch + 1
+    asked = candidate.write(2, Voted(0, epoch, OTHER, True, True))
+    assert [m for _, m in asked.messages if isinstance(m, Vote) and not m.pre_vote] == []
+    asked = candidate.synced(2)
+    assert [m.pre_vote for _, m in asked.messages if isinstance(m, Vote)] == [False, False]
+
+
+def test_an_acknowledgement_does_not_outlive_the_log_that_a_snapshot_replaces() -> None:
+    follower = One(batch(0, 1), epoch=1)
+    follower.write(1, append(2, 1, 1, batch(1, 2)))
+    first = InstallSnapshot(0, 2, LEADER, 50, 2, 0, ((b"k", b"v"),), False, KEYS, 78)
+    follower.write(2, first)
+    answered = [m for _, m in follower.synced(1).messages]
+    assert not any(isinstance(m, Appended) and m.end_offset for m in answered)
+    assert follower.replica._core.durable == 0

@@ -1,0 +1,78 @@
+"""Syncs of RocksDB's write-ahead log from a thread: which files they cover, and when they end."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from storage.log import AppendBatch, LogError
+from storage.rocks import RocksLog
+from storage.wal_sync import PendingSync
+from tests.storage.dying_writer import IDENTITY, batch
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> RocksLog:
+    return RocksLog.open(tmp_path / "log", IDENTITY)
+
+
+def append(log: RocksLog, offset: int, size: int = 200) -> None:
+    log.write([AppendBatch(0, batch(offset, size))], sync=False)
+
+
+def names(sync: PendingSync) -> list[str]:
+    """Return the files that a sync covers, the directory as an empty name."""
+    paths = (Path(os.readlink(f"/proc/self/fd/{number}")) for number in sync.descriptors)
+    return [path.name if path.suffix == ".log" else "" for path in paths]
+
+
+def test_a_sync_reaches_to_the_end_of_what_was_written_before_it_began(log: RocksLog) -> None:
+    append(log, 0)
+    sync = log.begin_sync()
+    append(log, 1)
+    sync.run()
+    log.end_sync(sync)
+    after = log.begin_sync()
+    assert after.number == sync.number
+    assert 0 < sync.bytes < after.bytes
+    log.close()
+
+
+def test_a_new_file_is_synced_with_its_directory_and_once_only(log: RocksLog) -> None:
+    append(log, 0)
+    first = log.begin_sync()
+    assert "" in names(first), "the directory names the file"
+    log.end_sync(first)
+    append(log, 1)
+    again = log.begin_sync()
+    assert names(again) == names(first)[:1]
+    log.end_sync(again)
+    log.close()
+
+
+def test_a_file_that_was_rotated_away_is_synced_once_more(log: RocksLog) -> None:
+    append(log, 0)
+    sync = log.begin_sync()
+    log.end_sync(sync)
+    newest, offset = sync.number, 1
+    while newest == sync.number:
+        append(log, offset, 1 << 20)
+        offset += 1
+        log._families["meta"].flush()
+        newest = max(log._wal._numbers())
+        if newest == sync.number and offset > 40:
+            pytest.fail("the write-ahead log was never rotated")
+    after = log.begin_sync()
+    assert names(after)[0] == f"{sync.number:06}.log", "what came after the last sync is in it"
+    assert names(after)[-1] == "" and after.number > sync.number
+    after.run()
+    log.end_sync(after)
+    assert f"{sync.number:06}.log" not in names(log.begin_sync())
+    log.close()
+
+
+def test_a_directory_that_can_not_be_read_is_an_error_of_the_log(log: RocksLog) -> None:
+    append(log, 0)
+    os.rename(log._path, log._path.with_name("gone"))
+    with pytest.raises(LogError, match="can not be synced"):
+        log.begin_sync()
