@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.group import ballot_of
+from protocol.groups.limits import MEMBER_BYTES_MAX
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ def read(request: Request, message: JoinGroupRequest, now: int) -> Join:
     """Take the request apart."""
     if not message.group_id:
         raise KafkaError(ErrorCode.invalid_group_id)
+    size = sum([len(each.metadata) + len(each.name) for each in message.protocols])
+    if size > MEMBER_BYTES_MAX:
+        # Its group's record would be refused as too large: to a member that is this error.
+        raise KafkaError(ErrorCode.unknown_server_error)
     session_timeout_ms = message.session_timeout // _MILLISECOND
     rebalance_timeout_ms = message.rebalance_timeout // _MILLISECOND
     return Join(

@@ -134,6 +134,7 @@ def _committed(
     partitions: tuple[OffsetCommitRequestPartition, ...],
 ) -> list[OffsetCommitResponsePartition]:
     answers = []
+    is_whole = terms.expire_timestamp == -1  # the record that has an expiry time lacks the rest
     for partition in partitions:
         index = partition.partition_index
         metadata = partition.committed_metadata or ""
@@ -145,11 +146,11 @@ def _committed(
             code = _NONE
             value = OffsetCommitValue(
                 offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
+                leader_epoch=partition.committed_leader_epoch if is_whole else -1,
                 metadata=metadata,
                 commit_timestamp=terms.commit_timestamp,
                 expire_timestamp=terms.expire_timestamp,
-                topic_id=known.topic_id,
+                topic_id=known.topic_id if is_whole else None,
             )
             ctx.emit(Record(OffsetCommitKey(terms.group_id, known.name, index), value))
         answers.append(_answer(index, code))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kio.schema.errors import ErrorCode
 
 __all__ = ("ErrorCode", "KafkaError")
+
+
+MESSAGE_MAX: Final = 4_000
+"""Characters of a message: it may repeat what a client has sent, and some responses hold no more
+than 32,767 bytes of it."""
 
 
 class KafkaError(Exception):
@@ -15,6 +22,8 @@ class KafkaError(Exception):
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None and len(message) > MESSAGE_MAX:
+            message = message[:MESSAGE_MAX] + "..."
         super().__init__(code, message)
         self.code = code
         self.message = message
