@@ -18,12 +18,11 @@ class Tasks:
         self._log = log
         self._tasks: set[asyncio.Task[object]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+    def spawn(self, work: Coroutine[Any, Any, object]) -> None:
         """Begin a task."""
-        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
-        return task
 
     def cancel(self) -> None:
         """Cancel all that has not ended."""

@@ -56,8 +56,8 @@ def _parser() -> argparse.ArgumentParser:
         "--groups",
         type=Groups,
         choices=list(Groups),
-        default=Groups.ALL,
-        help="which groups there are (all: one of each kind)",
+        default=Groups.ANY,
+        help="which groups there are (all: one of each kind; any: each seed has its own)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes that try seeds side by side")
     parser.add_argument("--seed", type=int, help="run this seed alone and tell its whole story")

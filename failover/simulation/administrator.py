@@ -66,7 +66,7 @@ class Administrator:
     ``topics`` were acknowledged, and so were the ends of those that are ``deleted``; those that are
     ``busy`` are being changed; ``partitions_of`` tells how many partitions each has, whoever fills
     it in beforehand. ``unread`` are the groups whose offsets are still to be read by
-    :meth:`read_all`, ``offsets`` what was read last.
+    :meth:`read_all`, ``offsets`` what was read last. With ``expects_nothing`` all have expired.
     """
 
     def __init__(self, world: World, network: Network, values: Values) -> None:
@@ -80,6 +80,7 @@ class Administrator:
         self.busy: set[str] = set()
         self.partitions_of: dict[str, int] = {}
         self.unread: set[str] = set()
+        self.expects_nothing = False
         self.offsets: dict[tuple[str, str, int], int] = {}
 
     def create_topic(self, name: str, partitions: int) -> None:
@@ -192,9 +193,12 @@ class Administrator:
             for row in topic.partitions
         }
         self.offsets.update(read)
-        for place in self._values.places():
+        kept = {place: value for place, value in read.items() if value >= 0}
+        if self.expects_nothing and kept:
+            raise Violation(f"{kept} is past its retention and did not expire", group.group_id)
+        for place in () if self.expects_nothing else self._values.places():
             if place[0] == group.group_id:
-                why = self._values.explain(place, read.get(place, -1), began)
+                why = self._values.explain(place, read.get(place, -1), began, self._world.now)
                 if why:
                     raise Violation(f"{place[1]}-{place[2]}: {why}", group.group_id)
         self.unread.discard(group.group_id)

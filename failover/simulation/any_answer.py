@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failover.routing import partition_for
 from failover.simulation.story import Violation
+from protocol.wire import apis
 from protocol.wire import messages as m
+from protocol.wire.apis import Route
 from protocol.wire.convert import unwrap
 from protocol.wire.errors import ErrorCode
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none
+KEYS: Final = {api.request: key for key, api in apis.API.items()}
 _PATHS: Final[dict[Any, tuple[tuple[str, bool, bool], ...]]] = {}
 
 
@@ -74,6 +77,9 @@ class AnyAnswer:
         self._world.calls[name, OK in codes or not codes] += 1
         if ErrorCode.unknown_server_error in codes and not self._world.may_fail:
             raise Violation(f"node {process.node_id} answers {name} with UNKNOWN_SERVER_ERROR")
+        key = KEYS[type(message)]
+        if apis.API[key].route is Route.GROUPS:
+            _is_complete(process, key, message, response)
         if type(message) in ERASED:
             self._erased(message, response)
         elif isinstance(message, m.LeaveGroupRequest):
@@ -87,6 +93,11 @@ class AnyAnswer:
                 self._stay_gone(answer)
         elif self.gone and not self._is_believed(process, message):
             self._stay_gone(answer)
+
+    def forget(self) -> None:
+        """Learn that all groups are gone: generations begin anew."""
+        self._leaving.clear()
+        self._generations.clear()
 
     def _erased(self, message: Any, response: Any) -> None:
         known = self._erasing.pop(id(message), None)
@@ -149,6 +160,20 @@ class AnyAnswer:
                     f" {type(response).__name__}",
                     group_id,
                 )
+
+
+def _is_complete(process: Process, key: int, message: Any, response: Any) -> None:
+    """Hold that an answer about several groups says something of each, once."""
+    asked = sorted(apis.group_ids(key, message))
+    (parts,) = (
+        getattr(response, name) for name in ("groups", "results") if hasattr(response, name)
+    )
+    told = sorted(part.group_id for part in parts)
+    if asked != told:
+        raise Violation(
+            f"node {process.node_id} answers {type(response).__name__} about {told}, asked was"
+            f" about {asked}"
+        )
 
 
 def _members(message: Any, response: Any) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsResource
+
 from failover.cluster_view import BROKER, GROUP, TOPIC
 from failover.simulation.administrator import Ask
 from failover.simulation.kinds import is_modern
@@ -322,9 +324,29 @@ def incremental_alter_configs(callers: Callers) -> Entity:
     return m.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
 
+def alter_configs(callers: Callers) -> Entity:
+    """Set all configs of a spare topic, or of all nodes, at once."""
+    rng = callers.rng
+    value = str(rng.randint(1, 9) * 100_000)
+    change = blank(AlterableConfig, name="retention.ms", value=value)
+    name = rng.choice(SPARE_TOPICS)
+    resource = blank(
+        AlterConfigsResource, resource_type=TOPIC, resource_name=name, configs=(change,)
+    )
+    return blank(apis.API[33].request, resources=(resource,))
+
+
 def list_config_resources(_callers: Callers) -> Entity:
     """List what has configs of its own."""
     return m.ListConfigResourcesRequest(resource_types=())
+
+
+NOT_DONE_HERE: Final = (0, 17, 21, 22, 29, 30, 31, 35, 43, 45, 46, 48, 50, 61, 66)
+"""APIs that are answered as by a Kafka in which what they are about is switched off."""
+
+
+def _blank_of(key: int) -> Callable[[Callers], Entity]:
+    return lambda _callers: blank(apis.API[key].request)
 
 
 CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
@@ -341,6 +363,8 @@ CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
     18: api_versions,
     19: create_topics,
     20: delete_topics,
+    33: alter_configs,
+    **{key: _blank_of(key) for key in NOT_DONE_HERE},
     23: offset_for_leader_epoch,
     32: describe_configs,
     37: create_partitions,
@@ -354,5 +378,6 @@ CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
 }
 """One request of each API. What changes groups or offsets is drawn more often than the rest."""
 
-KEYS: Final = (*CALLS, *(8, 8, 8, 8, 8, 9, 9, 13, 15, 16, 42, 42, 44, 47, 47, 47, 69))
+OFTEN: Final = (8, 8, 8, 8, 8, 9, 9, 13, 15, 16, 42, 42, 44, 47, 47, 47, 69)
+KEYS: Final = (*CALLS, *(key for key in CALLS if key not in NOT_DONE_HERE), *OFTEN)
 """The keys of :data:`CALLS`, to draw from."""

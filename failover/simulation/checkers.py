@@ -48,11 +48,20 @@ class Checkers:
         """Take notice that a request reached a node."""
         self.visible.asked(process, message)
         self.any_answer.asked(message)
+        group_id = getattr(message, "group_id", "")
+        if group_id and getattr(message, "member_id", ""):
+            self._values.contact(group_id, self._world.now)
 
     def answered(self, process: Process, answer: Answer) -> None:
         """Check an answer that a node lets out."""
         self.visible.answered(process, answer)
         self.any_answer.answered(process, answer)
+
+    def forget(self) -> None:
+        """Learn that all groups have expired: new ones begin."""
+        self.visible.forget()
+        self.told.forget()
+        self.any_answer.forget()
 
     def _topic(self, topic_id: UUID) -> str | None:
         """Name a topic that members were told of, unless one of that name was ever deleted."""

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from protocol.members.classic import MemberConfig
 
 REGISTER_MS = 1_000
+CHECK_MS = 20_000
+"""How often offsets past their retention are looked for."""
 NEAR_OFFSETS = 500
 
 
@@ -45,7 +47,7 @@ class Cluster:
             members = member_configs(settings)
         self.world = world
         self.network = Network(world)
-        self.values = Values()
+        self.values = Values(settings.retention_minutes * 60_000)
         self.checkers = Checkers(world, self.values)
         self.clients = Clients(world, self.network, self.values, members)
         self.checkers.told.topic_names = self.clients.topic_names
@@ -267,6 +269,8 @@ def _configs(world: World) -> dict[str, str]:
     return {
         "group.initial.rebalance.delay.ms": "500",
         "group.min.session.timeout.ms": "1000",
+        "offsets.retention.minutes": str(settings.retention_minutes),
+        "offsets.retention.check.interval.ms": str(CHECK_MS),
         "offsets.topic.num.partitions": str(settings.partitions),
         "offsets.topic.replication.factor": str(settings.replication),
         "replica.heartbeat.interval.ms": str(settings.replica_heartbeat_ms),

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from failover.simulation.story import Violation
-from storage.log import AppendBatch, DropBefore, TruncateFrom
+from storage.control import voters_in
+from storage.log import AppendBatch, ApplyState, BeginInstall, DropBefore, TruncateFrom
 from storage.messages import Appended, Vote, Voted
 from storage.quorum import majority
 from storage.replica import Role
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from storage.messages import Message, ReplicaKey
 
 
+def _before(log: MemoryLog, number: int, offset: int) -> Batch | None:
+    """Return the batch with the record before an offset, if it is in the log yet."""
+    batch = next(log.batches(number, offset - 1), None)
+    return None if batch is None or batch.base_offset >= offset else batch
+
+
 @dataclass(slots=True)
 class Seen:
     """One replica in one life of its process, as it was after its last turn."""
@@ -38,11 +45,16 @@ class Seen:
 
 
 class Committed:
-    """The one log that a partition's committed batches make up, by base offset."""
+    """The one log that a partition's committed batches make up, by base offset.
+
+    ``voters`` are those of its last change of voters, ``epochs`` those of its batches.
+    """
 
     def __init__(self) -> None:
         self.batches: dict[int, Batch] = {}
         self.end_offset = 0
+        self.voters: tuple[ReplicaKey, ...] | None = None
+        self.epochs: set[int] = set()
 
     def add(self, batch: Batch) -> bool:
         """Take a committed batch; False when another one had been committed in its place."""
@@ -53,7 +65,15 @@ class Committed:
             return False
         self.batches[batch.base_offset] = batch
         self.end_offset = batch.end_offset
+        self.epochs.add(batch.leader_epoch)
+        if batch.control:
+            self.voters = voters_in(batch) or self.voters
         return True
+
+    @property
+    def last(self) -> Batch | None:
+        """The last committed batch."""
+        return next(reversed(self.batches.values()), None)
 
 
 class Replicated:
@@ -82,9 +102,53 @@ class Replicated:
             elif isinstance(write, AppendBatch):
                 batch = write.batch
                 place = (write.partition, batch.base_offset, batch.leader_epoch)
-                self.first_written.setdefault(place, self._world.now)
-            elif isinstance(write, DropBefore):
+                if place not in self.first_written:
+                    self.first_written[place] = self._world.now
+                    if batch.control and voters_in(batch) is not None:
+                        self._may_change_voters(process, write.partition, batch)
+            elif isinstance(write, DropBefore | ApplyState):
                 self.note_commits(process)  # what was committed just now may be dropped at once
+                if write.offset > self._log(write.partition).end_offset:
+                    raise Violation(
+                        f"node {process.node_id} applies or drops up to {write.offset}, which is"
+                        " not committed",
+                        f"partition {write.partition}",
+                    )
+            elif isinstance(write, BeginInstall):
+                self._may_wipe(process, write)
+
+    def _may_wipe(self, process: Process, write: BeginInstall) -> None:
+        """Hold that a snapshot takes the place of nothing committed that it does not have."""
+        committed = self._log(write.partition).batches
+        for batch in process.log.batches(write.partition, write.offset):
+            if committed.get(batch.base_offset) == batch:
+                raise Violation(
+                    f"node {process.node_id} drops what is committed for a snapshot at"
+                    f" {write.offset}",
+                    f"partition {write.partition}",
+                )
+
+    def _may_change_voters(self, process: Process, number: int, batch: Batch) -> None:
+        """Hold that voters change one at a time, each change after the one before is committed."""
+        self.note_commits(process)
+        committed, wanted = self._log(number), voters_in(batch)
+        assert wanted is not None
+        why = ""
+        if batch.leader_epoch not in committed.epochs:
+            why = f"nothing of epoch {batch.leader_epoch} is committed"
+        elif any(
+            other.control and voters_in(other) is not None
+            for other in process.log.batches(number, committed.end_offset)
+            if other.base_offset < batch.base_offset
+        ):
+            why = "the change before is not committed"
+        elif committed.voters is not None and len({*committed.voters} ^ {*wanted}) != 1:
+            why = "it is not a change of one"
+        if why:
+            raise Violation(
+                f"node {process.node_id} changes the voters at {batch.base_offset}, when {why}",
+                f"partition {number}",
+            )
 
     def _may_truncate(self, process: Process, write: TruncateFrom) -> None:
         committed = self._log(write.partition)
@@ -105,6 +169,7 @@ class Replicated:
                     self._has(process, message)
             elif type(message) is Voted:
                 if message.granted and not message.pre_vote:
+                    self._is_on_disk(process, message, node_id)
                     self.upon_vote(process.node_id, node_id)
                     self._votes_once(message.partition, message.epoch, message.voter, node_id)
             elif type(message) is Vote and not message.pre_vote:
@@ -112,11 +177,37 @@ class Replicated:
                 self._votes_once(message.partition, message.epoch, voter, voter.node_id)
 
     def _has(self, process: Process, message: Appended) -> None:
-        end_offset = process.log.synced(message.partition).end_offset
+        number, epoch = message.partition, message.epoch
+        stored = process.log.synced(number)
+        end_offset = stored.end_offset
+        leader = self._leaders.get((number, epoch))
+        if leader is not None and message.end_offset > stored.applied_offset:
+            node_id, life = leader
+            other = self.processes[node_id]
+            if other.life == life and other.leads(number) == epoch and other is not process:
+                theirs = _before(other.log, number, message.end_offset)
+                mine = _before(process.log, number, message.end_offset)
+                if theirs is not None and mine is not None and mine != theirs:
+                    raise Violation(
+                        f"node {process.node_id} acknowledges up to {message.end_offset} in epoch"
+                        f" {epoch}, where its log is not node {node_id}'s",
+                        f"partition {number}",
+                    )
         if end_offset < message.end_offset:
             raise Violation(
                 f"node {process.node_id} acknowledges up to {message.end_offset}, its disk has"
                 f" {end_offset}",
+                f"partition {message.partition}",
+            )
+
+    def _is_on_disk(self, process: Process, message: Voted, candidate: int) -> None:
+        stored = process.log.synced(message.partition)
+        if stored.epoch <= message.epoch and (
+            (stored.epoch, stored.voted_for) != (message.epoch, candidate)
+        ):
+            raise Violation(
+                f"node {process.node_id} votes for node {candidate} in epoch {message.epoch}; its"
+                f" disk has a vote for {stored.voted_for} in epoch {stored.epoch}",
                 f"partition {message.partition}",
             )
 
@@ -191,7 +282,28 @@ class Replicated:
                     f"nodes {leader[0]} and {process.node_id} both lead epoch {replica.epoch}",
                     subject,
                 )
+            self._was_elected(process, partition)
             self._visible.leader_since.setdefault(number, []).append(self._world.now)
+
+    def _was_elected(self, process: Process, partition: Partition) -> None:
+        """Hold that a new leader has a majority's votes, and everything that is committed."""
+        replica, number = partition.replica, partition.number
+        voters, epoch = replica.voters, replica.epoch
+        votes = sum(self._votes.get((number, epoch, key)) == process.node_id for key in voters)
+        if len(voters) > 1 and votes < majority(len(voters)):
+            raise Violation(
+                f"node {process.node_id} leads epoch {epoch} with {votes} votes of {len(voters)}",
+                f"partition {number}",
+            )
+        last = self._log(number).last
+        if last is not None and process.log.stored(number).applied_offset < last.end_offset:
+            own = _before(process.log, number, last.end_offset)
+            if own != last:
+                raise Violation(
+                    f"node {process.node_id} leads epoch {epoch} without what was committed up to"
+                    f" {last.end_offset}",
+                    f"partition {number}",
+                )
 
     def _commits(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
         """Check newly committed batches: everywhere the same, and on a majority's disks.
@@ -220,6 +332,8 @@ class Replicated:
             if batch.end_offset > end:
                 break
             seen.checked = batch.end_offset
+            if has_led and batch.base_offset not in committed.batches:
+                self._is_kept(process, partition, seen, batch)
             if not committed.add(batch):
                 raise Violation(
                     f"node {process.node_id} has another committed batch at {batch.base_offset}",
@@ -234,13 +348,28 @@ class Replicated:
                 break
             self._log(number).add(batch)
 
+    def _is_kept(self, process: Process, partition: Partition, seen: Seen, batch: Batch) -> None:
+        """Hold that a batch that is committed now is itself on a majority's disks."""
+        number, voters = partition.number, partition.replica.voters
+        if not self._is_stored(number, voters, batch) and not (
+            seen.voters and self._is_stored(number, seen.voters, batch)
+        ):
+            raise Violation(
+                f"node {process.node_id} commits {batch.base_offset} to {batch.end_offset}, of"
+                " which most voters have another one, or none",
+                f"partition {number}",
+            )
+
     def _is_stored(self, number: int, voters: tuple[ReplicaKey, ...], batch: Batch) -> bool:
         """Tell whether a batch, and no other one in its place, is on the disks of a majority."""
         return self._have_most(
             voters,
             lambda log: (
-                log.synced(number).end_offset >= batch.end_offset
-                and next(iter(log.batches(number, batch.base_offset)), None) == batch
+                log.synced(number).applied_offset >= batch.end_offset
+                or (
+                    log.synced(number).end_offset >= batch.end_offset
+                    and next(iter(log.batches(number, batch.base_offset)), None) == batch
+                )
             ),
         )
 
@@ -277,8 +406,8 @@ class Replicated:
     def committed_epoch(self, process: Process, number: int) -> int:
         """Return the epoch of the last record that is committed, as far as a leader knows now."""
         self.note_commits(process)
-        batches = self._log(number).batches
-        return next(reversed(batches.values())).leader_epoch if batches else -1
+        last = self._log(number).last
+        return -1 if last is None else last.leader_epoch
 
     def _is_on_majority(self, process: Process, partition: Partition, seen: Seen, end: int) -> None:
         """Hold that what is committed is on a majority's disks.

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from failover.simulation.any_answer import KEYS
 from failover.simulation.callers import SPARE_GROUPS
 from failover.simulation.cluster import Cluster
 from failover.simulation.faults import Injector
 from failover.simulation.group_faults import GroupInjector
+from failover.simulation.liveness import Liveness
 from failover.simulation.patches import patched
+from failover.simulation.quiet import RETENTION_MINUTES, Quiet, empty, pass_hours
 from failover.simulation.settings import Groups, settings_for
 from failover.simulation.story import Violation
 from failover.simulation.world import World
 from protocol.groups import modern, target
+from protocol.wire import apis
+from protocol.wire.apis import Route
 from storage import log, snapshot
 
 if TYPE_CHECKING:
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
     from failover.simulation.settings import Settings
     from failover.simulation.story import Story
 
-WARM_UP_MS: Final = 25_000
+WARM_UP_MS: Final = 20_000
 LOOK_EVERY_MS: Final = 1_000
 AFTERWARDS_MS: Final = 3_000
 
@@ -60,7 +65,7 @@ def run_seed(
     seed: int,
     settings: Settings | None = None,
     *,
-    groups: Groups = Groups.CLASSIC,
+    groups: Groups = Groups.ANY,
     tells: bool = False,
 ) -> Report:
     """Run one seed, with ``groups`` unless ``settings`` say which. ``tells``: with the story."""
@@ -115,29 +120,79 @@ def _live(cluster: Cluster) -> None:
     injector.end()
     group_injector.end()
     settle(cluster)
+    if world.settings.quiet is not Quiet.NEVER:
+        _be_quiet(cluster)
+
+
+def _be_quiet(cluster: Cluster) -> None:
+    """Let hours pass without clients, and hold that what is to expire does, and nothing else."""
+    world, administrator = cluster.world, cluster.administrator
+    rng = world.random("quiet")
+    is_long = rng.random() < 0.6 or world.settings.quiet is Quiet.IDLE
+    hours_ms = RETENTION_MINUTES[world.settings.quiet] * (150_000 if is_long else 30_000)
+    empty(cluster)
+    pass_hours(cluster, world.settings.quiet, hours_ms)
+    liveness = Liveness(cluster)
+    liveness.begin()
+    world.run(world.now + liveness.bound_ms)
+    administrator.expects_nothing = is_long
+    _read_all(cluster)
+    if not is_long:
+        return
+    administrator.expects_nothing = False
+    cluster.values.forget()
+    cluster.checkers.forget()
+    for seat in cluster.clients.seats:
+        cluster.clients.start(seat)
+    settle(cluster)
 
 
 def settle(cluster: Cluster) -> None:
     """Let everything come to rest, in bounded time, and check what is left in the end."""
     world = cluster.world
     cluster.clients.commits = False
+    Liveness(cluster).begin()
     deadline = world.now + world.settings.settle_ms
     while why := cluster.unrest():
         if world.now >= deadline:
             raise Violation(f"no rest {world.settings.settle_ms} ms after the faults: {why}", "")
         world.run(world.now + LOOK_EVERY_MS)
     world.tell("", "everything is at rest")
-    administrator = cluster.administrator
-    administrator.unread = {*cluster.clients.group_ids, *SPARE_GROUPS}
-    for _ in range(20):
-        administrator.read_all()
-        world.run(world.now + AFTERWARDS_MS)
-        if not administrator.unread:
-            break
-    else:
-        raise Violation(f"offsets can not be read: {sorted(administrator.unread)}")
+    _read_all(cluster)
+    _has_answered_all(cluster)
     cluster.checkers.states.check(cluster.processes)
     for number, committed in sorted(cluster.checkers.replicated.committed.items()):
         world.mark(number)
         for batch in committed.batches.values():
             world.mark(batch.base_offset)
+
+
+def _has_answered_all(cluster: Cluster) -> None:
+    """Hold that no request waits for ever: none may take as long as a rebalance and a session.
+
+    What a node alone answers is forgotten when its client goes.
+    """
+    settings = cluster.world.settings
+    longest_ms = settings.rebalance_timeout_ms + settings.session_timeout_ms
+    for process in cluster.processes:
+        for _, _, message, asked_at in process._open.values():
+            if apis.API[KEYS[type(message)]].route is Route.NODE:
+                continue
+            if cluster.world.now - asked_at > longest_ms:
+                raise Violation(
+                    f"node {process.node_id} has not answered {type(message).__name__} for"
+                    f" {cluster.world.now - asked_at} ms",
+                    getattr(message, "group_id", ""),
+                )
+
+
+def _read_all(cluster: Cluster) -> None:
+    """Have every group's offsets read and checked."""
+    world, administrator = cluster.world, cluster.administrator
+    administrator.unread = {*cluster.clients.group_ids, *SPARE_GROUPS}
+    for _ in range(20):
+        administrator.read_all()
+        world.run(world.now + AFTERWARDS_MS)
+        if not administrator.unread:
+            return
+    raise Violation(f"offsets can not be read: {sorted(administrator.unread)}")

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from failover.simulation.quiet import RETENTION_MINUTES, Quiet
+
 EPOCH_MS: Final = 1_700_000_000_000
 """The Unix time at which every simulation begins."""
 
@@ -25,21 +27,21 @@ class Faults:
     ``kill_voter`` is no time: one vote in so many costs its voter's life right after it was sent.
     """
 
-    kill: int = 75_000
-    kill_mid_turn: int = 75_000
-    lose_disk: int = 200_000
-    pause: int = 120_000
-    cut_node: int = 120_000
-    cut_pair: int = 120_000
-    cut_one_way: int = 120_000
-    cut_clients: int = 180_000
-    link_reset: int = 90_000
-    controller: int = 120_000
+    kill: int = 32_000
+    kill_mid_turn: int = 32_000
+    lose_disk: int = 80_000
+    pause: int = 50_000
+    cut_node: int = 50_000
+    cut_pair: int = 50_000
+    cut_one_way: int = 50_000
+    cut_clients: int = 75_000
+    link_reset: int = 40_000
+    controller: int = 50_000
     kill_voter: int = 4
     kill_all: int = 0
-    member: int = 24_000
-    admin: int = 60_000
-    call: int = 3_000
+    member: int = 10_000
+    admin: int = 30_000
+    call: int = 1_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +53,10 @@ class GroupFaults:
     second time, ``lost_run`` ones never, ``failed_run`` ones fail in the assignor itself.
     """
 
-    subscription: int = 30_000
-    migration: int = 40_000
-    topic: int = 45_000
-    worker: int = 40_000
+    subscription: int = 14_000
+    migration: int = 18_000
+    topic: int = 20_000
+    worker: int = 18_000
     slow_run: float = 0.2
     twice: float = 0.3
     lost_run: float = 0.02
@@ -102,13 +104,15 @@ class Settings:
     turn_ms: int = 0
     sync_ms: tuple[int, int] = (0, 0)
     look_ms: int = 5_000
-    clock_skew: float = 0.03
+    clock_skew: float = 0.05
     controller: bool = True
     takeover: bool = False
     shuns_broken: bool = False
     faults: Faults = field(default_factory=Faults)
     group_faults: GroupFaults = field(default_factory=GroupFaults)
     configs: Mapping[str, str] = field(default_factory=dict)
+    quiet: Quiet = Quiet.NEVER
+    retention_minutes: int = 60
 
 
 CALM: Final = Settings(
@@ -127,11 +131,20 @@ class Groups(StrEnum):
     CONSUMER = "consumer"
     MIXED = "mixed"
     ALL = "all"
+    ANY = "any"
 
 
-def settings_for(seed: int, groups: Groups = Groups.CLASSIC) -> Settings:
+def groups_of(seed: int, groups: Groups = Groups.ANY) -> Groups:
+    """Say which groups a seed has, where that is left to it."""
+    if groups is not Groups.ANY:
+        return groups
+    return MIX[seed % len(MIX)]
+
+
+def settings_for(seed: int, groups: Groups = Groups.ANY) -> Settings:
     """Draw a seed's settings: each seed is rough in its own way."""
     settings = _settings_for(seed)
+    groups = groups_of(seed, groups)
     if groups is Groups.CLASSIC:
         return settings
     rng = random.Random(f"group settings {seed}")
@@ -151,64 +164,70 @@ def settings_for(seed: int, groups: Groups = Groups.CLASSIC) -> Settings:
         members=members,
         group_faults=GroupFaults(**rates),
         configs={
+            **settings.configs,
             "group.consumer.migration.policy": "bidirectional",
             "group.consumer.heartbeat.interval.ms": str(settings.heartbeat_interval_ms),
             "group.consumer.session.timeout.ms": str(settings.session_timeout_ms),
             "group.consumer.assignment.interval.ms": rng.choice(("0", "1000", "5000")),
             "group.consumer.assignor.offload.enable": rng.choice(("true", "true", "false")),
+            "group.consumer.regex.refresh.interval.ms": rng.choice(("10000", "600000")),
         },
         takeover=rng.random() < 0.3,
     )
 
 
 SIZES: Final[Mapping[Groups, tuple[int, int, int, int]]] = {
-    Groups.CONSUMER: (0, 2, 0, 14),
-    Groups.MIXED: (0, 0, 2, 14),
-    Groups.ALL: (1, 1, 1, 18),
+    Groups.CONSUMER: (0, 2, 0, 10),
+    Groups.MIXED: (0, 0, 2, 10),
+    Groups.ALL: (1, 1, 1, 12),
 }
 """How many classic, consumer and mixed groups there are, and how many members in all."""
+
+
+MIX: Final = (
+    Groups.ALL, Groups.CLASSIC, Groups.CONSUMER, Groups.MIXED, Groups.CLASSIC,
+)  # fmt: skip
+"""The groups of one seed after the other, unless somebody says which."""
+
+
+QUIET: Final = {
+    0: Quiet.OFF, 4: Quiet.ASLEEP, 8: Quiet.OFF, 12: Quiet.IDLE, 16: Quiet.ASLEEP, 21: Quiet.OFF,
+}  # fmt: skip
+"""Which of fifty seeds, counted in twos, have quiet hours."""
 
 
 def _settings_for(seed: int) -> Settings:
     rng = random.Random(f"settings {seed}")
     rough = rng.choice((0.4, 1.0, 1.0, 2.5))
+    spared = rng.choice((0.25, 0.25, 0.0))
     faults = Faults()
     rates = {}
     for name in Faults.__dataclass_fields__:
         mean_ms = getattr(faults, name)
-        rates[name] = 0 if rng.random() < 0.25 else max(int(mean_ms * rough), mean_ms and 1)
+        rates[name] = 0 if rng.random() < spared else max(int(mean_ms * rough), mean_ms and 1)
     rates["kill_voter"] = rates["kill_voter"] and max(rates["kill_voter"], 3)
     if rng.random() < 0.2:
-        rates["kill_all"] = 120_000
+        rates["kill_all"] = 60_000
     is_datagram = rng.random() < 0.5
+    quiet = QUIET.get(seed % 50 // 2 if seed % 2 else -1, Quiet.NEVER)
     return Settings(
         faults=Faults(**rates),
-        nodes=rng.choice((3, 3, 3, 5)),
+        nodes=rng.choice((3, 3, 3, 3, 5)),
+        partitions=rng.choice((2, 3)),
+        groups=3,
+        members=12,
+        faulty_ms=rng.choice((40_000, 70_000, 110_000)),
         loss=rng.choice((0.0, 0.01, 0.1)),
         duplication=rng.choice((0.01, 0.05)) if is_datagram else 0.0,
         reordering=rng.choice((0.02, 0.1)) if is_datagram else 0.0,
-        turn_ms=rng.choice((0, 0, 3)),
+        turn_ms=rng.choice((0, 3)),
         delay_ms=rng.choice(((0, 2), (1, 6), (1, 200))),
-        commit_interval_ms=rng.choice((5_000, 30_000)),
+        commit_interval_ms=rng.choice((4_000, 15_000)),
         controller=rng.random() < 0.75,
         replica_heartbeat_ms=rng.choice((3_000, 3_000, 3_000, 750)),
         sync_ms=rng.choice(((0, 0), (0, 3), (1, 20), (1, 500))),
-    )
-
-
-def rough_settings(seed: int) -> Settings:
-    """Draw a seed's settings with every kind of fault, often, in a small busy cluster."""
-    faults = Faults()
-    rates = {
-        name: getattr(faults, name) // 3
-        for name in Faults.__dataclass_fields__
-        if name != "kill_voter"
-    }
-    rng = random.Random(f"rough {seed}")
-    return Settings(
-        faults=Faults(**{**rates, "kill_voter": 3, "kill_all": rng.choice((0, 90_000))}),
-        commit_interval_ms=5_000,
-        delay_ms=rng.choice(((1, 6), (1, 200))),
-        loss=rng.choice((0.0, 0.1)),
-        sync_ms=rng.choice(((0, 0), (1, 20), (1, 500))),
+        quiet=quiet,
+        retention_minutes=rng.choice((60, 60, 1))
+        if quiet is Quiet.NEVER
+        else RETENTION_MINUTES[quiet],
     )

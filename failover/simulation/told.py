@@ -120,6 +120,10 @@ class Told:
             speaker = speakers[member_id] = Speaker(member_id)
         return speaker
 
+    def forget(self) -> None:
+        """Learn that all groups are gone."""
+        self._groups.clear()
+
     # --- what members say
 
     def asked(self, message: Entity) -> None:

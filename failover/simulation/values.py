@@ -12,6 +12,11 @@ Place: TypeAlias = tuple[str, str, int]
 """Group id, topic, partition."""
 
 FOREVER: Final = 1 << 60
+CLASSIC: Final = "group-"
+"""How the ids of groups of classic members begin."""
+
+EARLY: Final = 0.9
+"""Clocks may be so fast."""
 
 
 @dataclass(slots=True)
@@ -43,9 +48,15 @@ class Register:
 
 
 class Values:
-    """All places, and what may be read of them."""
+    """All places, and what may be read of them.
 
-    def __init__(self) -> None:
+    ``retention_ms`` is how long offsets are kept at least that nobody uses.
+    """
+
+    def __init__(self, retention_ms: int = FOREVER) -> None:
+        self._retention_ms = int(EARLY * retention_ms)
+        self._contacts: dict[str, int] = {}
+        self._gaps: dict[str, list[tuple[int, int]]] = {}
         self._last = 0
         self._places: dict[Place, Register] = {}
         self._deleted: set[str] = set()
@@ -76,6 +87,30 @@ class Values:
         if place in self._places:
             self._places[place].writes[value].is_refused = True
 
+    def contact(self, group_id: str, now: int) -> None:
+        """Learn that a member of a group was heard."""
+        before = self._contacts.get(group_id, now)
+        self._contacts[group_id] = now
+        if now - before >= self._retention_ms:
+            self._gaps.setdefault(group_id, []).append((before, now))
+
+    def _may_have_expired(self, place: Place, committed: int, now: int) -> bool:
+        """Tell whether what was committed then may be gone now: its group may have been empty.
+
+        Where members of the consumer protocol may be, and without members, the commit's age counts.
+        """
+        group_id = place[0]
+        if now - committed < self._retention_ms:
+            return False
+        if not group_id.startswith(CLASSIC):
+            return True
+        gaps = [*self._gaps.get(group_id, ()), (self._contacts.get(group_id, committed), now)]
+        return any(
+            end - max(start, committed) >= self._retention_ms
+            for start, end in gaps
+            if end > committed
+        )
+
     def erases(self, place: Place, now: int) -> Write | None:
         """Learn that a request to delete an offset reached a coordinator; None: none is known."""
         register = self._places.get(place)
@@ -95,6 +130,10 @@ class Values:
         """Return every place of a group."""
         return [place for place in self._places if place[0] == group_id]
 
+    def forget(self) -> None:
+        """Learn that everything has expired."""
+        self._places.clear()
+
     def topic_deleted(self, topic: str) -> None:
         """Learn that a topic is being deleted: of its name anything may be read now."""
         self._deleted.add(topic)
@@ -105,7 +144,7 @@ class Values:
         """Tell whether a topic of this name was ever to be deleted."""
         return topic in self._deleted
 
-    def explain(self, place: Place, value: int, began: int) -> str:
+    def explain(self, place: Place, value: int, began: int, now: int = 0) -> str:
         """Say why a read that began at ``began`` may not return this; empty when it may."""
         register = self._places.get(place)
         if register is None:
@@ -121,7 +160,11 @@ class Values:
                 not erasure.is_refused and newest_start <= erasure.end
                 for erasure in register.erasures
             )
-            is_well = newest_start < 0 or may_be_erased
+            is_well = (
+                newest_start < 0
+                or may_be_erased
+                or self._may_have_expired(place, newest_start, now)
+            )
             return "" if is_well else "an acknowledged commit is lost: nothing is there"
         write = register.writes.get(value)
         if write is None:

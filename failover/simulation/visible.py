@@ -144,6 +144,10 @@ class Visible:
             group = self._groups[group_id] = GroupSeen()
         return group
 
+    def forget(self) -> None:
+        """Learn that all groups are gone."""
+        self._groups.clear()
+
     # --- rules for every answer
 
     def speaks(self, process: Process, group_id: str, code: ErrorCode) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from failover.simulation.patches import Patch
 from failover.simulation.settings import Groups
 from protocol.groups import (
     any_group,
@@ -23,7 +24,7 @@ from protocol.groups.modern import ModernGroup
 from protocol.groups.target_feed import TargetFeed
 from protocol.records import ConsumerGroupTargetAssignmentMemberKey, MemberMetadata, Record
 from protocol.wire.errors import ErrorCode, KafkaError
-from tests.simulation.mutations import Mutation, Patch
+from tests.simulation.mutations import Mutation
 
 
 def target_slice_applied_early() -> list[Patch]:

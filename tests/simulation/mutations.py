@@ -13,6 +13,7 @@ from typing import Any
 from failover.gate import Gate
 from failover.host import Host
 from failover.partition import Partition, PartitionState
+from failover.simulation.patches import Patch, patched
 from failover.simulation.settings import Groups
 from protocol.groups import rebuild, shard
 from protocol.groups.shard import GroupShard
@@ -25,9 +26,6 @@ from storage.log import NOBODY, AppendBatch, SaveVote
 from storage.messages import Append, InstallSnapshot
 from storage.replica import Replica
 
-Patch = tuple[Any, str, Any]
-"""Whose attribute of which name becomes what."""
-
 
 @dataclass(frozen=True)
 class Mutation:
@@ -36,19 +34,12 @@ class Mutation:
     about: str
     patches: Callable[[], list[Patch]]
     seed: int = 0
-    groups: Groups = Groups.CLASSIC
+    groups: Groups = Groups.ANY
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        patches = self.patches()
-        before = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
-        try:
-            for owner, name, value in patches:
-                setattr(owner, name, value)
+        with patched(self.patches()):
             yield
-        finally:
-            for owner, name, value in before:
-                setattr(owner, name, value)
 
 
 def vote_not_persisted() -> list[Patch]:

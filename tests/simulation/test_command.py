@@ -24,7 +24,7 @@ def test_a_failure_prints_the_story_the_seed_and_how_to_repeat_it(
         assert main(["--seeds", "1"]) == 1
     said = capsys.readouterr().out
     assert "VIOLATION partition" in said
-    assert "repeat: python -m failover.simulation --groups all --seed 0" in said
+    assert "repeat: python -m failover.simulation --groups any --seed 0" in said
 
 
 def test_one_seed_tells_its_whole_story(capsys: pytest.CaptureFixture[str]) -> None:

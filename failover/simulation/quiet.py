@@ -1,0 +1,82 @@
+"""Hours in which nobody is there: what is to expire must, and nothing else may.
+
+Hours are cheap here: the cluster is switched off, or its machines sleep for most of the time. In a
+few seeds it runs all the while, at rest.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from failover.routing import partition_for
+from failover.simulation.story import Violation
+from protocol.groups.consumer_group import ConsumerGroup
+
+if TYPE_CHECKING:
+    from failover.simulation.cluster import Cluster
+
+LOOK_MS: Final = 5_000
+SLEEP_MS: Final = 25 * 60_000
+AWAKE_MS: Final = 10_000
+
+
+class Quiet(StrEnum):
+    """How a cluster spends hours without clients."""
+
+    NEVER = "never"
+    OFF = "off"
+    ASLEEP = "asleep"
+    IDLE = "idle"
+
+
+RETENTION_MINUTES: Final = {Quiet.NEVER: 60, Quiet.OFF: 60, Quiet.ASLEEP: 60, Quiet.IDLE: 10}
+"""How long offsets are kept; that of the quiet hours is half as long, or two and a half times."""
+
+
+def empty(cluster: Cluster) -> None:
+    """End all members; hold that their groups learn in bounded time that they are gone."""
+    for seat in cluster.clients.seats:
+        if seat.driver is not None:
+            seat.driver.vanish()
+            seat.driver = None
+    world, settings = cluster.world, cluster.world.settings
+    patience_ms = 2 * (settings.session_timeout_ms + settings.rebalance_timeout_ms)
+    deadline = world.now + patience_ms
+    while left := [each for each in cluster.clients.group_ids if _has_members(cluster, each)]:
+        if world.now > deadline:
+            raise Violation(
+                f"nobody is there for {patience_ms} ms, and the group has members still", left[0]
+            )
+        world.run(world.now + LOOK_MS)
+
+
+def _has_members(cluster: Cluster, group_id: str) -> bool:
+    """Tell whether the newest leader of a group knows members of it."""
+    leader = cluster.leader_of(partition_for(group_id, cluster.world.settings.partitions))
+    if leader is None:
+        return True
+    group = leader.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
+    if isinstance(group, ConsumerGroup):
+        return bool(group.members)
+    return group is not None and bool(group.metadata.members)
+
+
+def pass_hours(cluster: Cluster, quiet: Quiet, hours_ms: int) -> None:
+    """Let time pass; afterwards every node is up."""
+    world = cluster.world
+    world.fault(f"quiet hours, {quiet}", f"{hours_ms // 60_000} minutes")
+    until = world.now + hours_ms
+    if quiet is Quiet.OFF:
+        for process in cluster.processes:
+            process.kill(process.log.unsynced, 1)
+        world.run(until)
+        for process in cluster.processes:
+            cluster.start(process.node_id)
+    elif quiet is Quiet.ASLEEP:
+        while world.now < until:
+            for process in cluster.processes:
+                process.pause(SLEEP_MS)
+            world.run(world.now + SLEEP_MS + AWAKE_MS)
+    else:
+        world.run(until)
