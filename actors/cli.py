@@ -123,6 +123,11 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         help="the Ray to run on: its own (local, the default) or one begun by `ray start`",
     )
     parser.add_argument("--detach", action="store_true", help="return when it is READY")
+    parser.add_argument(
+        "--accept-copies",
+        action="store_true",
+        help="take node directories that are old copies for the newest; what is newer is lost",
+    )
     parser.set_defaults(run=_up)
 
 
@@ -150,6 +155,7 @@ def _up(args: argparse.Namespace) -> int:
             port=args.port,
             address=args.address,
             detach=args.detach,
+            accepts_copies=args.accept_copies,
         )
     )
 

@@ -44,6 +44,7 @@ class UpOptions:
     port: int
     address: str
     detach: bool
+    accepts_copies: bool = False
 
 
 def up(options: UpOptions) -> int:
@@ -199,6 +200,8 @@ def _plan(
         directories=before.directories if before else (),
     )
     data_dir.save(directory, cluster)
+    if options.accepts_copies:
+        data_dir.accept_copies(directory, partitions)
     return _spec(options, overrides, cluster), cluster
 
 

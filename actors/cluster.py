@@ -55,12 +55,14 @@ class Opened:
     """What a coordinator tells once its log is open; ``failure`` is a sentence if it is not.
 
     A damaged log may be replaced by a copy of the others'; a new one was never part of a cluster.
+    ``formed`` are the directories that the cluster was formed of, as far as this node knows.
     """
 
     directory_id: str
     failure: str
     is_damaged: bool
     is_new: bool
+    formed: tuple[str, ...] = ()
 
 
 class CoordinatorActor:
@@ -90,7 +92,9 @@ class CoordinatorActor:
         """Wait until the log is open, or can not be."""
         await self._coordinator.opened.wait()
         ours = self._coordinator
-        return Opened(ours.directory_id, ours.failure, ours.is_damaged, ours.is_new)
+        return Opened(
+            ours.directory_id, ours.failure, ours.is_damaged, ours.is_new, ours.directories
+        )
 
     async def form(self, directories: tuple[str, ...]) -> None:
         """Learn which directories the cluster was formed of."""

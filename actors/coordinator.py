@@ -32,9 +32,9 @@ from failover.host import Host
 from failover.identity import CATALOG_PARTITION
 from protocol.config import Configs
 from protocol.groups.target import TIME_LIMIT
-from storage.directory import set_aside
+from storage.directory import mark_stale, set_aside
 from storage.identity import LogIdentity
-from storage.log import FullDiskError, LogError
+from storage.log import FullDiskError, LogError, StaleLogError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -54,6 +54,9 @@ _log = logging.getLogger("rollcall.coordinator")
 
 LOAD_SLICE_RECORDS: Final = 5_000
 """Records read between two looks at the sockets: a few milliseconds."""
+
+PATIENCE: Final = "replica.election.timeout.ms"
+"""The config that says for how long peers may take to judge our directory before we speak."""
 
 OFFLOAD: Final = "group.consumer.assignor.offload.enable"
 RETRY_S: Final = 0.2
@@ -130,12 +133,14 @@ class Coordinator:
         self._is_draining = False
         self._is_registering = False
         self._beating: asyncio.TimerHandle | None = None
+        self._starting: asyncio.Task[object] | None = None
+        self._is_copy = False
 
     # --- life
 
     def start(self) -> None:
         """Begin to serve; :attr:`ready` is set once clients find everything."""
-        self._tasks.spawn(self._start())
+        self._starting = self._tasks.spawn(self._start())
 
     async def _start(self) -> None:
         try:
@@ -143,7 +148,7 @@ class Coordinator:
             self.opened.set()
             await self._wait_formed()
             pump = self._begin(disk)
-            await self._listen(pump)
+            await self._listen(pump, disk)
             if self._beating is None:
                 self._clock.beat()  # to open a log takes what it takes
                 self._beat()
@@ -161,6 +166,7 @@ class Coordinator:
         """Serve nothing, but say why to whoever asks."""
         self.failure = str(error)
         self.is_damaged = can_be_healed(error, self.spec.replicas)
+        self._is_copy = isinstance(error, StaleLogError)
         self.state = "Failed"
         _log.critical("%s", self.failure)
         self._close()
@@ -181,7 +187,7 @@ class Coordinator:
         self.directory_id = disk.directory_id
         everything = range(CATALOG_PARTITION, self.spec.partitions)
         self.is_new = not any(disk.stored(partition).voters for partition in everything)
-        self.directories = formation.load(path) or self.spec.directories
+        self.directories = formation.agreed(path, self.spec.directories)
         return disk
 
     async def _wait_formed(self) -> None:
@@ -201,13 +207,15 @@ class Coordinator:
             self._is_formed.set()
 
     def start_anew(self) -> None:
-        """Set a damaged log aside and begin with an empty one, which the leaders will fill."""
+        """Set a damaged log, or a copy, aside; begin with an empty one, which the leaders fill."""
         if self.state != "Failed" or not self.is_damaged:
             return
         gc.collect()  # what still iterates over the old log keeps it open
-        aside = set_aside(self.spec.log_path(self.node_id))
-        _log.warning("the damaged log was moved to %s; this node begins empty", aside.name)
+        why = "stale" if self._is_copy else "corrupt"
+        aside = set_aside(self.spec.log_path(self.node_id), why)
+        _log.warning("the %s log was moved to %s; this node begins empty", why, aside.name)
         self.failure, self.is_damaged = "", False
+        self.state = "Starting"
         self.opened.clear()
         self.ready.clear()
         self.start()
@@ -227,16 +235,23 @@ class Coordinator:
         self.state = "Loading"
         return self._pump
 
-    async def _listen(self, pump: Pump) -> None:
+    async def _listen(self, pump: Pump, disk: RocksLog) -> None:
         address = self.spec.listeners[self.node_id]
         me = Myself(
             cluster_id=self.spec.cluster_id,
             node_id=self.node_id,
             directory_id=self.directory_id,
             secret=self.spec.secret,
+            incarnation=disk.incarnation,
         )
-        others = range(self.spec.partitions)
-        links = pump.links = Peers(me, others, self, self._others.peer_address)
+        links = pump.links = Peers(
+            me,
+            range(self.spec.partitions),
+            self,
+            self._others.peer_address,
+            vouch=disk.vouch,
+            patience_ms=self._configs.integer(PATIENCE),
+        )
         await self._bound(partial(links.open, address.host), address.host)
         self._tasks.spawn(self._others.greet(self.node_id, address.host, links.port))
         opening = partial(pump.listener.open, address.host, address.port)
@@ -364,6 +379,18 @@ class Coordinator:
         if self._pump is not None:
             self._pump.host.peer_down(node_id, self.now())
             self._pump.schedule()
+
+    def found_stale(self, node_id: int) -> None:
+        """Learn that a peer has seen a later state of our directory than this: say nothing more.
+
+        What was begun on it is given up; the next start knows it, too.
+        """
+        if self.state in ("Failed", "Stopped"):
+            return
+        if self._starting is not None:
+            self._starting.cancel()
+        why = f"node {node_id} has seen a later state of it"
+        self._fail(mark_stale(self.spec.log_path(self.node_id), why))
 
     def greeted(self, node_id: int, host: str, port: int) -> None:
         """Learn where a peer is now."""

@@ -3,7 +3,8 @@
 =================  ===========================================================================
 ``cluster.json``   the cluster's id and secret, its partitions, replicas, ports and directories
 ``lock``           held by whoever runs the cluster
-``node-<i>/``      the log of coordinator *i*
+``node-<i>/``      the log of coordinator *i*; beside it ``node-<i>.incarnation`` and ``.mark``, by
+                   which it is told from a copy of it (:mod:`storage.witness`)
 ``logs/``          log lines, one file per process
 =================  ===========================================================================
 """
@@ -24,6 +25,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from actors.errors import BadInputError
+from storage import witness
+from storage.directory import STALE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,7 +73,7 @@ def open_data_dir(path: Path) -> ClusterFile | None:
     if any(entry.name.startswith("node-") for entry in path.iterdir()):
         raise BadInputError(
             f"The data directory {path} has logs but no {CLUSTER_FILE}: "
-            "restore that file or use another directory."
+            "put that file back or use another directory."
         )
     return None
 
@@ -91,15 +94,37 @@ def _read(file: Path) -> ClusterFile:
             }
         )
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise BadInputError(f"{file} can not be read ({error}): restore or remove it.") from error
+        raise BadInputError(
+            f"{file} can not be read ({error}): put it back as it was or use another directory."
+        ) from error
 
 
 def save(path: Path, cluster: ClusterFile) -> None:
     """Write the cluster file as one step: it is there whole or not at all.
 
-    It holds the secret: only its owner may read it.
+    It holds the secret: only its owner may read it. Raises :class:`actors.errors.BadInputError`.
     """
-    write_whole(path / CLUSTER_FILE, json.dumps(asdict(cluster), indent=2) + "\n", mode=0o600)
+    file = path / CLUSTER_FILE
+    try:
+        write_whole(file, json.dumps(asdict(cluster), indent=2) + "\n", mode=0o600)
+    except OSError as error:
+        raise BadInputError(f"{file} can not be written: {error.strerror}.") from error
+
+
+def accept_copies(path: Path, nodes: int) -> None:
+    """Have the next start take every node's directory for the newest state of it.
+
+    What was acknowledged after the copies were made is lost: a last resort, for an operator who
+    has nothing newer. Raises :class:`actors.errors.BadInputError`.
+    """
+    for node_id in range(nodes):
+        directory = path / f"node-{node_id}"
+        try:
+            if directory.exists():
+                witness.accept(directory)
+                (directory / STALE).unlink(missing_ok=True)
+        except OSError as error:
+            raise BadInputError(f"{directory} can not be accepted: {error.strerror}.") from error
 
 
 def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
@@ -131,7 +156,7 @@ def new_secret() -> str:
 
 def check_unlocked(path: Path) -> None:
     """Refuse a directory that a running cluster uses."""
-    with (path / LOCK_FILE).open("a") as lock, _refusing(path):
+    with _refusing(path), (path / LOCK_FILE).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -157,6 +182,10 @@ def hold_lock(path: str) -> IO[str]:
 def _refusing(path: Path) -> Iterator[None]:
     try:
         yield
+    except PermissionError as error:
+        raise BadInputError(
+            f"The data directory {path} can not be locked: {error.strerror}."
+        ) from error
     except OSError:
         raise BadInputError(
             f"The data directory {path} is in use by a running cluster: "

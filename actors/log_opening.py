@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from storage.log import CorruptLogError, FullDiskError, UnknownRecordError
+from storage.log import CorruptLogError, FullDiskError, StaleLogError, UnknownRecordError
 from storage.rocks import RocksLog
 
 if TYPE_CHECKING:
@@ -42,6 +42,6 @@ def can_be_healed(error: Exception, replicas: int) -> bool:
     """
     return (
         replicas > 1
-        and isinstance(error, CorruptLogError)
+        and isinstance(error, (CorruptLogError, StaleLogError))
         and not isinstance(error, UnknownRecordError)
     )

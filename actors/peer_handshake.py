@@ -7,10 +7,15 @@ The one who connects is the *caller*, the other the *callee*::
       <-                                  hello
       proof: HMAC(secret, "caller", both hellos)  ->
       <-                                  proof: HMAC(secret, "callee", both hellos)
+      <-                                  verdict: is the caller's directory the newest of its id?
+      verdict on the callee's directory   ->
       peer messages, both ways
 
 A proof covers both hellos, nonces included, and the role: it can neither be replayed on another
 link nor handed back to the one who made it. The secret itself is never sent.
+
+A verdict is given on the start of the directory that the hello names
+(:mod:`storage.incarnation`); the link of one that is a copy is closed before any message.
 
 A hello ends with a signature by the secret. It does not replace the proof, as it can be replayed;
 it tells strangers from peers in the first frame, so that strangers can not take peers' places.
@@ -21,19 +26,27 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import msgpack
+
+from storage.incarnation import TOKENS_MAX, Incarnation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PROTOCOL_VERSION: Final = 2
+PROTOCOL_VERSION: Final = 3
 """Of the hello and of everything after it; peers of different versions refuse each other."""
+
+NEVER_STARTED: Final = Incarnation("")
 
 MAGIC: Final = b"rollcall-peer"
 NONCE_BYTES: Final = 32
 HELLO_BYTES_MAX: Final = 1_024
+
+CURRENT: Final = b"current"
+STALE: Final = b"stale"
+"""The two verdicts on a directory."""
 
 CALLER: Final = b"caller"
 CALLEE: Final = b"callee"
@@ -51,6 +64,7 @@ class Myself:
     node_id: int
     directory_id: str
     secret: bytes
+    incarnation: Incarnation = NEVER_STARTED
 
     def __repr__(self) -> str:
         """Say everything but the secret."""
@@ -67,11 +81,15 @@ class Hello:
     directory_id: str
     wanted: int
     nonce: bytes
+    incarnation: Incarnation
 
 
 def hello(me: Myself, wanted: int, nonce: bytes) -> bytes:
     """Write the first frame."""
-    rows = (MAGIC, PROTOCOL_VERSION, me.cluster_id, me.node_id, me.directory_id, wanted, nonce)
+    start = (me.incarnation.number, me.incarnation.tokens)
+    rows = (
+        MAGIC, PROTOCOL_VERSION, me.cluster_id, me.node_id, me.directory_id, wanted, nonce, *start
+    )  # fmt: skip
     packed: bytes = msgpack.packb((*rows, _signature(me.secret, rows)))
     return packed
 
@@ -112,7 +130,9 @@ def _rest(version: int, rest: list[object]) -> Hello:
             str(directory_id),
             int(wanted),
             bytes(nonce),
-        ] if len(nonce) == NONCE_BYTES:
+            int(number),
+            [*tokens],
+        ] if len(nonce) == NONCE_BYTES and _are_tokens(tokens):
             return Hello(
                 version=version,
                 cluster_id=cluster_id,
@@ -120,8 +140,13 @@ def _rest(version: int, rest: list[object]) -> Hello:
                 directory_id=directory_id,
                 wanted=wanted,
                 nonce=nonce,
+                incarnation=Incarnation(directory_id, number, tuple(tokens)),
             )
     raise RefusedError("its hello is not whole")
+
+
+def _are_tokens(tokens: list[object]) -> TypeGuard[list[str]]:
+    return len(tokens) <= TOKENS_MAX and all(isinstance(token, str) for token in tokens)
 
 
 def proof(secret: bytes, role: bytes, caller_hello: bytes, callee_hello: bytes) -> bytes:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from actors.peer_handshake import (
     CALLEE,
     CALLER,
+    CURRENT,
     HELLO_BYTES_MAX,
     MAGIC,
+    NEVER_STARTED,
     NONCE_BYTES,
+    STALE,
     RefusedError,
     check_proof,
     hello,
@@ -48,8 +51,17 @@ class Links(Protocol):
     def accepts(self, hello: Hello, link: Link) -> None:
         """Take a hello signed by the secret; raises :class:`RefusedError` for no node of ours."""
 
+    def vouches(self, link: Link) -> bool:
+        """Say whether the other end's directory may be the newest state of itself.
+
+        Its end has proved who it is. Raises :class:`RefusedError` when that can not be said.
+        """
+
+    def is_stale(self, link: Link) -> None:
+        """Learn that the other end takes our own directory for a copy."""
+
     def opened(self, link: Link) -> None:
-        """Take a link whose other end has proved who it is."""
+        """Take a link whose ends have proved who they are and vouch for each other."""
 
     def received(self, link: Link, frame: bytes) -> None:
         """Take a frame of a peer; raises :class:`RefusedError` when it is garbage."""
@@ -76,6 +88,8 @@ class Link(asyncio.Protocol):
         self._frames = FrameReader(HELLO_BYTES_MAX, HELLO_BYTES_MAX)
         self._my_hello = b""
         self._their_hello = b""
+        self._is_proved = False
+        self.incarnation = NEVER_STARTED
         self._patience: asyncio.TimerHandle | None = None
 
     # --- asyncio's side
@@ -160,8 +174,10 @@ class Link(asyncio.Protocol):
     def _handshake(self, frame: bytes) -> None:
         if not self._their_hello:
             self._take_hello(frame)
-        else:
+        elif not self._is_proved:
             self._take_proof(frame)
+        else:
+            self._take_verdict(frame)
 
     def _take_hello(self, frame: bytes) -> None:
         links = self._links
@@ -172,7 +188,7 @@ class Link(asyncio.Protocol):
         if found.node_id != self.node_id:
             raise RefusedError(f"it is node {found.node_id} and not node {self.node_id}")
         links.accepts(found, self)
-        self.directory_id, self._their_hello = found.directory_id, frame
+        self._know(found, frame)
         self.send(self._proof(CALLER))
 
     def _answer_hello(self, frame: bytes) -> None:
@@ -185,14 +201,30 @@ class Link(asyncio.Protocol):
                 self._say_hello()
             raise
         links.accepts(found, self)
-        self.node_id, self.directory_id = found.node_id, found.directory_id
-        self._their_hello = frame
+        self.node_id = found.node_id
+        self._know(found, frame)
         self._say_hello()
+
+    def _know(self, found: Hello, frame: bytes) -> None:
+        self.directory_id, self.incarnation = found.directory_id, found.incarnation
+        self._their_hello = frame
 
     def _take_proof(self, frame: bytes) -> None:
         check_proof(frame, self._proof(CALLEE if self.is_caller else CALLER))
+        self._is_proved = True
         if not self.is_caller:
             self.send(self._proof(CALLEE))
+        if not self._links.vouches(self):
+            self.send(STALE)
+            raise RefusedError("its directory is a copy, and we have seen a later state of it")
+        self.send(CURRENT)
+
+    def _take_verdict(self, frame: bytes) -> None:
+        if frame == STALE:
+            self._links.is_stale(self)
+            raise RefusedError("it has seen a later state of our directory")
+        if frame != CURRENT:
+            raise RefusedError("it does not say whether it vouches for our directory")
         if self._patience is not None:
             self._patience.cancel()
         self._frames.frame_bytes_max = FRAME_BYTES_MAX

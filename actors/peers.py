@@ -15,10 +15,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.acceptor import Acceptor
+from actors.clock import boot_ms
 from actors.complaints import Complaints
 from actors.peer_handshake import RefusedError
 from actors.peer_link import HANDSHAKE_S, Link
 from storage import peer_packing
+from storage.incarnation import Vouching
+from storage.log import LogError
 from storage.peer_frames import MessageError, unpack_messages
 from storage.peer_packing import bodies, without_payload
 
@@ -26,9 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from actors.peer_handshake import Hello, Myself
+    from storage.incarnation import Incarnation
     from storage.messages import Message
 
     AddressOf = Callable[[int], Awaitable["tuple[str, int] | None"]]
+    Vouch = Callable[[Incarnation], bool]
 
 _log = logging.getLogger("rollcall.peers")
 
@@ -54,19 +59,37 @@ class Door(Protocol):
     def peer_down(self, node_id: int) -> None:
         """Take notice that a peer can not be reached any more."""
 
+    def found_stale(self, node_id: int) -> None:
+        """Learn from a peer that our directory is a copy: nothing more may be said for it."""
+
 
 class Peers:
     """All links of one coordinator (:class:`actors.peer_link.Links`)."""
 
-    def __init__(
-        self, me: Myself, others: Iterable[int], door: Door, address_of: AddressOf
+    def __init__(  # noqa: PLR0913 - everything around it is handed in here
+        self,
+        me: Myself,
+        others: Iterable[int],
+        door: Door,
+        address_of: AddressOf,
+        *,
+        vouch: Vouch = lambda _: True,
+        patience_ms: int = 0,
     ) -> None:
-        """``address_of`` tells where a node's peers port is now; None when nobody knows."""
+        """``address_of`` tells where a node's peers port is now; None when nobody knows.
+
+        ``vouch`` judges the directories of peers (:meth:`storage.rocks.RocksLog.vouch`).
+        Until all peers have judged ours, or for ``patience_ms``, nothing is said to anybody.
+        """
         self.me = me
         self._others = frozenset(others) - {me.node_id}
         self._door = door
         self._address_of = address_of
+        self._vouch = vouch
+        self._vouching = Vouching(self._others, boot_ms(), patience_ms)
+        self._silence: asyncio.TimerHandle | None = None
         self._open: dict[int, Link] = {}
+        self._told: set[int] = set()
         self._strangers: dict[Link, float] = {}  # and when each came; the oldest first
         self._entering = 0
         self._recognized: dict[int, Link] = {}
@@ -87,6 +110,8 @@ class Peers:
         loop = asyncio.get_running_loop()
         self._acceptor = Acceptor(self, lambda _: Link(self))
         self.port = await self._acceptor.open(host, 0, BACKLOG)
+        wait_s = max(self._vouching.until_ms - boot_ms(), 0) / 1000
+        self._silence = loop.call_later(wait_s, self._tell_all)
         for node_id in sorted(self._others):
             if node_id > self.me.node_id:
                 self._callers.append(loop.create_task(self._keep_calling(node_id)))
@@ -97,8 +122,11 @@ class Peers:
             task.cancel()
         if self._acceptor is not None:
             self._acceptor.close()
+        if self._silence is not None:
+            self._silence.cancel()
         links = [*self._open.values(), *self._recognized.values(), *self._strangers]
         self._open.clear()
+        self._told.clear()
         for link in links:
             link.close()
 
@@ -116,7 +144,7 @@ class Peers:
         that is too large for any peer is dropped, and the link stays.
         """
         link = self._open.get(node_id)
-        if link is None or not messages or node_id in self._cut:
+        if link is None or not messages or node_id in self._cut or node_id not in self._told:
             return
         if not link.takes(records=True):
             small = without_payload(messages) if link.takes(records=False) else []
@@ -258,14 +286,41 @@ class Peers:
         before = self._open.pop(node_id, None)
         if before is not None:
             before.close()
-            self._door.peer_down(node_id)
+            self._tell_down(node_id)
         self._open[node_id] = link
         _log.info("linked to node %d at %s", node_id, link.address)
-        self._door.peer_up(node_id)
+        self._vouching.accepted(node_id)
+        if self._vouching.is_over(boot_ms()):
+            self._tell_all()
+
+    def vouches(self, link: Link) -> bool:
+        """Judge a peer's directory, and remember that."""
+        try:
+            return self._vouch(link.incarnation)
+        except LogError as error:
+            raise RefusedError(
+                f"what is known of its directory can not be kept ({error})"
+            ) from error
+
+    def is_stale(self, link: Link) -> None:
+        """Tell the door that a peer takes our directory for a copy."""
+        self._door.found_stale(link.node_id)
+
+    def _tell_all(self) -> None:
+        """Let the door know which peers can be reached: they have judged our directory."""
+        for node_id in sorted(self._open.keys() - self._told):
+            self._told.add(node_id)
+            self._door.peer_up(node_id)
+
+    def _tell_down(self, node_id: int) -> None:
+        if node_id in self._told:
+            self._told.discard(node_id)
+            self._door.peer_down(node_id)
 
     def received(self, link: Link, frame: bytes) -> None:
         """Hand on what a peer said."""
-        if link.node_id in self._cut or self._open.get(link.node_id) is not link:
+        node_id = link.node_id
+        if node_id in self._cut or self._open.get(node_id) is not link or node_id not in self._told:
             return
         try:
             messages = unpack_messages(frame)
@@ -285,7 +340,7 @@ class Peers:
         if self._open.get(link.node_id) is link:
             del self._open[link.node_id]
             _log.info("the link to node %d is gone", link.node_id)
-            self._door.peer_down(link.node_id)
+            self._tell_down(link.node_id)
 
     def _not_recognized(self, link: Link) -> None:
         if self._recognized.get(link.node_id) is link:

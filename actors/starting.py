@@ -100,6 +100,9 @@ def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operato
     controller = _actor(ControllerActor, CONTROLLER, spec)
     opened = ray.get([actor.opened.remote() for actor in coordinators], timeout=READY_S)
     damaged: list[int] = []
+    if not spec.directories and (known := _formed_before(spec, opened)):
+        operator.formed(known)
+        spec = replace(spec, directories=known)
     if spec.directories:
         damaged = _begin_again(spec, opened, operator)
     else:
@@ -142,6 +145,20 @@ def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Opera
     directories = tuple(row.directory_id for row in opened)
     operator.formed(directories)
     ray.get([actor.form.remote(directories) for actor in coordinators], timeout=READY_S)
+
+
+def _formed_before(spec: ClusterSpec, opened: Sequence[Opened]) -> tuple[str, ...]:
+    """Return what the nodes say the cluster was formed of, though its own file does not say it.
+
+    That file is an old copy then: to form the cluster again would make two of one.
+    """
+    known = {row.formed for row in opened if row.formed}
+    if len(known) > 1 or any(len(one) != spec.partitions for one in known):
+        raise FailureError(
+            f"{spec.data_dir}: its nodes do not belong together, as they were formed of different "
+            "directories; put each node's own directory back, or use another data directory."
+        )
+    return known.pop() if known else ()
 
 
 def _begin_again(spec: ClusterSpec, opened: Sequence[Opened], operator: Operator) -> list[int]:

@@ -18,11 +18,12 @@ class Tasks:
         self._log = log
         self._tasks: set[asyncio.Task[object]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, object]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         """Begin a task."""
-        task = asyncio.get_running_loop().create_task(work)
+        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def cancel(self) -> None:
         """Cancel all that has not ended."""

@@ -39,6 +39,7 @@ from failover.drill import (
     names,
 )
 from failover.verdict import Record, Verdict, judge
+from storage import witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -141,6 +142,7 @@ def _mount_disks(data_dir: Path, stack: ExitStack) -> None:
             raise StartError(f"No small disk can be mounted: {done.stderr.strip() or 'refused'}.")
         stack.callback(subprocess.run, ["umount", "-l", str(directory)], check=False)
         shutil.copytree(before, directory, dirs_exist_ok=True)
+        witness.accept(directory)
 
 
 class Run:

@@ -25,8 +25,10 @@ from failover.partition import Partition, PartitionState
 from failover.requests import Requests
 from failover.routing import partition_for
 from failover.status import PartitionStatus, status_of
+from protocol.config import out_of_bounds
 from protocol.groups.effects import TimersDue, TopicsDeleted
 from protocol.groups.shard import GroupShard
+from protocol.reasons import shown
 from storage.log import (
     AppendBatch,
     BeginInstall,
@@ -111,6 +113,8 @@ class Host:
         )
         self._requests = Requests(held, now)
         self._hand_over = HandOver(held)
+        self._clamped: frozenset[str] = frozenset()
+        self._note_clamped()
 
     # --- events, in the order in which a client's request meets them
 
@@ -361,6 +365,7 @@ class Host:
         topics = held.view.catalog.topics
         catalog.configs = held.view.configs
         group_configs = held.view.catalog.group_configs()
+        self._note_clamped()
         gone = [] if topics is before else _deleted(before, topics)
         held.schedule.touch_all()
         for partition in held.groups.values():
@@ -370,6 +375,20 @@ class Host:
             shard.group_configs = group_configs
             if gone and partition.state is PartitionState.LEADER:
                 partition.handle(TopicsDeleted(gone), now)
+
+    def _note_clamped(self) -> None:
+        """Say once of each group's config that is out of the broker's bounds what counts instead.
+
+        It was within them when it was set.
+        """
+        view = self._held.view
+        clamped = [
+            f"group {shown(group_id)}: {sentence}"
+            for group_id, own in view.catalog.group_configs().items()
+            for sentence in out_of_bounds(own, view.configs)
+        ]
+        told, self._clamped = self._clamped, frozenset(clamped)
+        self._held.effects.notes += [sentence for sentence in clamped if sentence not in told]
 
     def _must_sync(self, effects: Effects) -> bool:
         """Sync a promise always, and appended records unless ``log.flush`` is ``os``."""

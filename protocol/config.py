@@ -39,6 +39,8 @@ __all__ = (
     "Importance",
     "Scope",
     "ServerFile",
+    "clamped",
+    "out_of_bounds",
     "parse",
     "parse_properties",
     "read_server_configs",
@@ -150,7 +152,25 @@ def read_server_configs(properties: Mapping[str, str]) -> ServerFile:
     for name in others:
         if name not in UNUSED_CONFIGS and not name.startswith(UNUSED_PREFIXES):
             find(name)
-    return ServerFile(Configs(overrides), tuple(others))
+    configs = Configs(overrides)
+    _check_assignors(configs)
+    return ServerFile(configs, tuple(others))
+
+
+def _check_assignors(configs: Configs) -> None:
+    """Refuse an assignor that is not installed here: members would ask for it in vain."""
+    from protocol.assignors.registry import BUILT_IN, ENTRY_POINTS, custom_names
+
+    known = {ASSIGNORS: (*BUILT_IN, *sorted(custom_names())), SHARE_ASSIGNORS: ("simple",)}
+    for name, names in known.items():
+        for assignor in configs.strings(name):
+            if assignor not in names:
+                near = get_close_matches(assignor, names, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+                raise ConfigError(
+                    f"Unknown assignor {assignor} in {name} ({hint}): a custom one is installed as"
+                    f" an entry point of the group {ENTRY_POINTS}"
+                )
 
 
 def find(name: str, scope: Scope = Scope.BROKER) -> ConfigRow:
@@ -205,6 +225,30 @@ def validate_group(overrides: Mapping[str, str], configs: Configs) -> str | None
     return None
 
 
+def clamped(name: str, value: int, configs: Configs) -> int:
+    """Return what a group's number counts for: it was set when the broker had other bounds."""
+    row = GROUP_CONFIGS[name]
+    if row.floor is not None:
+        value = max(value, configs.integer(row.floor))
+    if row.ceiling is not None:
+        value = min(value, configs.integer(row.ceiling))
+    return value
+
+
+def out_of_bounds(overrides: Mapping[str, str], configs: Configs) -> list[str]:
+    """Say which of a group's numbers are not what was set, one sentence each."""
+    sentences = []
+    for name, text in overrides.items():
+        row = GROUP_CONFIGS.get(name)
+        if row is None or row.type is not ConfigType.INT or int(text) == BROKERS:
+            continue
+        value = clamped(name, int(text), configs)
+        if value != int(text):
+            bound = row.floor if value > int(text) else row.ceiling
+            sentences.append(f"{name} is {text}, beyond {bound}; {value} counts")
+    return sentences
+
+
 def _group_values(overrides: Mapping[str, str], configs: Configs) -> dict[str, int]:
     """Work out a group's numbers: its own, else the broker's."""
     values = {}
@@ -221,6 +265,8 @@ def parse(row: ConfigRow, text: str | None) -> Value:
     if text is None:
         raise ConfigError(f"Invalid value null for configuration {row.name}: it must have a value")
     value = _typed(row, text.strip())
+    if row.distinct and isinstance(value, tuple):
+        _check_distinct(row, text, value)
     if row.low is not None and isinstance(value, int | float) and value < row.low:
         raise _invalid(row, text, f"Value must be at least {row.low}")
     if row.high is not None and isinstance(value, int | float) and value > row.high:
@@ -234,9 +280,17 @@ def parse(row: ConfigRow, text: str | None) -> Value:
     return value
 
 
+def _check_distinct(row: ConfigRow, text: str, values: tuple[str, ...]) -> None:
+    if not values:
+        raise _invalid(row, text, "it must not be empty")
+    if len(set(values)) < len(values):
+        raise _invalid(row, text, "its values must not be duplicated")
+
+
 def _typed(row: ConfigRow, text: str) -> Value:
     if row.type is ConfigType.LIST:
-        return tuple(one.strip() for one in text.split(",") if one.strip())
+        stripped = (one.strip() for one in text.split(","))
+        return tuple(row.aliases.get(one, one) for one in stripped if one)
     if row.type in (ConfigType.STRING, ConfigType.PASSWORD):
         return text
     if row.type is ConfigType.BOOLEAN:
@@ -267,6 +321,22 @@ def _check_together(values: Mapping[str, Value]) -> None:
         assert isinstance(above, int), high
         if below > above:
             raise ConfigError(f"{low} ({below}) must not be greater than {high} ({above})")
+    for low, high in _APART:
+        below, above = values[low], values[high]
+        assert isinstance(below, int), low
+        assert isinstance(above, int), high
+        if below >= above:
+            raise ConfigError(f"{low} ({below}) must be less than {high} ({above})")
+    if "classic" not in _listed(values, PROTOCOLS):
+        raise ConfigError(f"{PROTOCOLS} must name classic: classic groups can not be switched off")
+    if len(_listed(values, SHARE_ASSIGNORS)) != 1:
+        raise ConfigError(f"{SHARE_ASSIGNORS} must name exactly one assignor")
+
+
+def _listed(values: Mapping[str, Value], name: str) -> tuple[str, ...]:
+    value = values[name]
+    assert isinstance(value, tuple), name
+    return value
 
 
 def text_of(value: Value) -> str:
@@ -311,8 +381,19 @@ def _split(line: str) -> tuple[str, str]:
     return line, ""
 
 
+PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+SHARE_ASSIGNORS: Final = "group.share.assignors"
+ASSIGNORS: Final = "group.consumer.assignors"
+
+_APART: Final = tuple(
+    (f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms")
+    for kind in ("consumer", "share", "streams")
+)
+"""Pairs of configs whose first must be less than the second."""
+
 _ORDERED: Final = (
     ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
     ("replica.heartbeat.interval.ms", "replica.lease.ms"),
     ("replica.lease.ms", "replica.election.timeout.ms"),
     *(

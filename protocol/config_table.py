@@ -5,7 +5,7 @@ Kafka's names, types, defaults and bounds are those of Kafka 4.3.1; a default of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -47,6 +47,7 @@ class ConfigRow:
 
     A group config takes its default from the broker config ``synonym`` and must lie between the
     broker configs ``floor`` and ``ceiling``. A ``dynamic`` broker config may change while running.
+    A ``distinct`` list has an element, and none twice. ``aliases`` are other names of its elements.
     """
 
     name: str
@@ -56,6 +57,8 @@ class ConfigRow:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    distinct: bool = False
+    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     pattern: str | None = None
     importance: Importance = Importance.MEDIUM
     dynamic: bool = False
@@ -83,6 +86,19 @@ def _table(*parts: tuple[ConfigRow, ...]) -> Mapping[str, ConfigRow]:
 
 
 HIGH, LOW = Importance.HIGH, Importance.LOW
+
+KAFKAS_ASSIGNORS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        f"org.apache.kafka.coordinator.group.assignor.{name.capitalize()}Assignor": name
+        for name in ("uniform", "range", "simple")
+    }
+)
+"""What a server of Kafka's is told to use: the names of its classes."""
+
+OFFSET_RESET: Final = (
+    r"(?i)latest|earliest|by_duration:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+([.,]\d{1,9})?S)?)?"
+)
+"""An ISO 8601 duration of days, hours, minutes and seconds, not negative."""
 
 _CLUSTER = (
     _text(
@@ -209,7 +225,8 @@ _COORDINATOR = (
     _int("group.coordinator.cached.buffer.max.bytes", 1048588, 524288,
          "Accepted, without effect.", dynamic=True),
     _text("group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"),
-          "The kinds of groups served.", choices=("consumer", "classic", "share", "streams")),
+          "The kinds of groups served.", choices=("consumer", "classic", "share", "streams"),
+          distinct=True),
     _int("group.coordinator.threads", 4, 1,
          "Accepted, without effect: a coordinator has one thread.", importance=HIGH),
 )  # fmt: skip
@@ -256,7 +273,8 @@ _MODERN = (
           "Whether partitions go to members on a rack of one of their replicas, where there are any"
           " (KIP-881's aim), before anything else.", dynamic=True),
     _text("group.consumer.assignors", ("uniform", "range"),
-          "The assignors of consumer groups, the first one being the default."),
+          "The assignors of consumer groups, the first one being the default.",
+          distinct=True, aliases=KAFKAS_ASSIGNORS),
     _int("group.consumer.max.size", INT_MAX, 1, "The most members of one consumer group."),
     _text("group.consumer.migration.policy", "bidirectional",
           "Which conversions between classic and consumer groups are allowed.",
@@ -266,7 +284,8 @@ _MODERN = (
     _int("group.consumer.unsettled.heartbeat.interval.ms", 250, 1,
          "How soon after the assignment interval a member is asked back that awaits partitions, if"
          " that is sooner than its heartbeat interval."),
-    _text("group.share.assignors", ("simple",), "The assignors of share groups."),
+    _text("group.share.assignors", ("simple",), "The assignors of share groups.",
+          distinct=True, aliases=KAFKAS_ASSIGNORS),
     _int("group.share.initialize.retry.interval.ms", 30000, 1,
          "How often initializing share state is tried again.", importance=LOW, internal=True),
     _int("group.share.max.size", 200, 1, "The most members of one share group.", high=1000),
@@ -346,7 +365,8 @@ _GROUP = (
           "Whether a static member that joins under a new member id takes over at once, as KIP-345"
           " promises, or is refused while the old one's session lasts, as in Kafka."),
     _text("share.auto.offset.reset", "latest",
-          "Where a share partition starts: latest, earliest, or by_duration:<ISO 8601 duration>."),
+          "Where a share partition starts: latest, earliest, or by_duration:<ISO 8601 duration>.",
+          pattern=OFFSET_RESET),
     _bounded("share", "delivery.count.limit", "How often a record is delivered at most."),
     _text("share.isolation.level", "read_uncommitted",
           "Whether records of open or aborted transactions are delivered.",

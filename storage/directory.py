@@ -5,6 +5,7 @@ Every fault becomes one sentence that names the directory and says what to do.
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from contextlib import contextmanager, suppress
@@ -19,8 +20,10 @@ from storage.log import (
     FullDiskError,
     LockedLogError,
     LogError,
+    StaleLogError,
 )
 from storage.wal import torn_at
+from storage.witness import NOTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,32 +32,72 @@ QUOTA = "Disk quota exceeded"
 FULL = ("No space left on device", QUOTA)
 """How the operating system says that there is no room, wherever it is repeated."""
 
+LOCKED = "Resource temporarily unavailable"
+MISSING = "No such file or directory"
+"""How it says that another process has a lock, and that a file is gone that should be there."""
+
 PROBE_BYTES = 1 << 20
 
+CURRENT = "CURRENT"
+ROWS = ("*.sst", "*.log")
+"""RocksDB's files: which manifest is in force, and where rows are."""
+
 DAMAGED = "damaged"
-"""The file that says why a log is not to be opened again: it may open and fail later."""
+STALE = "stale"
+"""The files that say why a log is not to be opened again: it may open, and fail later."""
 
 REASON_CHARS_MAX = 500
+MOVE_AWAY = (
+    "move the directory away, and keep it: this node begins empty then and is filled by the others."
+)
 
 
 def claim(directory: Path, identity: LogIdentity) -> str:
-    """Check the directory's ``meta.properties``, or write them anew; return its random id."""
-    note = directory / "meta.properties"
-    if note.exists():
-        text = note.read_text()
-        check(str(directory), text, identity)
-        return directory_id_in(str(directory), text)
-    if (directory / "CURRENT").exists():
-        raise ForeignLogError(
-            f"{directory}: it holds a database without meta.properties; use another data directory."
-        )
-    directory_id = uuid.uuid4().hex
+    """Check whose directory this is by its ``meta.properties``, or write them; return its id.
+
+    Nothing is changed in a directory that is refused.
+    """
+    note = directory / NOTE
     try:
+        if note.exists():
+            text = note.read_text(errors="replace")
+            check(str(directory), text, identity)
+            _check_whole(directory)
+            return directory_id_in(str(directory), text)
+        if _holds_database(directory):
+            raise ForeignLogError(
+                f"{directory}: it holds a database without {NOTE}; put that file back or use "
+                "another data directory."
+            )
         directory.mkdir(parents=True, exist_ok=True)
-        _write_safely(note, with_directory_id(render(identity), directory_id))
+        return renew(directory, identity)
     except OSError as error:
         raise unreadable(directory, error) from error
+
+
+def renew(directory: Path, identity: LogIdentity) -> str:
+    """Give a directory without a database an id; return it. Raises OSError."""
+    directory_id = uuid.uuid4().hex
+    _write_safely(directory / NOTE, with_directory_id(render(identity), directory_id))
     return directory_id
+
+
+def _holds_database(directory: Path) -> bool:
+    """Whether anything is there that RocksDB would take for its own, or write over."""
+    found = (next(directory.glob(pattern), None) for pattern in (CURRENT, *ROWS))
+    return any(file is not None for file in found)
+
+
+def _check_whole(directory: Path) -> None:
+    """Refuse a database of which files are gone that RocksDB itself does not miss.
+
+    It would begin an empty one where ``CURRENT`` is missing, and do without a write-ahead log.
+    """
+    if (directory / CURRENT).exists():
+        if next(directory.glob("*.sst"), None) and not next(directory.glob("*.log"), None):
+            raise damaged(directory, "its write-ahead log, *.log, is missing")
+    elif _holds_database(directory):
+        raise damaged(directory, f"its file {CURRENT} is missing")
 
 
 def _write_safely(path: Path, text: str) -> None:
@@ -83,10 +126,12 @@ def cut_torn_tail(directory: Path, error: Exception) -> str:
     the middle of a write and begins the next one, which stays empty until there is room.
     """
     said = str(error)
-    if "While lock file" in said or "lock hold by" in said:
+    if LOCKED in said or "lock hold by" in said:
         raise LockedLogError(
             f"{directory}: another process has this log open; stop it first."
         ) from error
+    if MISSING in said:
+        raise damaged(directory, said) from error
     if not is_corruption(said):
         raise unreadable(directory, error) from error
     ahead = [file for file in sorted(directory.glob("*.log")) if file.stat().st_size]
@@ -120,9 +165,14 @@ def refusing_damage(directory: Path) -> Iterator[None]:
 
 def damaged(directory: Path, what: str) -> CorruptLogError:
     """Return the sentence for a log in which something is not as it was written."""
-    return CorruptLogError(
-        f"{directory}: the log is damaged ({what}); move the directory away, and keep it: this "
-        "node begins empty then and is filled by the others."
+    return CorruptLogError(f"{directory}: the log is damaged ({what}); {MOVE_AWAY}")
+
+
+def stale(directory: Path, why: str) -> StaleLogError:
+    """Return the sentence for a directory that is not the newest state of itself."""
+    return StaleLogError(
+        f"{directory}: it is a copy and not the newest state of this node's log ({why}); put the "
+        f"newest one back, or {MOVE_AWAY}"
     )
 
 
@@ -132,20 +182,29 @@ def is_corruption(said: str) -> bool:
 
 
 def mark_damaged(directory: Path, what: str) -> CorruptLogError:
-    """Have the next start find the directory damaged; return the sentence that says so.
-
-    On a disk that takes no file the mark is missing, and the next start tries the log again.
-    """
-    with suppress(OSError):
-        _write_safely(directory / DAMAGED, " ".join(what.split())[:REASON_CHARS_MAX])
+    """Have the next start find the directory damaged; return the sentence that says so."""
+    _mark(directory, DAMAGED, what)
     return damaged(directory, what)
 
 
+def mark_stale(directory: Path, why: str) -> StaleLogError:
+    """Have the next start find the directory to be a copy; return the sentence that says so."""
+    _mark(directory, STALE, why)
+    return stale(directory, why)
+
+
+def _mark(directory: Path, name: str, why: str) -> None:
+    """Write a mark. On a disk that takes no file it is missing: the next start tries the log."""
+    with suppress(OSError):
+        _write_safely(directory / name, " ".join(why.split())[:REASON_CHARS_MAX])
+
+
 def refuse_marked(directory: Path) -> None:
-    """Raise :class:`storage.log.CorruptLogError` for a directory that was marked as damaged."""
-    with suppress(FileNotFoundError):
-        what = (directory / DAMAGED).read_text(errors="replace")[:REASON_CHARS_MAX]
-        raise damaged(directory, what or "as a file in it says")
+    """Raise the error of a directory that was marked as damaged or as a copy."""
+    for name, error in ((DAMAGED, damaged), (STALE, stale)):
+        with suppress(FileNotFoundError):
+            why = (directory / name).read_text(errors="replace")[:REASON_CHARS_MAX]
+            raise error(directory, why or "as a file in it says")
 
 
 def unreadable(directory: Path, error: Exception) -> LogError:
@@ -180,14 +239,39 @@ def has_room(directory: Path) -> bool:
     return True
 
 
-def set_aside(directory: Path) -> Path:
-    """Move a damaged directory away, to be looked at by people; return where it is now.
+def set_aside(directory: Path, why: str = "corrupt") -> Path:
+    """Move a directory away, to be looked at by people; return where it is now.
 
-    What is opened in its place is empty and has another directory id.
+    What is opened in its place is empty and has another directory id. A link is followed, so that
+    the new directory is on the same disk; a mount point keeps its content, in a directory inside.
     """
+    directory = directory.resolve()
     number = 1
-    while (aside := directory.with_name(f"{directory.name}.corrupt-{number}")).exists():
+    while (aside := directory.with_name(f"{directory.name}.{why}-{number}")).exists():
         number += 1
-    directory.rename(aside)
+    try:
+        directory.rename(aside)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        return _set_aside_within(directory, why)
+    directory.mkdir()
     _sync_directory(directory.parent)
     return aside
+
+
+def _set_aside_within(directory: Path, why: str) -> Path:
+    number = 1
+    while (aside := directory / f"{why}-{number}").exists():
+        number += 1
+    aside.mkdir()
+    for entry in list(directory.iterdir()):
+        if not _is_aside(entry):
+            entry.rename(aside / entry.name)
+    _sync_directory(directory)
+    return aside
+
+
+def _is_aside(entry: Path) -> bool:
+    first = entry.name.partition("-")[0]
+    return entry.is_dir() and first in ("corrupt", "stale", "lost+found")

@@ -46,7 +46,7 @@ def directory_id_in(where: str, text: str) -> str:
     if not found:
         raise ForeignLogError(
             f"{where}: its meta.properties have no {DIRECTORY_ID}; "
-            "restore that file or use another data directory."
+            "put that file back as it was or use another data directory."
         )
     return found
 

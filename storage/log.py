@@ -41,6 +41,10 @@ class UnknownRecordError(CorruptLogError):
     """A record is as it was written, and no program version that we know has written it so."""
 
 
+class StaleLogError(LogError):
+    """The directory is a copy of this node's and not the newest state of it."""
+
+
 class ForeignLogError(LogError):
     """The directory belongs to another cluster, partition count or format."""
 

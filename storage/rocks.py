@@ -5,16 +5,20 @@ family     key                             value
 =========  ==============================  =====================================================
 ``log``    partition, base offset          a batch's envelope (:mod:`storage.batch`)
 ``state``  partition, record key           the latest committed record value (the compacted topic)
-``meta``   partition, name                 the vote; the voters; the applied offset; the identity
+``meta``   partition, name                 the vote; the voters; the applied offset
+``meta``   name                            whose directory this is, its id, its last start, and the
+                                           peers' starts (:mod:`storage.incarnation`)
 =========  ==============================  =====================================================
 
-Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity of the
-directory also stands in ``meta.properties`` beside the database (Kafka's name and form), where it
-is checked before anything is opened.
+Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity and the
+id of the directory also stand in ``meta.properties`` beside the database (Kafka's name and form),
+where they are checked before anything is opened. The database has the last word: an empty one is
+not the replica that those files name.
 """
 
 from __future__ import annotations
 
+import os
 import struct
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
@@ -33,6 +37,7 @@ from rocksdict import (
     WriteOptions,
 )
 
+from storage import witness
 from storage.batch import Batch, RawRecord, pack, unpack
 from storage.directory import (
     QUOTA,
@@ -46,9 +51,12 @@ from storage.directory import (
     no_room,
     refuse_marked,
     refusing_damage,
+    renew,
+    stale,
     unreadable,
 )
 from storage.identity import LogIdentity, check, render
+from storage.incarnation import Incarnation, Memory
 from storage.log import (
     NOBODY,
     AppendBatch,
@@ -91,6 +99,11 @@ VOTERS = b"voters"
 APPLIED = b"applied"
 INSTALLING = b"installing"
 IDENTITY = b"identity"
+DIRECTORY = b"directory"
+INCARNATION = b"incarnation"
+PEERS = b"peers"
+TOKEN_BYTES = 8
+NO_ROWS: bytes = msgpack.packb(())
 
 
 class _Cursor:
@@ -109,7 +122,8 @@ class _Cursor:
 class RocksLog:
     """A :class:`storage.log.Log` in RocksDB.
 
-    ``notes`` are sentences about what opening it found (a torn tail that was cut).
+    ``notes`` are sentences about what opening it found (a torn tail that was cut). ``incarnation``
+    is this start of the directory: synced, and never used before.
     """
 
     def __init__(self, path: Path, database: Rdict, notes: Sequence[str]) -> None:
@@ -121,7 +135,9 @@ class RocksLog:
         self._synced.sync = True
         self._unsynced = WriteOptions()
         self.notes = tuple(notes)
-        self.directory_id = ""
+        self.incarnation = Incarnation("")
+        self._known = Memory()
+        self._witness = witness.load(path)
         self._is_stuck = False
         self._is_in_use = False
         self._cursors: WeakSet[_Cursor] = WeakSet()
@@ -131,6 +147,7 @@ class RocksLog:
     def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
         """Open or create the log in ``path``; raises :class:`storage.log.LogError`."""
         directory = Path(path)
+        was_there = (directory / witness.NOTE).exists()
         directory_id = claim(directory, identity)
         refuse_marked(directory)
         notes: list[str] = []
@@ -141,10 +158,11 @@ class RocksLog:
             with refusing_damage(directory):
                 database = _open(directory)
         log = cls(directory, database, notes)
-        log.directory_id = directory_id
         try:
+            log._own(identity, directory_id, was_there)
             log._verify(identity)
             log._forget_unfinished(identity)
+            log._begin()
             log._is_in_use = True
         except LogError:
             log.close()
@@ -170,6 +188,28 @@ class RocksLog:
         self._handles.clear()
         for cursor in self._cursors:
             cursor.rows = None
+
+    @property
+    def directory_id(self) -> str:
+        """The random id of the directory, as the database has it."""
+        return self.incarnation.directory_id
+
+    def vouch(self, claim: Incarnation) -> bool:
+        """Say whether a peer's directory may be the newest state of itself; False: a copy.
+
+        What is said is remembered first, on disk. Raises :class:`storage.log.LogError`.
+        """
+        if not self._known.judge(claim):
+            return False
+        if self._known.learn(claim):
+            try:
+                self._families["meta"].put(PEERS, msgpack.packb(self._known.rows()), self._synced)
+            except Exception as error:
+                if not is_full(str(error)):
+                    raise LogError(
+                        f"{self._path}: the log can not be written ({error})."
+                    ) from error
+        return True
 
     def write(self, writes: Sequence[Write], sync: bool) -> None:
         """Write all as one RocksDB write batch; on return it is on disk if ``sync``.
@@ -413,17 +453,55 @@ class RocksLog:
             else:
                 unit.put(prefix + key, value, self._handles["state"])
 
-    def _verify(self, identity: LogIdentity) -> None:
-        """Check the identity inside the database, then every batch: its checksum and its place."""
+    def _own(self, identity: LogIdentity, claimed_id: str, was_there: bool) -> None:
+        """Check whose database this is, and that it is the newest state of its directory.
+
+        ``claimed_id`` is what ``meta.properties`` say. If they were there before, an empty database
+        has lost the votes and records of that id: it gets another one. A database of an earlier
+        version takes the id over.
+        """
         meta = self._families["meta"]
-        text = render(identity).encode()
         with refusing_damage(self._path):
-            found = meta.get(IDENTITY)
-        if found is None:
-            meta.put(IDENTITY, text, self._synced)
-            meta.flush()
-        elif found != text:
+            found, known_id = meta.get(IDENTITY), meta.get(DIRECTORY)
+            last = Incarnation(*_unpacked(meta.get(INCARNATION), (claimed_id, 0, ())))
+            self._known = Memory(msgpack.unpackb(meta.get(PEERS) or NO_ROWS))
+        text = render(identity).encode()
+        if found is not None and found != text:
             check(str(self._path), found.decode(), identity)
+        if found is None and was_there:
+            claimed_id = renew(self._path, identity)
+            last = Incarnation(claimed_id)
+            gone = (
+                f"{self._path}: its database is gone; this node begins empty, as another replica."
+            )
+            self.notes += (gone,)
+        if known_id is None:
+            unit = WriteBatch(raw_mode=True)
+            unit.put(IDENTITY, text, self._handles["meta"])
+            unit.put(DIRECTORY, claimed_id.encode(), self._handles["meta"])
+            self._database.write(unit, self._synced)
+            meta.flush()
+        elif known_id.decode() != claimed_id:
+            raise stale(self._path, "its meta.properties are not those of its database")
+        if why := witness.objection(self._path, self._witness, last):
+            raise stale(self._path, why)
+        self.incarnation = Incarnation(last.directory_id, last.number, tuple(last.tokens))
+
+    def _begin(self) -> None:
+        """Make this start known: in the database first, then beside the directory."""
+        seen, last = self._witness, self.incarnation
+        if not last.number:
+            witness.save(
+                self._path, seen, last
+            )  # or a start that dies right here looks like a copy
+        more = witness.ACCEPTED_STARTS if seen.is_accepting else 1
+        now = self.incarnation = last.next(os.urandom(TOKEN_BYTES).hex(), more)
+        row = msgpack.packb((now.directory_id, now.number, now.tokens))
+        self._families["meta"].put(INCARNATION, row, self._synced)
+        witness.save(self._path, seen, now)
+
+    def _verify(self, identity: LogIdentity) -> None:
+        """Check every batch: its checksum and its place."""
         for partition in range(-1, identity.partitions):
             stored = self.stored(partition)
             at = stored.start_offset

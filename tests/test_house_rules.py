@@ -14,6 +14,7 @@ LAYERS = ("protocol", "storage", "failover", "actors", "bench")
 PURE = ("protocol", "storage", "failover")
 IMPURE_FILES = {
     "storage/directory.py",
+    "storage/witness.py",
     "storage/rocks.py",
     "storage/wal_sync.py",
     "storage/wal.py",

@@ -66,7 +66,7 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
         session = live.sessions.get(message.member_id)
         if session is not None and _is_steady(live, session, message, request.client):
             session.session_deadline_ms = now + session.session_timeout_ms
-            answer = session.answer or _steady_answer(ctx, live, session)
+            answer = session.answer or _steady_answer(ctx, live, session, now)
             ctx.reply(request.ticket, answer, message.group_id, modern.lease(session))
             return
     check(ctx, message, request.api_version)
@@ -100,8 +100,10 @@ def _is_steady(
 
 
 def _steady_answer(
-    ctx: Context, live: ModernGroup, session: Session
+    ctx: Context, live: ModernGroup, session: Session, now: int
 ) -> ConsumerGroupHeartbeatResponse:
+    """Make the answer that is given from now on; the session timeout may be another one, too."""
+    modern.arm(ctx, live, session, now + session.session_timeout_ms)
     session.answer = answer = _answer(ctx, live, session.member, with_assignment=False)
     return answer
 

@@ -304,19 +304,16 @@ def lease(session: Session) -> HeartbeatLease:
     return held
 
 
-def configs_changed(ctx: Context, group_ids: Iterable[str] | None) -> None:
-    """Take over the session timeouts of these groups (all when None), with their next heartbeat."""
-    for group_id in list(ctx.modern) if group_ids is None else group_ids:
-        live = ctx.modern.get(group_id)
-        if live is None:
-            continue
-        for session in live.sessions.values():
-            session.session_timeout_ms = session_timeout_ms(ctx, live, session.member)
-            session.answer = None
-            session.stamp += 1
-        if live.is_rack_aware != group_settings.boolean(ctx, group_id, RACK_AWARE):
-            live.is_stale = True
-            ctx.timers.set(TimerKind.REFRESH, group_id, "", 0)
+def configs_changed(ctx: Context, live: ModernGroup) -> None:
+    """Follow new configs: the next heartbeat of each member is answered, and counts, by them."""
+    for session in live.sessions.values():
+        session.session_timeout_ms = session_timeout_ms(ctx, live, session.member)
+        session.answer = None
+        session.stamp += 1
+    if live.is_rack_aware != group_settings.boolean(ctx, live.group_id, RACK_AWARE):
+        live.is_stale = True
+    if live.is_stale or live.group.regex_members:
+        ctx.timers.set(TimerKind.REFRESH, live.group_id, "", 0)
 
 
 # --- the group epoch and the topics' hash

@@ -25,7 +25,10 @@ from protocol.records import OffsetCommitKey, OffsetCommitValue, Record
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from protocol.config import Configs
     from protocol.groups.context import Context
+
+CHECK_INTERVAL: Final = "offsets.retention.check.interval.ms"
 
 SLICE: Final = 5_000
 """Groups and offsets looked at in one go: the heartbeats in between must not wait."""
@@ -33,8 +36,16 @@ SLICE: Final = 5_000
 
 def arm(ctx: Context, now: int) -> None:
     """Begin a round one check interval from now (at election)."""
-    interval_ms = ctx.configs.integer("offsets.retention.check.interval.ms")
+    interval_ms = ctx.configs.integer(CHECK_INTERVAL)
     ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", "", now + interval_ms)
+
+
+def configs_changed(ctx: Context, before: Configs) -> None:
+    """Have the next round begin after the new interval, from when the last one ended."""
+    deadline_ms = ctx.timers.deadline(TimerKind.OFFSET_EXPIRY, "", "")
+    if deadline_ms is not None:
+        longer_ms = ctx.configs.integer(CHECK_INTERVAL) - before.integer(CHECK_INTERVAL)
+        ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", "", deadline_ms + longer_ms)
 
 
 def expire(ctx: Context, key: TimerKey, now: int) -> None:

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from protocol.groups.timers import TimerKey
 
 
+ONE_COMES_BACK_MS: Final = 1_000
+"""How long, at least, static members who are all away are waited for before they are counted
+again: their rebalance timeout may be 0."""
+
+
 def prepare(
     ctx: Context, group: Group, trigger: RebalanceTrigger, event: MemberEvent | None, now: int
 ) -> None:
@@ -90,7 +95,7 @@ def complete_join(ctx: Context, group: Group, now: int) -> None:
     if group.members and not group.elect_leader():
         # Only static members are left and none has joined. Their sessions decide: the phase goes on
         # until one comes back or the last has expired.
-        _await_joins(ctx, group, now)
+        _await_joins(ctx, group, now, at_least_ms=ONE_COMES_BACK_MS)
         return
     group.generation += 1
     group.state_timestamp_ms = now
@@ -197,8 +202,9 @@ def _extend_initial(ctx: Context, group: Group, rebalance: Rebalance, now: int) 
     ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + delay_ms)
 
 
-def _await_joins(ctx: Context, group: Group, now: int) -> None:
-    ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + group.rebalance_timeout_ms)
+def _await_joins(ctx: Context, group: Group, now: int, at_least_ms: int = 0) -> None:
+    wait_ms = max(group.rebalance_timeout_ms, at_least_ms)
+    ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + wait_ms)
 
 
 def join_timeout(ctx: Context, key: TimerKey, now: int) -> None:

@@ -21,6 +21,7 @@ from protocol.groups import (
     offsets,
     rebuild,
     restoring,
+    target,
 )
 from protocol.groups.context import Context
 from protocol.groups.effects import Elected, Request, Resigned, Result, TimersDue, TopicsDeleted
@@ -60,8 +61,9 @@ class GroupShard:
     def configs(self, configs: Configs) -> None:
         ctx = self._context
         if configs != ctx.configs:
-            ctx.configs = configs
-            modern.configs_changed(ctx, None)
+            before, ctx.configs = ctx.configs, configs
+            _configs_changed(ctx, list(ctx.modern))
+            offset_expiry.configs_changed(ctx, before)
 
     @property
     def topics(self) -> Topics:
@@ -87,8 +89,8 @@ class GroupShard:
     def group_configs(self, configs: Mapping[str, Mapping[str, str]]) -> None:
         ctx, before = self._context, self._context.group_configs
         ctx.group_configs = configs
-        changed = {each for each in (*before, *configs) if before.get(each) != configs.get(each)}
-        modern.configs_changed(ctx, changed)
+        both = dict.fromkeys((*before, *configs))
+        _configs_changed(ctx, [each for each in both if before.get(each) != configs.get(each)])
 
     def handle(self, event: Event, now: int) -> Result:
         """Do what an event asks for; ``now`` in Unix milliseconds."""
@@ -157,6 +159,15 @@ class GroupShard:
         ctx = self._context
         group = ctx.live.get(group_id) or ctx.modern.get(group_id)
         return [] if group is None else group.diary.recent()
+
+
+def _configs_changed(ctx: Context, group_ids: Iterable[str]) -> None:
+    """Have the answers and the timers of these groups follow their configs."""
+    for group_id in group_ids:
+        live = ctx.modern.get(group_id)
+        if live is not None:
+            ctx.contain(group_id, "new configs", modern.configs_changed, ctx, live)
+            ctx.contain(group_id, "new configs", target.configs_changed, ctx, live)
 
 
 def _answer(ctx: Context, request: Request, now: int) -> None:

@@ -103,6 +103,21 @@ def _due_ms(ctx: Context, group: ConsumerGroup, now: int) -> int:
     return now if not last_ms else min(last_ms, now) + interval_ms
 
 
+def configs_changed(ctx: Context, live: ModernGroup) -> None:
+    """Have a target that is put off, or a run that is waited for, be due by the new configs."""
+    if ctx.timers.deadline(TimerKind.ASSIGNMENT, live.group_id, "") is None:
+        return
+    if live.run is not None:
+        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", _given_up_ms(ctx, live.run))
+    else:
+        ctx.timers.set(TimerKind.REFRESH, live.group_id, "", 0)  # which updates the target
+
+
+def _given_up_ms(ctx: Context, run: Run) -> int:
+    """Tell when nobody waits any more for a run that does not answer."""
+    return run.started_ms + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
+
+
 def _start(ctx: Context, live: ModernGroup, now: int) -> None:
     group = live.group
     modern.metadata_hash(ctx, live)  # whatever topics are new are in the feed after this
@@ -114,9 +129,7 @@ def _start(ctx: Context, live: ModernGroup, now: int) -> None:
         _run_here(ctx, live, run, now)
         return
     ctx.submit(_task(ctx, live, run))
-    ctx.timers.set(
-        TimerKind.ASSIGNMENT, live.group_id, "", now + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
-    )
+    ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", _given_up_ms(ctx, run))
 
 
 def _begin_run(ctx: Context, live: ModernGroup, assignor: str, now: int, in_place: bool) -> Run:

@@ -1,14 +1,17 @@
 """A data directory keeps its cluster's id and ports, and refuses what does not fit."""
 
 import json
+import shutil
 import socket
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from actors import formation
 from actors.data_dir import (
     ClusterFile,
+    accept_copies,
     check_unlocked,
     choose_ports,
     hold_lock,
@@ -18,8 +21,13 @@ from actors.data_dir import (
     save,
 )
 from actors.errors import BadInputError
+from storage.directory import mark_stale
+from storage.identity import LogIdentity
+from storage.log import ForeignLogError, StaleLogError
+from storage.rocks import RocksLog
 
 HOST = "127.0.0.1"
+NODE = LogIdentity(cluster_id="cluster", node_id=0, partitions=1)
 
 
 def test_a_new_directory_is_made_and_belongs_to_nobody(tmp_path: Path) -> None:
@@ -122,3 +130,35 @@ def test_a_foreign_host_is_refused() -> None:
 def test_ports_must_fit() -> None:
     with pytest.raises(BadInputError, match="no room for 3 listeners"):
         choose_ports(HOST, 65_534, 3, ())
+
+
+def test_copies_are_accepted_where_an_operator_says_so(tmp_path: Path) -> None:
+    """Nodes that are not there, or were never found to be copies, are left alone."""
+    path = tmp_path / "node-0"
+    RocksLog.open(path, NODE).close()
+    shutil.copytree(path, tmp_path / "copy")
+    RocksLog.open(path, NODE).close()
+    shutil.rmtree(path)
+    (tmp_path / "copy").rename(path)
+    mark_stale(path, "node 1 has seen a later state of it")
+    for _ in range(2):
+        with pytest.raises(StaleLogError):
+            RocksLog.open(path, NODE)
+        accept_copies(tmp_path, 2)
+        RocksLog.open(path, NODE).close()
+        mark_stale(path, "node 1 has seen a later state of it")
+    assert not (tmp_path / "node-1").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"directories": 7}', "\x00"])
+def test_a_formation_that_can_not_be_read_says_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "formation.json").write_text(text)
+    assert formation.load(tmp_path) == ()
+    assert formation.agreed(tmp_path, ("a", "b")) == ("a", "b")
+
+
+def test_a_directory_of_another_formation_is_refused(tmp_path: Path) -> None:
+    formation.save(tmp_path, ("a", "b"))
+    assert formation.agreed(tmp_path, ()) == formation.agreed(tmp_path, ("a", "b")) == ("a", "b")
+    with pytest.raises(ForeignLogError, match="formed of other directories"):
+        formation.agreed(tmp_path, ("a", "c"))

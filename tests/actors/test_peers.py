@@ -14,10 +14,19 @@ import pytest
 import uvloop
 
 from actors import peer_handshake, peer_link, peers
-from actors.peer_handshake import Myself, RefusedError, check_proof, hello, proof, read_hello
+from actors.peer_handshake import (
+    PROTOCOL_VERSION,
+    Myself,
+    RefusedError,
+    check_proof,
+    hello,
+    proof,
+    read_hello,
+)
 from actors.peers import Peers
 from storage import peer_packing
 from storage.batch import Batch
+from storage.incarnation import TOKENS_MAX, Incarnation, Memory
 from storage.messages import Append, Leading, Message, ReplicaKey
 from tests.waiting import until_async
 
@@ -34,6 +43,10 @@ class Node:
     port: int = 0
     said: list[tuple[int, Message]] = field(default_factory=list)
     story: list[tuple[str, int]] = field(default_factory=list)
+    memory: Memory = field(default_factory=Memory)
+
+    def vouch(self, claim: Incarnation) -> bool:
+        return self.memory.judge(claim) and (self.memory.learn(claim) or True)
 
     def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
         self.said += [(node_id, message) for message in messages]
@@ -44,6 +57,9 @@ class Node:
     def peer_down(self, node_id: int) -> None:
         self.story.append(("down", node_id))
 
+    def found_stale(self, node_id: int) -> None:
+        self.story.append(("stale", node_id))
+
 
 class Some:
     """Some nodes in this process; each asks here where the others are."""
@@ -52,13 +68,15 @@ class Some:
         self.ports: dict[int, int] = {}
         self.nodes: list[Node] = []
 
-    async def add(self, me: Myself) -> Node:
+    async def add(self, me: Myself, patience_ms: int = 0) -> Node:
         async def address_of(node_id: int) -> tuple[str, int] | None:
             port = self.ports.get(node_id)
             return None if port is None else (HOST, port)
 
         node = Node(me)
-        node.peers = Peers(me, range(3), node, address_of)
+        node.peers = Peers(
+            me, range(3), node, address_of, vouch=node.vouch, patience_ms=patience_ms
+        )
         await node.peers.open(HOST)
         node.port = node.peers.port
         self.ports[me.node_id] = node.port
@@ -139,6 +157,84 @@ def test_a_peer_that_dies_is_down_at_once_and_up_again_when_it_is_back_elsewhere
     run(test)
 
 
+def start(node_id: int, *tokens: str) -> Myself:
+    started = Incarnation(f"directory-{node_id}")
+    for token in tokens:
+        started = started.next(token)
+    return me(node_id, incarnation=started)
+
+
+@pytest.mark.parametrize("stale", [0, 1], ids=["the caller", "the callee"])
+def test_a_copy_of_a_directory_is_told_so_and_never_linked(
+    stale: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S1: what the peers have seen of a directory is what a copy of it lacks."""
+
+    async def test() -> None:
+        async with some() as made:
+            other = 1 - stale
+            good = await made.add(start(other, "x"))
+            first = await made.add(start(stale, "a", "b"))
+            await linked(good, first)
+            first.peers.close()
+            await seen(lambda: ("down", stale) in good.story, "the first is gone")
+            copy = await made.add(start(stale, "a", "c", "d"))
+            await seen(lambda: ("stale", other) in copy.story, "the copy is told")
+            assert ("up", other) not in copy.story and good.story[-1] == ("down", stale)
+            copy.peers.close()
+            again = await made.add(start(stale, "a", "b", "e"))
+            await linked(good, again)
+
+    run(test)
+    assert "its directory is a copy" in caplog.text
+
+
+def test_a_copy_does_not_cut_off_the_original_that_runs() -> None:
+    async def test() -> None:
+        async with some() as made:
+            good, original = await made.add(me(1)), await made.add(start(0, "a", "b"))
+            await linked(good, original)
+            copy = await made.add(start(0, "a", "c"))
+            await seen(lambda: ("stale", 1) in copy.story, "it is told")
+            good.peers.send(0, [leading(5)])
+            await seen(lambda: original.said, "the original is still linked")
+            assert good.story == [("up", 0)]
+
+    run(test)
+
+
+def test_nothing_is_said_before_all_peers_have_judged_or_patience_is_over() -> None:
+    async def test() -> None:
+        async with some() as made:
+            first, second = await made.add(me(0)), await made.add(me(1), patience_ms=600_000)
+            await linked(first, second)
+            first.peers.send(1, [leading(1)])
+            second.peers.send(0, [leading(2)])
+            third = await made.add(me(2), patience_ms=50)
+            await linked(first, second, third)
+            await seen(lambda: len(second.story) == 2, "all have judged the second")
+            assert not first.said or first.said[0][1] != leading(2)
+            assert not second.said, "what came before was not taken"
+            first.peers.send(1, [leading(3)])
+            await seen(lambda: second.said, "it listens now")
+            third.peers.close()
+            fourth = await made.add(me(2, directory_id="another"), patience_ms=50)
+            first.peers.close()
+            second.peers.close()
+            await made.add(me(1, directory_id="yet another"))
+            await seen(lambda: ("up", 1) in fourth.story, "patience has an end")
+
+    run(test)
+
+
+def test_the_longest_hello_is_taken() -> None:
+    tokens = tuple(f"{number:016x}" for number in range(TOKENS_MAX))
+    long = me(1, cluster_id="c" * 64, incarnation=Incarnation("directory-1", 10**15, tokens))
+    frame = hello(long, 0, os.urandom(32))
+    assert len(frame) <= peer_handshake.HELLO_BYTES_MAX
+    assert read_hello(frame, me(0, cluster_id="c" * 64)).incarnation == long.incarnation
+
+
 def test_a_node_that_says_where_it_is_is_called_at_once_whoever_is_still_being_asked() -> None:
     async def test() -> None:
         async with some() as made:
@@ -210,11 +306,12 @@ def test_peers_of_another_version_refuse_each_other(
             node = await made.add(me(1))
             reader, writer = await asyncio.open_connection(HOST, node.port)
             newer = msgpack.unpackb(hello(me(0), 1, os.urandom(32)))
-            newer[1] = 3
-            _send(writer, msgpack.packb([*newer, "something that came with version 3"]))
+            newer[1] = PROTOCOL_VERSION + 1
+            _send(writer, msgpack.packb([*newer, "something that came with the next version"]))
             answer = await asyncio.wait_for(reader.read(), 5)
-            assert msgpack.unpackb(answer[4:])[1] == 2  # so that it can say the same
-            await seen(lambda: "speaks version 3 of the peer protocol" in caplog.text, "it is said")
+            assert msgpack.unpackb(answer[4:])[1] == PROTOCOL_VERSION  # so that it can say the same
+            said = f"speaks version {PROTOCOL_VERSION + 1} of the peer protocol"
+            await seen(lambda: said in caplog.text, "it is said")
             assert node.story == []
             writer.close()
 

@@ -26,6 +26,7 @@ from storage.log import (
 )
 from storage.rocks import RocksLog
 from storage.wal import torn_at
+from storage.witness import path_beside
 from tests.storage.dying_writer import IDENTITY, batch, unit
 
 
@@ -69,9 +70,11 @@ def copy(written: Path, tmp_path: Path) -> Path:
 
 
 def copied(source: Path, target: Path) -> Path:
+    """Copy a directory and what stands beside it, as a copy of the whole data directory does."""
     target.mkdir(parents=True)
     for name, content in files(source).items():
         (target / name).write_bytes(content)
+    path_beside(target).write_bytes(path_beside(source).read_bytes())
     return target
 
 
