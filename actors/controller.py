@@ -22,6 +22,7 @@ from failover.controller import LOOK_MS, Campaign, Transfer
 from failover.controller import Controller as Advice
 from failover.healing import may_set_aside
 from failover.status import PartitionStatus
+from protocol.config import Configs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +83,12 @@ class Controller:
         self._nodes = [_Watched(node_id) for node_id in range(spec.partitions)]
         self._console = Console(self.status)
         self._tasks = Tasks(_log)
-        self._advice = Advice(range(spec.partitions), spec.placement(), spec.catalog_voters())
+        self._advice = Advice(
+            range(spec.partitions),
+            spec.placement(),
+            spec.catalog_voters(),
+            _rebalance_ms(Configs(spec.overrides)),
+        )
         self._wake = asyncio.Event()
         self._told: set[str] = set()
 
@@ -208,10 +214,9 @@ class Controller:
                 await asyncio.wait_for(self._wake.wait(), wait_s)
 
     def _is_well(self, statuses: Mapping[int, Mapping[str, Any]]) -> bool:
-        """Say whether everybody is up and leads what it is preferred for."""
+        """Say whether everybody is up and every partition is led."""
         return len(statuses) == len(self._nodes) and all(
-            nodes[0] in _nodes_leading(statuses, number)
-            for number, nodes in enumerate(self.spec.placement())
+            _nodes_leading(statuses, number) for number in range(self.spec.partitions)
         )
 
     async def _give(self, order: Order) -> None:
@@ -288,6 +293,13 @@ class Controller:
             coordinator_name(node_id), "status", wait_s=wait_s
         )
         return status
+
+
+def _rebalance_ms(configs: Configs) -> int | None:
+    """Return how long all must be well before leadership goes home; None: it never does."""
+    if not configs.boolean("auto.leader.rebalance.enable"):
+        return None
+    return 1_000 * configs.integer("leader.imbalance.check.interval.seconds")
 
 
 def _led(status: Mapping[str, Any]) -> list[int]:

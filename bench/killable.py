@@ -80,8 +80,8 @@ class OurCluster:
         """Ray does."""
 
     def is_whole(self) -> bool:
-        """Whether every replica is in sync and leadership is back where it is preferred."""
-        return self.live.is_settled()
+        """Whether every partition is led and every replica in sync."""
+        return self.live.is_replicated()
 
 
 class KafkaCluster:

@@ -140,15 +140,6 @@ class LiveCluster:
         status = self.status()
         return status is not None and _holds(status, Condition.REPLICATED, self._dead)
 
-    def is_settled(self) -> bool:
-        """Whether, on top of that, every partition is led by the node that is preferred."""
-        status = self.status()
-        return (
-            status is not None
-            and _holds(status, Condition.REPLICATED, self._dead)
-            and all(row["leader"] == row["replicas"][0] for row in status["partitions"])
-        )
-
     def find(self, target: Target, group_id: str) -> tuple[int, ...]:
         """Return the nodes that ``target`` means now; ``group_id`` settles the leader.
 

@@ -1,4 +1,4 @@
-"""The controller: says who should stand for election, and moves leadership back and away.
+"""The controller: says who should stand for election, and moves leadership away and, late, back.
 
 It is advice only. Replicas vote, so a controller that is dead, stale or doubled can delay an
 election or move a leader once too often, but never make two leaders or lose a record; without it
@@ -10,6 +10,7 @@ orders to the hosts (``Host.campaign``, ``Host.transfer``).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -26,10 +27,11 @@ LOOK_MS: Final = 500
 CAMPAIGN_AGAIN_MS: Final = 400
 """A campaign that brought no leader within this time is given to the next best."""
 
-STEADY_MS: Final = 5_000
-"""How long a preferred replica must have been up and caught up before it is to lead again."""
+REBALANCE_MS: Final = 300_000
+"""``leader.imbalance.check.interval.seconds``, unless the driver says otherwise."""
 
 TRANSFER_AGAIN_MS: Final = 3_000
+"""Pause between two moves for the sake of balance, whichever partitions they are of."""
 DRAIN_AGAIN_MS: Final = 500
 
 
@@ -77,14 +79,24 @@ class Controller:
     """Watches every partition of one cluster."""
 
     def __init__(
-        self, nodes: Iterable[int], placement: Sequence[tuple[int, ...]], catalog: tuple[int, ...]
+        self,
+        nodes: Iterable[int],
+        placement: Sequence[tuple[int, ...]],
+        catalog: tuple[int, ...],
+        rebalance_ms: int | None = REBALANCE_MS,
     ) -> None:
-        """``placement`` as in the hosts' identity; ``catalog`` are the catalogue's voters."""
+        """``placement`` as in the hosts' identity; ``catalog`` are the catalogue's voters.
+
+        ``rebalance_ms``: how long all must have been well before leadership is moved for the sake
+        of balance; None: it never is.
+        """
         self._nodes = {node_id: _Node() for node_id in nodes}
         self._partitions = {
             CATALOG_PARTITION: _Partition(catalog),
             **{number: _Partition(tuple(held)) for number, held in enumerate(placement)},
         }
+        self._rebalance_ms = rebalance_ms
+        self._moved_ms: int | None = None
 
     # --- what the driver knows
 
@@ -185,14 +197,17 @@ class Controller:
     def _give_back(
         self, number: int, partition: _Partition, leader: int, now: int
     ) -> Transfer | None:
-        """Let the preferred replica lead again, once all replicas have been well for a while.
+        """Let the preferred replica lead again, late, slowly, and only for balance.
 
-        While one is missing nothing is moved for the sake of order: a move that fails is an outage.
+        Some clients join their groups again whenever a leader changes, so a move costs a rebalance.
+        All replicas have to be in sync for ``rebalance_ms`` before: while one is missing, a move
+        that fails is an outage.
         """
         preferred = partition.nodes[0]
         in_sync = self._nodes[leader].rows[number].in_sync
         if (
-            preferred == leader
+            self._rebalance_ms is None
+            or not self._buys_balance(number, leader, preferred)
             or not set(partition.nodes) <= set(in_sync)
             or not self._is_well(number, preferred, leader)
         ):
@@ -201,10 +216,21 @@ class Controller:
         if partition.steady_ms is None:
             partition.steady_ms = now
         since_ms = max(partition.steady_ms, self._nodes[preferred].up_ms)
-        if now - since_ms < STEADY_MS or not self._is_due(partition, now, TRANSFER_AGAIN_MS):
+        is_resting = self._moved_ms is not None and now - self._moved_ms < TRANSFER_AGAIN_MS
+        if now - since_ms < self._rebalance_ms or is_resting:
             return None
-        partition.ordered_ms = now
+        partition.ordered_ms = self._moved_ms = now
         return Transfer(leader, number, preferred)
+
+    def _buys_balance(self, number: int, leader: int, preferred: int) -> bool:
+        """Tell whether the leader leads at least two groups' partitions more than the preferred.
+
+        The catalogue is next to no work, so it stays wherever it is.
+        """
+        if number == CATALOG_PARTITION or leader == preferred:
+            return False
+        led = Counter(self.leader(each) for each in self._partitions if each != CATALOG_PARTITION)
+        return led[leader] >= led[preferred] + 2
 
     def _is_well(self, number: int, node_id: int, leader: int) -> bool:
         node, led = self._nodes[node_id], self._nodes[leader].rows[number]

@@ -1,7 +1,9 @@
 """ListOffsets, OffsetForLeaderEpoch and Fetch of topics that hold no records.
 
-Every partition begins and ends at offset 0 in leader epoch 0. A fetch is parked for as long as the
-client lets it wait: there is nothing to wake it earlier.
+Who asks where a partition begins or ends hears 0, in leader epoch 0. Who already stands at another
+offset stands at the end: it was committed elsewhere or by hand, and "out of range" would have the
+client reset and commit it away (docs/decisions/empty-partitions.md). A fetch is parked for as long
+as the client lets it wait: there is nothing to wake it earlier.
 
 Fetch sessions (KIP-227) are not kept: a request for a new session gets the whole answer and session
 id 0, which clients take as "none today" and go on with whole requests. Kafka does the same once its
@@ -73,6 +75,9 @@ TOPIC_IDS_SINCE: Final = 13
 ENDPOINTS_SINCE: Final = 16
 """The first Fetch version that says where the leader is (KIP-951)."""
 
+NO_END: Final = 2**63 - 1
+"""End of every leader epoch: no position of a client lies beyond it."""
+
 READ_COMMITTED: Final = 1
 NO_OFFSET: Final = -1
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -138,7 +143,11 @@ def trouble(
 
 
 def offset_for_leader_epoch(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Say where a leader epoch ends: epoch 0 at offset 0, no other epoch exists."""
+    """Say where a leader epoch ends: nowhere, so that no client finds its position cut off.
+
+    Clients ask this of offsets that were committed with an epoch, which may be another cluster's
+    (KIP-320).
+    """
     message = cast("OffsetForLeaderEpochRequest", request.message)
     topics = tuple(
         OffsetForLeaderTopicResult(
@@ -157,12 +166,12 @@ def _epoch_end(
     view: ClusterView, known: Topic | None, asked: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     code = trouble(view, known, asked.partition, asked.current_leader_epoch)
-    is_found = code is ErrorCode.none and asked.leader_epoch == LEADER_EPOCH
+    is_found = code is ErrorCode.none and asked.leader_epoch >= 0
     return EpochEndOffset(
         error_code=code,
         partition=asked.partition,
-        leader_epoch=LEADER_EPOCH if is_found else -1,
-        end_offset=0 if is_found else NO_OFFSET,
+        leader_epoch=asked.leader_epoch if is_found else -1,
+        end_offset=NO_END if is_found else NO_OFFSET,
     )
 
 
@@ -217,8 +226,8 @@ def _fetched_partition(
     index = asked.partition
     code = trouble(view, known, index, asked.current_leader_epoch)
     if code is ErrorCode.none:
-        if asked.fetch_offset == 0:
-            return _empty(index, is_committed)
+        if asked.fetch_offset >= 0:
+            return _empty(index, asked.fetch_offset, is_committed)
         return _failed(index, ErrorCode.offset_out_of_range)
     if code is ErrorCode.unknown_topic_or_partition or known is None:
         return _failed(index, code)
@@ -226,13 +235,13 @@ def _fetched_partition(
 
 
 @lru_cache(maxsize=16384)
-def _empty(index: int, is_committed: bool) -> PartitionData:
-    """Answer for an empty partition: always the same."""
+def _empty(index: int, offset: int, is_committed: bool) -> PartitionData:
+    """Answer for an empty partition whose end is where the client stands: always the same."""
     return PartitionData(
         partition_index=index,
         error_code=ErrorCode.none,
-        high_watermark=0,
-        last_stable_offset=0,
+        high_watermark=offset,
+        last_stable_offset=offset,
         log_start_offset=0,
         aborted_transactions=() if is_committed else None,
         records=b"",

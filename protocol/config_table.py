@@ -117,6 +117,17 @@ _CLUSTER = (
     _int("replica.election.timeout.ms", 1000, 1,
          "How long a standby waits for a silent leader before it stands for election: between this"
          " and twice this. A broken connection is noticed at once and does not wait."),
+    _flag("auto.leader.rebalance.enable", True,
+          "Move leadership back to preferred nodes for balance. Some clients rebalance on a move.",
+          importance=HIGH),
+    ConfigRow(
+        name="leader.imbalance.check.interval.seconds",
+        type=ConfigType.LONG,
+        default=300,
+        low=1,
+        doc="How long all replicas must be in sync before leadership is moved for balance.",
+        importance=HIGH,
+    ),
     ConfigRow(
         name="cluster.secret",
         type=ConfigType.PASSWORD,

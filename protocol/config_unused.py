@@ -17,7 +17,6 @@ alter.config.policy.class.name
 alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds
 authorizer.class.name
-auto.leader.rebalance.enable
 background.threads
 broker.heartbeat.interval.ms
 broker.session.timeout.ms
@@ -66,7 +65,6 @@ internal.metadata.log.segment.bytes
 internal.metadata.max.batch.size.in.bytes
 kafka.metrics.polling.interval.secs
 kafka.metrics.reporters
-leader.imbalance.check.interval.seconds
 listener.security.protocol.map
 listeners
 log.cleaner.backoff.ms

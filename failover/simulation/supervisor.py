@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from failover.simulation.process import Process
     from failover.status import PartitionStatus
 
+REBALANCE_MS = 5_000
+"""``leader.imbalance.check.interval.seconds``: short, so that leadership does move back."""
+
 LATE_MS = 20_000
 """How old the reports and orders of a stale controller are at most."""
 
@@ -44,7 +47,8 @@ class Supervisor:
         cluster = self._cluster
         replication = self._world.settings.replication
         nodes = range(len(cluster.processes))
-        controller = Controller(nodes, cluster.placement, tuple(nodes)[:replication])
+        catalog = tuple(nodes)[:replication]
+        controller = Controller(nodes, cluster.placement, catalog, REBALANCE_MS)
         for node_id in self._draining:
             controller.drain(node_id)
         return controller

@@ -129,7 +129,7 @@ def test_ten_thousand_idle_connections_disturb_nobody(cluster: RunningCluster) -
 
 
 def test_a_killed_coordinator_is_back_on_its_port_with_its_data(new_cluster: NewCluster) -> None:
-    cluster = new_cluster().start()
+    cluster = new_cluster(settings={"leader.imbalance.check.interval.seconds": "1"}).start()
     host, port = cluster.addresses[1]
     everyone = {(node_id, port) for node_id, (_, port) in enumerate(cluster.addresses)}
     first = cluster.pid_of(1)

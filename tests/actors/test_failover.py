@@ -40,6 +40,9 @@ def balanced(cluster: RunningCluster) -> bool:
     )
 
 
+BALANCED_SOON = {"leader.imbalance.check.interval.seconds": "1"}
+
+
 class Committer:
     """Commits one group's offsets as a client does that asks around for its coordinator."""
 
@@ -86,7 +89,7 @@ def kill(pid: int) -> None:
 def test_a_killed_leaders_partition_goes_on_elsewhere_and_comes_back_to_it(
     new_cluster: NewCluster,
 ) -> None:
-    cluster = new_cluster().start()
+    cluster = new_cluster(settings=BALANCED_SOON).start()
     committer = Committer(cluster, group_of(1))
     committer.commit(41)
     leader = leads(cluster, 1)
@@ -101,7 +104,7 @@ def test_a_killed_leaders_partition_goes_on_elsewhere_and_comes_back_to_it(
 def test_a_coordinator_that_lost_its_disk_is_another_replica_and_is_filled_again(
     new_cluster: NewCluster,
 ) -> None:
-    cluster = new_cluster().start()
+    cluster = new_cluster(settings=BALANCED_SOON).start()
     committer = Committer(cluster, group_of(2))
     committer.commit(7)
     directory = cluster.data_dir / "node-2"
@@ -116,7 +119,7 @@ def test_a_coordinator_that_lost_its_disk_is_another_replica_and_is_filled_again
 
 
 def test_a_drained_coordinator_leads_nothing_until_the_drain_ends(new_cluster: NewCluster) -> None:
-    cluster = new_cluster().start()
+    cluster = new_cluster(settings=BALANCED_SOON).start()
     until(lambda: balanced(cluster), 60, "everybody leads what he prefers")
     drained = rollcall("drain", "0", "--data-dir", cluster.data_dir)
     assert drained.returncode == 0, drained.stderr

@@ -1,9 +1,18 @@
 """Clients of a cluster without records: they reach the end of each partition and wait there, and
 who asks for what is not done here is told so at once."""
 
+import kafka
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import ConfigResource
+from kafka import KafkaConsumer
 
 from failover.produce_apis import NOT_STORED
 from failover.unused_apis import NO_AUTHORIZER, NOT_REASSIGNED
@@ -42,6 +51,93 @@ def test_librdkafka_reaches_the_end_of_every_partition(
 
     until(poll, 30, "the end of each partition is reached")
     assert ends == {(index, 0) for index in range(4)}
+
+
+def imported(bootstrap: str, name: str, **epoch: int) -> None:
+    """Commit offset 500 of a new topic for the group of that name, which has no members."""
+    create_topics(bootstrap, [name], 1)
+    offsets = ConsumerGroupTopicPartitions(name, [TopicPartition(name, 0, 500, **epoch)])
+    client = admin(bootstrap)
+    client.alter_consumer_group_offsets([offsets])[name].result(ADMIN_S)
+
+
+def committed(bootstrap: str, name: str) -> int:
+    """Give what is committed for the only partition."""
+    client = admin(bootstrap)
+    asked = ConsumerGroupTopicPartitions(name, [TopicPartition(name, 0)])
+    (found,) = client.list_consumer_group_offsets([asked])[name].result(ADMIN_S).topic_partitions
+    return int(found.offset)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("epoch", [{}, {"leader_epoch": 5}], ids=["plain", "epoch-5"])
+def test_imported_offsets_survive_librdkafkas_automatic_commits(
+    bootstrap: str, name: str, closing: Closing, protocol: str, epoch: dict[str, int]
+) -> None:
+    if is_kafka():
+        pytest.skip("Kafka resets an offset that is out of range")
+    imported(bootstrap, name, **epoch)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": name,
+            "group.protocol": protocol,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            **QUIET,
+        }
+    )
+    closing(consumer.close)
+    consumer.subscribe([name])
+    seen: list[int | None] = []
+
+    def poll() -> bool:
+        message = consumer.poll(0.1)
+        if message is not None:
+            error = message.error()
+            assert error is not None
+            assert error.code() == KafkaError._PARTITION_EOF, error
+            seen.append(message.offset())
+        return bool(seen)
+
+    until(poll, 30, "the end of the partition is reached")
+    consumer.close()
+    assert (seen, committed(bootstrap, name)) == ([500], 500)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_imported_offsets_survive_javas_automatic_commits(
+    bootstrap: str, name: str, protocol: str
+) -> None:
+    if is_kafka():
+        pytest.skip("Kafka resets an offset that is out of range")
+    imported(bootstrap, name, leader_epoch=0)
+    told = run_java(PROGRAMS / "Stay.java", bootstrap, name, name, protocol)
+    assert told.split()[-2:] == ["500", "500"]
+    assert committed(bootstrap, name) == 500
+
+
+def test_imported_offsets_survive_kafka_pythons_automatic_commits(
+    bootstrap: str, name: str, closing: Closing
+) -> None:
+    if is_kafka():
+        pytest.skip("Kafka resets an offset that is out of range")
+    imported(bootstrap, name)
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap.split(","), group_id=name, auto_offset_reset="earliest"
+    )
+    closing(consumer.close)
+    partition = kafka.TopicPartition(name, 0)
+    consumer.assign([partition])
+
+    def poll() -> bool:
+        consumer.poll(timeout_ms=100)
+        return consumer.highwater(partition) is not None
+
+    until(poll, 30, "a fetch is answered")
+    assert (consumer.position(partition), consumer.highwater(partition)) == (500, 500)
+    consumer.close()
+    assert committed(bootstrap, name) == 500
 
 
 def test_librdkafka_is_told_at_once_that_a_record_is_refused(bootstrap: str, name: str) -> None:

@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from failover.controller import CAMPAIGN_AGAIN_MS, STEADY_MS, Campaign, Controller, Transfer
+from failover.controller import (
+    CAMPAIGN_AGAIN_MS,
+    REBALANCE_MS,
+    TRANSFER_AGAIN_MS,
+    Campaign,
+    Controller,
+    Transfer,
+)
 from failover.status import PartitionStatus
 
 T0 = 1_700_000_000_000
@@ -35,8 +42,8 @@ def row(
 class Watch:
     """Three nodes; each leads its partition, and node 0 the catalogue, unless told otherwise."""
 
-    def __init__(self) -> None:
-        self.controller = Controller(range(3), PLACEMENT, (0, 1, 2))
+    def __init__(self, rebalance_ms: int | None = REBALANCE_MS) -> None:
+        self.controller = Controller(range(3), PLACEMENT, (0, 1, 2), rebalance_ms)
         self.now = T0
         self.leads = {-1: 0, 0: 0, 1: 1, 2: 2}
         self.epochs = dict.fromkeys(self.leads, 1)
@@ -69,7 +76,7 @@ def test_a_quiet_cluster_needs_no_orders() -> None:
     watch = Watch()
     watch.report()
     assert watch.orders() == []
-    assert watch.orders(STEADY_MS * 2) == []
+    assert watch.orders(REBALANCE_MS * 2) == []
 
 
 def test_the_most_complete_standby_of_a_dead_process_is_called_on_at_once() -> None:
@@ -112,11 +119,11 @@ def test_leadership_goes_back_to_a_preferred_replica_that_has_long_been_caught_u
     watch.leads[0] = 1
     watch.in_sync = [1, 2]
     watch.report()
-    assert watch.orders(STEADY_MS) == []
+    assert watch.orders(REBALANCE_MS) == []
     watch.in_sync = [0, 1, 2]
     watch.report()
     assert watch.orders() == []
-    assert watch.orders(STEADY_MS - 1) == []
+    assert watch.orders(REBALANCE_MS - 1) == []
     assert watch.orders(1) == [Transfer(1, 0, 0)]
     assert watch.orders(1) == []
 
@@ -128,10 +135,39 @@ def test_a_draining_node_hands_over_what_it_leads_and_gets_nothing_back() -> Non
     assert watch.orders() == [Transfer(0, -1, 1), Transfer(0, 0, 1)]
     watch.leads |= {-1: 1, 0: 1}
     watch.report()
-    assert watch.orders(STEADY_MS * 2) == []
+    assert watch.orders(REBALANCE_MS * 2) == []
     watch.controller.drain(0, False)
     watch.orders()
-    assert watch.orders(STEADY_MS) == [Transfer(1, -1, 0), Transfer(1, 0, 0)]
+    assert watch.orders(REBALANCE_MS) == [Transfer(1, 0, 0)]  # the catalogue stays
+
+
+def test_leadership_that_buys_no_balance_stays_where_it_is() -> None:
+    watch = Watch()
+    watch.leads |= {0: 1, 1: 0}
+    watch.report()
+    assert watch.orders() == []
+    assert watch.orders(REBALANCE_MS) == []
+
+
+def test_leadership_goes_back_slowly_one_partition_after_the_other() -> None:
+    watch = Watch()
+    watch.leads |= {0: 2, 1: 2}
+    watch.report()
+    assert watch.orders() == []
+    assert watch.orders(REBALANCE_MS) == [Transfer(2, 0, 0)]
+    assert watch.orders(TRANSFER_AGAIN_MS - 1) == []
+    assert watch.orders(1) == [Transfer(2, 0, 0)]  # it did not succeed
+    watch.leads[0] = 0
+    watch.report()
+    assert watch.orders(TRANSFER_AGAIN_MS) == [Transfer(2, 1, 1)]
+
+
+def test_leadership_stays_where_it_is_when_it_is_not_to_be_balanced() -> None:
+    watch = Watch(rebalance_ms=None)
+    watch.leads |= {0: 2, 1: 2}
+    watch.report()
+    assert watch.orders() == []
+    assert watch.orders(10 * REBALANCE_MS) == []
 
 
 def test_a_controller_that_begins_anew_orders_nothing_it_does_not_know_of() -> None:

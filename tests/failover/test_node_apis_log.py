@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from failover.cluster_view import ClusterView, Parked
+from failover.log_apis import NO_END
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 from tests.failover.catalogs import SECOND, T0, Keeper, answer, topic
@@ -109,8 +110,8 @@ class TestOffsetForLeaderEpoch:
     ) -> None:
         assert self.ask(view, name, index, epoch, 0).error_code is code
 
-    @pytest.mark.parametrize("epoch, end", [(0, (0, 0)), (1, (-1, -1)), (-1, (-1, -1))])
-    def test_epoch_0_ends_where_it_began(
+    @pytest.mark.parametrize("epoch, end", [(0, (0, NO_END)), (5, (5, NO_END)), (-1, (-1, -1))])
+    def test_no_epoch_ends_before_a_clients_position(
         self, view: ClusterView, epoch: int, end: tuple[int, int]
     ) -> None:
         got = self.ask(view, "orders", HERE, -1, epoch)
@@ -180,8 +181,24 @@ class TestFetch:
         (got,) = response.responses[0].partitions
         assert (got.error_code, got.high_watermark, got.records) == (code, -1, b"")
 
-    def test_no_offset_but_0_is_in_range(self, view: ClusterView) -> None:
-        response = answer(view, 1, self.message(self.topic("orders", HERE, offset=1)), 12)
+    @pytest.mark.parametrize("offset", [0, 1, 500, 2**63 - 1])
+    def test_a_client_stands_at_the_end_wherever_it_stands(
+        self, view: ClusterView, offset: int
+    ) -> None:
+        # An offset out of range is reset by the client and then committed.
+        parked = answer(view, 1, self.message(self.topic("orders", HERE, offset=offset)), 12)
+        assert isinstance(parked, Parked)
+        response: Any = parked.response
+        (got,) = response.responses[0].partitions
+        assert (got.error_code, got.high_watermark, got.last_stable_offset) == (
+            NONE,
+            offset,
+            offset,
+        )
+        assert got.log_start_offset == 0
+
+    def test_a_negative_offset_is_out_of_range(self, view: ClusterView) -> None:
+        response = answer(view, 1, self.message(self.topic("orders", HERE, offset=-1)), 12)
         assert response.responses[0].partitions[0].error_code is ErrorCode.offset_out_of_range
 
     def test_topics_by_id_from_version_13(self, view: ClusterView) -> None:
