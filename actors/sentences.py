@@ -176,6 +176,7 @@ TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(
         RebalanceTrigger.MEMBER_EXPIRED: "sent no heartbeat within its session timeout",
         RebalanceTrigger.DOWNGRADED: "has no member of the consumer protocol any more",
         RebalanceTrigger.STATIC_PROTOCOL_CHANGED: "came back with other protocols",
+        RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED: "came back with other topics",
         RebalanceTrigger.STATIC_MEMBER_REPLACED: "came back before the assignment was made",
         RebalanceTrigger.SYNC_TIMEOUT: "did not fetch its assignment in time",
         RebalanceTrigger.OVER_CAPACITY: "is larger than group.max.size allows",

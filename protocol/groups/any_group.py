@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.groups import classic, consumer_describe, consumer_offsets, modern, rebuild
-from protocol.groups.classic import CONSUMER
 from protocol.groups.consumer_group import ConsumerGroup, ConsumerGroupState
-from protocol.groups.group import ClassicGroup
+from protocol.groups.group import CONSUMER, ClassicGroup
 from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import OffsetCommitRequest

@@ -28,7 +28,7 @@ from protocol.groups import (
     rebuild,
 )
 from protocol.groups.facts import GroupDeleted, RebalanceOutcome
-from protocol.groups.group import NO_GENERATION, ClassicGroup
+from protocol.groups.group import CONSUMER, NO_GENERATION, ClassicGroup
 from protocol.groups.states import ClassicGroupState
 from protocol.groups.story import tell
 from protocol.groups.timers import TimerKind
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
     from protocol.groups.timers import TimerKey
-
-CONSUMER: Final = "consumer"
-"""The protocol type whose subscriptions the coordinator can read."""
 
 
 class Shown(NamedTuple):

@@ -1,8 +1,9 @@
 """Static membership (KIP-345): an instance that comes back without a member id takes its place.
 
 It gets a new member id and keeps the assignment, the generation and the lead; the old id is fenced
-from then on. In a Stable group that is all, unless the group would now choose another protocol. The
-new id is persisted before the answer leaves, so that a failover does not bring the old one back.
+from then on. In a Stable group that is all, unless the group would now choose another protocol, or
+the member subscribes to other topics (KAFKA-12759: the leader has to know). The new id is persisted
+before the answer leaves, so that a failover does not bring the old one back.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from protocol.groups import answers, membership, rebalance
 from protocol.groups.facts import MemberEvent, MemberEventKind, RebalanceTrigger
+from protocol.groups.group import CONSUMER
 from protocol.groups.joining import update
 from protocol.groups.states import ClassicGroupState
 from protocol.groups.timers import TimerKind
+from protocol.wire.embedded import decode_subscription
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
@@ -25,17 +28,39 @@ def take_over(ctx: Context, group: Group, join: Join, new_member_id: str) -> Non
     """Let the request's instance have its member's place under a new member id."""
     member = group.members[group.static_members[join.message.group_instance_id or ""]]
     previous_leader = group.leader_id
+    is_stable = group.state is ClassicGroupState.STABLE
+    subscribed = _subscribed(group, member) if is_stable else None
     event = _replace(ctx, group, member, join, new_member_id)
-    if group.state is ClassicGroupState.STABLE:
-        if group.ballots.winner() == group.protocol_name:
+    if is_stable:
+        if group.ballots.winner() != group.protocol_name:
+            trigger = RebalanceTrigger.STATIC_PROTOCOL_CHANGED
+        elif _has_other_topics(group, member, subscribed):
+            trigger = RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED
+        else:
             _keep_generation(ctx, group, member, join, previous_leader)
             return
-        trigger = RebalanceTrigger.STATIC_PROTOCOL_CHANGED
     else:
         # The leader may be computing an assignment for the old member id: it would be lost.
         trigger = RebalanceTrigger.STATIC_MEMBER_REPLACED
     membership.park_join(ctx, group, member, join.request.ticket)
     rebalance.prepare(ctx, group, trigger, event, join.now)
+
+
+def _subscribed(group: Group, member: Member) -> bytes | None:
+    """Return what a member said with the generation's protocol; None if there is none."""
+    return member.subscription(group.protocol_name) if group.protocol_name else None
+
+
+def _has_other_topics(group: Group, member: Member, before: bytes | None) -> bool:
+    """Whether a member subscribes to other topics than ``before``, as far as they can be read.
+
+    What else it says differs with each restart: what it owned, and what its assignor remembers.
+    """
+    after = _subscribed(group, member)
+    if group.protocol_type != CONSUMER or before is None or after is None or before == after:
+        return False
+    old, new = decode_subscription(before), decode_subscription(after)
+    return old is not None and new is not None and {*old.topics} != {*new.topics}
 
 
 def _replace(

@@ -58,6 +58,7 @@ class RebalanceTrigger(StrEnum):
     MEMBER_LEFT = "member-left"
     MEMBER_EXPIRED = "member-expired"
     STATIC_PROTOCOL_CHANGED = "static-member-changed-protocol"
+    STATIC_SUBSCRIPTION_CHANGED = "static-member-changed-subscription"
     STATIC_MEMBER_REPLACED = "static-member-replaced"  # while an assignment was awaited
     SYNC_TIMEOUT = "sync-timeout"
     DOWNGRADED = "downgraded"  # the last member of the consumer protocol is gone

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from protocol.groups.states import Rebalance
     from protocol.wire.messages import JoinGroupRequestProtocol
 
+CONSUMER: Final = "consumer"
+"""The protocol type whose subscriptions the coordinator can read."""
+
 NO_GENERATION: Final = GroupMetadataValue(
     protocol_type="",
     generation=0,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups import membership, migration, modern, rebuild
 from protocol.groups.ballots import Ballots
-from protocol.groups.classic import CONSUMER
 from protocol.groups.facts import GroupConverted
+from protocol.groups.group import CONSUMER
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.records import (
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -13,6 +13,7 @@ from protocol.groups import classic, membership, migration, modern, rebuild
 from protocol.groups.assignment_records import CurrentAssignment, write_current, write_target
 from protocol.groups.consumer_group import EMPTY_EPOCH, ConsumerGroup
 from protocol.groups.facts import GroupConverted, RebalanceOutcome
+from protocol.groups.group import CONSUMER
 from protocol.groups.reconcile import MemberState, Standing
 from protocol.groups.story import tell
 from protocol.groups.timers import TimerKind
@@ -74,7 +75,7 @@ def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup:
 def _check(ctx: Context, group: Group) -> None:
     if not migration.allows_upgrade(ctx):
         raise _refusal(group, "online upgrade is disabled")
-    if group.protocol_type != classic.CONSUMER:
+    if group.protocol_type != CONSUMER:
         raise _refusal(group, "the group does not use the consumer embedded protocol")
     if len(group.members) > ctx.configs.integer(MAX_SIZE):
         raise _refusal(group, "the group size exceeds the consumer group maximum size")
@@ -217,7 +218,7 @@ def convert(ctx: Context, planned: ConsumerGroup, now: int) -> None:
         GroupConverted(
             group_id=group_id,
             time_ms=now,
-            group_type=classic.CONSUMER,
+            group_type=CONSUMER,
             epoch=planned.epoch,
             members=len(planned.members),
         )

@@ -23,8 +23,8 @@ from protocol.groups import (
     modern,
     target,
 )
-from protocol.groups.classic import CONSUMER
 from protocol.groups.facts import MemberEvent, MemberEventKind
+from protocol.groups.group import CONSUMER
 from protocol.groups.migration_upgrade import classic_metadata, partitions
 from protocol.groups.timers import TimerKind
 from protocol.records import (

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups import answers, consumer_leave, consumer_members, modern, target
-from protocol.groups.classic import CONSUMER
 from protocol.groups.facts import MemberEventKind
+from protocol.groups.group import CONSUMER
 from protocol.groups.migration_downgrade import assignment_of
 from protocol.groups.reconcile import MemberState
 from protocol.groups.timers import TimerKind
