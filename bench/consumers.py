@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import time
+from array import array
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -45,7 +46,8 @@ class MemberError(Exception):
 class ConsumerMember:
     """One member: ``owned`` is its partitions as they stand on the wire, ``count`` how many.
 
-    ``due_s`` is when its next heartbeat is due; ``news`` are topics that it has yet to tell.
+    ``due_s`` is when its next heartbeat is due; ``news`` are topics that it has yet to tell, and
+    ``told_s`` is when it told the last ones, until that is answered.
     """
 
     group_id: str
@@ -60,6 +62,7 @@ class ConsumerMember:
     is_busy: bool = False
     must_acknowledge: bool = False
     news: tuple[str, ...] | None = None
+    told_s: float = 0.0
     left_over: bytes = b""
     steady: bytearray = field(default_factory=bytearray)
     steady_epoch: int = -1
@@ -106,12 +109,17 @@ class ConsumerMember:
 
 
 class ConsumerLoad:
-    """Drives members; their heartbeats are as frequent as the coordinator says."""
+    """Drives members; their heartbeats are as frequent as the coordinator says.
 
-    def __init__(self, reactor: Reactor) -> None:
+    ``changes_taken_s`` is how long each heartbeat with another subscription waited for its answer.
+    """
+
+    def __init__(self, reactor: Reactor, clock: Callable[[], float] = time.perf_counter) -> None:
         self.members: list[ConsumerMember] = []
         self.answered = 0
+        self.changes_taken_s = array("d")
         self._reactor = reactor
+        self._clock = clock
         self._due: list[tuple[float, int, ConsumerMember]] = []
         self._numbers = count()
 
@@ -130,31 +138,33 @@ class ConsumerLoad:
 
     def run(self, seconds: float, each_turn: Callable[[float], float] | None = None) -> None:
         """Go on for ``seconds``; ``each_turn(now)`` may act and says when it wants to again."""
-        end = time.perf_counter() + seconds
-        while (now := time.perf_counter()) < end:
+        end = self._clock() + seconds
+        while (now := self._clock()) < end:
             wake = min(each_turn(now) if each_turn else end, end)
             self._turn(wake)
 
     def settle(self, is_settled: Callable[[], bool]) -> float:
         """Go on until the groups are as they should be; return the seconds since the call."""
-        begun = time.perf_counter()
+        begun = self._clock()
         while not is_settled():
-            if time.perf_counter() - begun > SETTLE_SECONDS_MAX:
+            if self._clock() - begun > SETTLE_SECONDS_MAX:
                 raise MemberError(f"the groups have not settled in {SETTLE_SECONDS_MAX} s")
-            self._turn(time.perf_counter() + 0.05)
-        return time.perf_counter() - begun
+            self._turn(self._clock() + 0.05)
+        return self._clock() - begun
 
     def _turn(self, until: float) -> None:
-        now = time.perf_counter()
+        now = self._clock()
         while self._due and self._due[0][0] <= now:
             due_s, _, member = heappop(self._due)
             if due_s == member.due_s and not member.is_busy:
                 self._send(member)
         wake = min(until, self._due[0][0]) if self._due else until
-        self._reactor.turn(max(wake - time.perf_counter(), 0))
+        self._reactor.turn(max(wake - self._clock(), 0))
 
     def _send(self, member: ConsumerMember) -> None:
         member.is_busy = True
+        if member.news is not None and member.epoch:
+            member.told_s = self._clock()
         frame = member.next_frame()
         number = LENGTH.pack(next(self._numbers) & 0x7FFFFFFF)
         member.channel.send(with_number(frame, number))
@@ -164,11 +174,14 @@ class ConsumerLoad:
         for frame in frames:
             self.answered += 1
             member.is_busy = False
+            if member.told_s:
+                self.changes_taken_s.append(self._clock() - member.told_s)
+                member.told_s = 0.0
             self._answered(member, frame)
             if member.must_acknowledge or member.news is not None:
                 self._send(member)
             else:
-                member.due_s = time.perf_counter() + member.interval_s
+                member.due_s = self._clock() + member.interval_s
                 heappush(self._due, (member.due_s, next(self._numbers), member))
 
     def _answered(self, member: ConsumerMember, frame: bytes) -> None:

@@ -19,6 +19,7 @@ from protocol.groups import (
     modern,
     regexes,
     target,
+    unsettled,
 )
 from protocol.groups.consumer_group import JOIN_EPOCH, UNKNOWN_MEMBER
 from protocol.groups.consumer_requests import check, owned_partitions
@@ -47,11 +48,6 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Client, Request
     from protocol.groups.modern import ModernGroup, Session
     from protocol.groups.reconcile import Standing
-
-SOON: Final = "group.consumer.unsettled.heartbeat.interval.ms"
-"""After the assignment interval: by then a target that was put off has been computed. A member that
-awaits something is asked back so soon, not after its whole heartbeat interval (KIP-1263 leaves the
-interval in each answer to the coordinator)."""
 
 UNCHANGED: Final = timedelta(milliseconds=-1)
 """``rebalance_timeout`` of a heartbeat that does not set it."""
@@ -102,9 +98,13 @@ def _is_steady(
 def _steady_answer(
     ctx: Context, live: ModernGroup, session: Session, now: int
 ) -> ConsumerGroupHeartbeatResponse:
-    """Make the answer that is given from now on; the session timeout may be another one, too."""
+    """Make an answer that may be repeated for long: it never asks a member back soon.
+
+    The session timeout may be another one than before, too.
+    """
     modern.arm(ctx, live, session, now + session.session_timeout_ms)
-    session.answer = answer = _answer(ctx, live, session.member, with_assignment=False)
+    interval_ms = _interval_ms(ctx, live)
+    session.answer = answer = _answer(ctx, session.member, interval_ms, with_assignment=False)
     return answer
 
 
@@ -155,9 +155,11 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     with_assignment = (
         message.member_epoch == JOIN_EPOCH or is_full or before.assigned != member.standing.assigned
     )
-    answer = _answer(ctx, live, member, with_assignment)
-    if _comes_soon(live, member.standing):
-        answer = _and_come_soon(ctx, live, answer)
+    interval_ms = _interval_ms(ctx, live)
+    if unsettled.awaits_something(live, member.standing):
+        assignment_ms = group_settings.integer(ctx, group_id, target.INTERVAL)
+        interval_ms = unsettled.heartbeat_interval_ms(ctx, live, assignment_ms, interval_ms, now)
+    answer = _answer(ctx, member, interval_ms, with_assignment=with_assignment)
     ctx.reply(request.ticket, answer, group_id)
 
 
@@ -189,20 +191,13 @@ def _said(
     return known if said == known else said
 
 
-def _comes_soon(live: ModernGroup, standing: Standing) -> bool:
-    """Whether a new target is on its way, or others have yet to release what is this member's."""
-    group = live.group
-    return (
-        group.epoch != group.assignment_epoch
-        or standing.epoch != group.assignment_epoch
-        or standing.state is not MemberState.STABLE
-    )
+def _interval_ms(ctx: Context, live: ModernGroup) -> int:
+    return group_settings.integer(ctx, live.group_id, modern.HEARTBEAT_INTERVAL)
 
 
 def _answer(
-    ctx: Context, live: ModernGroup, member: ConsumerMember, with_assignment: bool
+    ctx: Context, member: ConsumerMember, interval_ms: int, *, with_assignment: bool
 ) -> ConsumerGroupHeartbeatResponse:
-    interval_ms = group_settings.integer(ctx, live.group_id, modern.HEARTBEAT_INTERVAL)
     return ConsumerGroupHeartbeatResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -211,15 +206,6 @@ def _answer(
         heartbeat_interval=timedelta(milliseconds=interval_ms),
         assignment=_assignment(ctx, member.standing) if with_assignment else None,
     )
-
-
-def _and_come_soon(
-    ctx: Context, live: ModernGroup, answer: ConsumerGroupHeartbeatResponse
-) -> ConsumerGroupHeartbeatResponse:
-    """Ask a member back soon. A steady answer, which may be repeated for long, never does that."""
-    assignment_ms = group_settings.integer(ctx, live.group_id, target.INTERVAL)
-    soon = timedelta(milliseconds=assignment_ms + ctx.configs.integer(SOON))
-    return replace(answer, heartbeat_interval=min(answer.heartbeat_interval, soon))
 
 
 def _assignment(ctx: Context, standing: Standing) -> HeartbeatAssignment:

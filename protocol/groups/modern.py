@@ -26,6 +26,7 @@ from protocol.groups.facts import (
 from protocol.groups.reconcile import MemberState
 from protocol.groups.target_feed import TargetFeed
 from protocol.groups.timers import TimerKind
+from protocol.groups.unsettled import Unrest
 from protocol.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
@@ -134,7 +135,8 @@ class ModernGroup:
     held against, None when they are not; ``has_new_topics``: they may match topics that they were
     not held against. ``must_bump``: the classic group that it was owes somebody a partition, so a
     new target is due whatever has changed since. ``assigned_ms``: since when members are on their
-    way to the newest target, None when all have it.
+    way to the newest target, None when all have it. ``unrest``: for how long members have been told
+    to come again soon.
     """
 
     group: ConsumerGroup
@@ -155,6 +157,7 @@ class ModernGroup:
     resolving: int | None = None
     has_new_topics: bool = True
     must_bump: bool = False
+    unrest: Unrest = field(default_factory=Unrest)
     diary: Diary = field(default_factory=Diary)
 
     @property

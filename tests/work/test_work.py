@@ -1,0 +1,191 @@
+"""How much work each headline load makes: counted, so that no clock and no machine decides.
+
+Each number is what the load may cost at most, a little above what it costs. A test that fails here
+says that something became dearer: find out what before the number is changed.
+"""
+
+import random
+from array import array
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from bench.consumers import ConsumerLoad, ConsumerMember
+from bench.frames import frame_of
+from bench.joining import Joiner, Plan, heartbeat
+from bench.rounds import latencies
+from protocol import record_writers
+from protocol.wire.messages import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.work.one_node import OneNode, Work
+
+TOPIC = "work"
+MEMBER_BYTES = 210
+"""A static member's part of its group's record, with one partition assigned, is not longer."""
+
+
+def plan(members: int, *, is_static: bool) -> Plan:
+    names = [f"instance-{number:05}" if is_static else None for number in range(members)]
+    return Plan(group_id="group", topic=TOPIC, instance_ids=names)
+
+
+def join(node: OneNode, of: Plan) -> Joiner:
+    """Let all members of a plan join at once, each over a connection of its own."""
+    joiner = Joiner(of, node.reactor, node.open(len(of.instance_ids)))
+    joiner.join_all()
+    return joiner
+
+
+def restarted(members: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Work, int, int]:
+    """Restart all static members of a group; return the work, group records, members written."""
+    written: list[Any] = []
+    write = record_writers._member
+    node = OneNode()
+    joiner = join(node, plan(members, is_static=True))
+    generation, before = joiner.generation, node.records[2]
+    with monkeypatch.context() as patch:
+        patch.setattr(record_writers, "_member", lambda one: written.append(one) or write(one))
+        work = node.measure(lambda: join(node, plan(members, is_static=True)))
+    assert generation == 1
+    return work, node.records[2] - before, len(written)
+
+
+@pytest.mark.parametrize("members", [250, 500, 1_000])
+def test_static_members_that_all_restart_write_their_group_a_few_times_however_many_they_are(
+    members: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, records, written = restarted(members, monkeypatch)
+    assert records <= 18
+    assert written == members, "the bytes of a member that has not changed are not made again"
+    assert work.record_bytes <= 18 * members * MEMBER_BYTES
+    assert work.writes <= 20
+    assert work.turns <= 20 + members * 2 / 18
+    assert work.asked == 2 * members
+
+
+@pytest.mark.parametrize("members", [250, 500, 1_000])
+def test_a_whole_group_that_joins_writes_itself_once(members: int) -> None:
+    node = OneNode()
+    work = node.measure(lambda: join(node, plan(members, is_static=False)))
+    assert node.records[2] == 2, "the empty generation and the one with all"
+    assert work.writes <= 3
+    assert work.record_bytes <= members * MEMBER_BYTES + 200
+    assert work.asked <= 3 * members
+    assert work.answer_bytes <= 400 * members
+    assert work.turns <= 10 + 3 * members / 18
+
+
+def test_heartbeats_that_say_nothing_new_encode_nothing_and_write_nothing() -> None:
+    node = OneNode()
+    of = plan(100, is_static=False)
+    joiner = join(node, of)
+    frames = [bytes(frame_of(heartbeat(of, member))) for member in joiner.members]
+    lines = node.open(len(frames))
+
+    def beat(times: int) -> None:
+        for _ in range(times):
+            for line, frame in zip(lines, frames, strict=True):
+                line.send(frame)
+            while node.serve_some():
+                pass
+
+    beat(1)
+    assert node.measure(lambda: beat(5)) == Work(repeated=500)
+
+
+def test_commits_that_wait_together_are_one_batch_and_one_sync_a_turn() -> None:
+    node = OneNode()
+    node.create_topics([TOPIC], 400)
+    topic_id = node.host.view.catalog.topics.by_name(TOPIC).topic_id
+    before, commits = node.records[1], 400
+    lines = node.open(commits)
+
+    def commit() -> None:
+        for number, line in enumerate(lines):
+            line.send(bytes(frame_of(offset_commit(topic_id, number))))
+        while node.serve_some():
+            pass
+
+    work = node.measure(commit)
+    assert work.asked == node.records[1] - before == commits
+    assert work.turns <= commits / 18
+    assert work.batches == work.writes == work.syncs == work.turns
+    assert work.record_bytes <= 70 * commits
+    assert work.answer_bytes <= 40 * commits
+
+
+def offset_commit(topic_id: UUID, partition: int) -> OffsetCommitRequest:
+    row = OffsetCommitRequestPartition(
+        partition_index=partition, committed_offset=1, committed_metadata=""
+    )
+    topic = OffsetCommitRequestTopic(name=TOPIC, topic_id=topic_id, partitions=(row,))
+    return OffsetCommitRequest(
+        group_id="simple",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=(topic,),
+    )
+
+
+class Storm:
+    """A consumer group whose members subscribe to other topics all the time."""
+
+    def __init__(self, members: int, topics: int, request_ms: float) -> None:
+        self._rng = random.Random(1263)
+        self.node = OneNode(request_ms)
+        names = [f"storm-{number:03}" for number in range(topics)]
+        self.node.create_topics(names, 4)
+        self._subscriptions = [
+            tuple(sorted(self._rng.sample(names, topics // 10))) for _ in range(members)
+        ]
+        self.load = ConsumerLoad(self.node.reactor, self.node.seconds)
+        lines = self.node.open(members)
+        self.load.add(
+            [
+                ConsumerMember("restless", f"m{number:04}", each, line)
+                for number, (each, line) in enumerate(zip(self._subscriptions, lines, strict=True))
+            ]
+        )
+        self.load.run(10)
+
+    def rage(self, seconds: int, changes_per_second: int) -> None:
+        """Let members change their subscriptions."""
+        begun, made = self.node.seconds(), count(1)
+        due = begun
+
+        def change(now: float) -> float:
+            nonlocal due
+            while due <= now:
+                self.load.change(
+                    self._rng.choice(self.load.members), self._rng.choice(self._subscriptions)
+                )
+                due = begun + next(made) / changes_per_second
+            return due
+
+        self.load.run(seconds, change)
+
+
+def test_a_storm_of_changes_costs_each_change_a_few_records_and_lets_it_not_wait() -> None:
+    storm = Storm(members=500, topics=100, request_ms=2.0)
+    storm.rage(7, 40)  # by then it is a lasting unrest
+    node, seconds, changes = storm.node, 8, 320
+    records_before = node.records.copy()
+    storm.load.changes_taken_s = array("d")
+    work = node.measure(lambda: storm.rage(seconds, 40))
+    records = node.records - records_before
+    assert work.runs <= seconds
+    assert work.asked <= changes * 4 + 125 * seconds, "changes, acknowledgements, heartbeats"
+    assert records[5] <= changes
+    assert records[3] <= changes
+    assert records[8] <= changes * 3 + 125 * seconds
+    assert records[7] <= changes * 4
+    assert work.record_bytes <= 1_000 * changes
+    assert work.turns <= 3 * work.asked
+    taken = latencies(storm.load.changes_taken_s)
+    assert taken["p50_ms"] <= 10
+    assert taken["p99_ms"] <= 150
