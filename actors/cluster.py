@@ -153,6 +153,10 @@ class CoordinatorActor:
         """Lose the links to these nodes."""
         self._coordinator.cut(node_ids)
 
+    async def slow_disk(self, sync_ms: int) -> None:
+        """Have each sync of the log take so much longer, as a drill wants it; 0: no longer."""
+        self._coordinator.slow_disk(sync_ms)
+
     async def mend(self) -> None:
         """Have all links again."""
         self._coordinator.mend()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from failover.identity import CATALOG_PARTITION
 from failover.readable import lost_majority
-from failover.status import PartitionStatus
+from failover.status import FOREVER_MS, PartitionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,6 +71,7 @@ def _coordinator(
     if status is None:
         return row
     row |= {name: status[name] for name in ("pid", "state", "connections", "linked")}
+    row["sync_ms"] = status.get("sync_ms", {})
     row["metrics"] = status.get("metrics", {})
     if status["failure"]:
         row["failure"] = status["failure"]
@@ -115,6 +116,8 @@ def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[st
         "in_sync": in_sync,
         "learners": list(said["learners"]),
         "high_watermark": said["high_watermark"],
+        "lease_ms": said["lease_ms"],
+        "waiting_ms": said["waiting_ms"],
         "under_replicated": len(in_sync) < min(spec.replicas_wanted, len(placement)),
     }
 
@@ -132,6 +135,7 @@ def as_text(status: Mapping[str, Any]) -> str:
             f"coordinator {row['node_id']}: {row['state']}, process {row['pid'] or '-'}, "
             f"{row['host']}:{row['port']}, leads {_listed(row['leads'])}, "
             f"stands by {_listed(row['stands_by'])}"
+            + _sync_of(row)
             + (f", {row['failure']}" if "failure" in row else "")
         )
     for number, row in enumerate(status["workers"]):
@@ -143,7 +147,7 @@ def as_text(status: Mapping[str, Any]) -> str:
         leader = "none" if row["leader"] is None else row["leader"]
         lines.append(
             f"partition {row['partition']}: leader {leader}, epoch {row['epoch']}, "
-            f"in sync {_listed(row['in_sync'])} of {_listed(row['replicas'])}"
+            f"in sync {_listed(row['in_sync'])} of {_listed(row['replicas'])}{_lease_of(row)}"
         )
     rows = (status["catalog"], *status["partitions"])
     lines += [row["problem"] for row in rows if "problem" in row]
@@ -156,6 +160,22 @@ def as_text(status: Mapping[str, Any]) -> str:
     if status["shortage"]:
         lines.append(f"{status['shortage']}.")
     return "\n".join(lines)
+
+
+def _sync_of(row: Mapping[str, Any]) -> str:
+    times = row.get("sync_ms")
+    return f", syncs take {times['p50']:g} ms, at most {times['max']:g}" if times else ""
+
+
+def _lease_of(row: Mapping[str, Any]) -> str:
+    """Say whether the leader may answer; one that nobody asks rests without a lease."""
+    if row["leader"] is None:
+        return ""
+    if row["waiting_ms"]:
+        return f", NO LEASE: answers have waited for {row['waiting_ms']} ms"
+    if row["lease_ms"] >= FOREVER_MS:
+        return ""
+    return f", lease for {row['lease_ms']} ms" if row["lease_ms"] else ", at rest without lease"
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -445,6 +445,11 @@ class Coordinator:
         if self._links is not None:
             self._links.cut(node_ids)
 
+    def slow_disk(self, sync_ms: int) -> None:
+        """Have each sync of the log take so much longer, as a drill wants it; 0: no longer."""
+        if self._pump is not None:
+            self._pump.syncs.delay_ms = sync_ms
+
     def mend(self) -> None:
         """Have all links again."""
         if self._links is not None:
@@ -467,7 +472,8 @@ class Coordinator:
             "is_damaged": self.is_damaged,
             "connections": 0 if pump is None else len(pump.listener.connections),
             "linked": [] if self._links is None else list(self._links.linked),
-            "partitions": [] if host is None else [asdict(row) for row in host.status()],
+            "partitions": [] if host is None else [asdict(row) for row in host.status(self.now())],
+            "sync_ms": {} if pump is None else pump.syncs.status(),
         }
 
     def metrics(self) -> dict[str, Any]:

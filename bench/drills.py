@@ -267,6 +267,17 @@ class Run:
         self.live.free_disk()
         return ""
 
+    def slow_disk(self, step: Step, _crowd: LiveLoad) -> str:
+        """Let syncs take longer."""
+        nodes = self._nodes(step)
+        self.live.slow_disk(nodes, step.sync_ms)
+        return _whom(nodes, ()) + f", {step.sync_ms} ms for each sync"
+
+    def fast_disk(self, _step: Step, _crowd: LiveLoad) -> str:
+        """Let them take their own time again."""
+        self.live.slow_disk(self.live.nodes, 0)
+        return ""
+
     def restart_members(self, step: Step, crowd: LiveLoad) -> str:
         """Restart static members."""
         return f" ({crowd.restart_static(step.share)} static members)"
@@ -330,6 +341,8 @@ ACTIONS: Final[Mapping[Action, Callable[[Run, Step, LiveLoad], str]]] = {
     Action.ROLL: Run.roll,
     Action.FILL_DISK: Run.fill_disk,
     Action.FREE_DISK: Run.free_disk,
+    Action.SLOW_DISK: Run.slow_disk,
+    Action.FAST_DISK: Run.fast_disk,
     Action.RESTART_MEMBERS: Run.restart_members,
     Action.JOIN_MEMBERS: Run.join_members,
     Action.WAIT: Run.wait,

@@ -54,6 +54,7 @@ class LiveCluster:
         self._pids: dict[int, int] = {}
         self._dead: set[int] = set()
         self._frozen: set[int] = set()
+        self._has_slow_disk = False
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:
@@ -240,6 +241,12 @@ class LiveCluster:
         for node_id in self.nodes:
             (self.data_dir / f"node-{node_id}" / FILLER).unlink(missing_ok=True)
 
+    def slow_disk(self, node_ids: Iterable[int], sync_ms: int) -> None:
+        """Have each sync of these nodes take so much longer; 0: its own time again."""
+        for node_id in node_ids:
+            self._call(node_id, "slow_disk", sync_ms)
+        self._has_slow_disk = sync_ms > 0
+
     @contextlib.contextmanager
     def left_whole(self) -> Iterator[None]:
         """Thaw, mend and free at the end, however it comes."""
@@ -248,6 +255,9 @@ class LiveCluster:
         finally:
             self.thaw()
             self.free_disk()
+            if self._has_slow_disk:
+                with contextlib.suppress(DrillError):
+                    self.slow_disk(self.nodes, 0)
 
     def _call(self, node_id: int, method: str, *arguments: object) -> None:
         handle = cluster.find(coordinator_name(node_id))

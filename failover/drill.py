@@ -39,6 +39,8 @@ class Action(StrEnum):
     ROLL = "roll"  # drain, end and start the target's nodes, one after the other
     FILL_DISK = "fill-disk"  # leave no space for what the target writes
     FREE_DISK = "free-disk"  # give the space back
+    SLOW_DISK = "slow-disk"  # let each sync of the target's logs take sync_ms longer
+    FAST_DISK = "fast-disk"  # let every sync take its own time again
     RESTART_MEMBERS = "restart-members"  # end a share of the static ones and start them again
     JOIN_MEMBERS = "join-members"  # let more dynamic members join, a share of those that there are
     WAIT = "wait"  # wait until the condition holds
@@ -68,7 +70,7 @@ class Condition(StrEnum):
 FAULTS: Final = frozenset(
     {
         Action.KILL, Action.FREEZE, Action.CUT, Action.LOSE_DISK, Action.ROLL, Action.FILL_DISK,
-        Action.RESTART_MEMBERS, Action.JOIN_MEMBERS,
+        Action.SLOW_DISK, Action.RESTART_MEMBERS, Action.JOIN_MEMBERS,
     }
 )  # fmt: skip
 """The actions that clients may feel: a drill's costs count from the first of them."""
@@ -78,6 +80,7 @@ UNTIL_WHOLE: Final = (FAULTS - {Action.RESTART_MEMBERS, Action.JOIN_MEMBERS}) | 
     Action.THAW,
     Action.MEND,
     Action.FREE_DISK,
+    Action.FAST_DISK,
 }
 """The actions from the last of which the time to full replication counts."""
 
@@ -157,7 +160,7 @@ class Step:
     """One thing done, ``after_ms`` after the step before it was done (the first: after Stable).
 
     ``until`` and ``within_ms`` are a wait's condition and patience, ``share`` is the part of the
-    members that restart or join.
+    members that restart or join, ``sync_ms`` how much longer a slow disk's syncs take.
     """
 
     do: Action
@@ -166,6 +169,7 @@ class Step:
     until: Condition = Condition.REPLICATED
     within_ms: int = _number(60_000, 1)
     share: float = _number(1.0, 0, 1)
+    sync_ms: int = _number(200, 0, 10_000)
 
     def __str__(self) -> str:
         words = [str(self.do)]
@@ -177,21 +181,26 @@ class Step:
 
 
 _TARGETED: Final = frozenset(
-    {Action.KILL, Action.FREEZE, Action.CUT, Action.LOSE_DISK, Action.ROLL, Action.FILL_DISK}
-)
+    {
+        Action.KILL, Action.FREEZE, Action.CUT, Action.LOSE_DISK, Action.ROLL, Action.FILL_DISK,
+        Action.SLOW_DISK,
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect:
     """What the drill may cost. What may never be lost is no part of this: it is always judged.
 
-    ``rebalances_max`` is for each group. The two times are from one successful heartbeat to the
-    next (99 of 100 members), and from the last fault to all replicas in sync.
+    ``rebalances_max`` is for each group. The times are from one successful heartbeat to the next
+    (99 of 100 members), from one acknowledged commit to the next (of all members of a group
+    together), and from the last fault to all replicas in sync.
     """
 
     rebalances_max: int = _number(0, 0)
     expelled_max: int = _number(0, 0)
     unheard_p99_ms_max: int = _number(5_000, 1)
+    silent_ms_max: int = _number(60_000, 1)
     replicated_ms_max: int = _number(60_000, 1)
 
 

@@ -1,4 +1,8 @@
-"""Leadership leaves a process that is to be stopped, or whose disk is full: again and again."""
+"""Leadership leaves a process that is to be stopped, or whose disk is full: again and again.
+
+It also leaves a leader that has committed answers and no lease to let them out, for as long as an
+election takes: it hears its peers, so it would never step down, but it hears them too late.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from failover.held import Held
+    from failover.partition import Partition
     from storage.replica import Replica
 
 HAND_OVER_MS: Final = 200
 """How often is looked whether something is still led here."""
+
+TELL_MS: Final = 60_000
+"""How often is told that a partition has no lease."""
 
 
 class HandOver:
@@ -25,6 +33,7 @@ class HandOver:
         self._held = held
         self._is_draining = False
         self._disk_is_full = False
+        self._told: dict[int, int] = {}
         self.due_ms: int | None = None
 
     @property
@@ -72,6 +81,26 @@ class HandOver:
                 if others:
                     self._held.schedule.touch(partition.number)
                     replica.transfer_to(others[0], now)
+
+    def pass_on(self, partition: Partition, now: int) -> None:
+        """Hand over a partition whose answers have waited too long for the lease; try again later.
+
+        Each time another replica in sync is asked, in turn.
+        """
+        assert partition.unleased_from_ms is not None, "answers wait"
+        waited_ms = now - partition.unleased_from_ms
+        attempt = waited_ms // HAND_OVER_MS
+        partition.silent_at_ms = now + HAND_OVER_MS
+        replica, number = partition.replica, partition.number
+        others = [node for node in self._preferred(number) if node in _near(replica)]
+        if others:
+            replica.transfer_to(others[attempt % len(others)], now)
+        if number not in self._told or now - self._told[number] >= TELL_MS:
+            self._told[number] = now
+            what = "it is handed over" if others else "no other replica is in sync to take it"
+            self._held.effects.notes.append(
+                f"partition {number} has had no lease for {waited_ms} ms and answers nobody: {what}"
+            )
 
     def _preferred(self, partition: int) -> tuple[int, ...]:
         identity = self._held.identity

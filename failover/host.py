@@ -170,6 +170,8 @@ class Host:
                 due = partition.machine.next_deadline()
                 if due is not None and due <= now:
                     partition.handle(TimersDue(), now)
+            if partition.silent_at_ms is not None and partition.silent_at_ms <= now:
+                self._hand_over.pass_on(partition, now)
         self._requests.tick(now)
         self._hand_over.tick(now)
 
@@ -403,9 +405,9 @@ class Host:
         """Every partition of which this node has a replica, the catalogue's first."""
         return tuple(self._held.all.values())
 
-    def status(self) -> list[PartitionStatus]:
-        """Return one row per partition held here."""
-        return [status_of(partition) for _, partition in sorted(self._held.all.items())]
+    def status(self, now: int = 0) -> list[PartitionStatus]:
+        """Return one row per partition held here; the times in it are right for ``now``."""
+        return [status_of(partition, now) for _, partition in sorted(self._held.all.items())]
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the diary of a group led here, oldest first."""

@@ -154,6 +154,12 @@ class Partition:
         self.deferred: list[tuple[Request, Sequence[str] | None]] = []
         self._replies: list[tuple[Reply, Sequence[str] | None]] = []
         self._held: list[Reply] = []
+        self._patience_ms = setting.timing.election_min_ms
+        self.unleased_from_ms: int | None = None
+        """Since when committed answers wait for the lease of this leader."""
+        self.silent_at_ms: int | None = None
+        """When they will have waited too long: somebody else had better lead."""
+
         self._facts: list[Fact] = []
         self._tasks: list[Task] = []
         self._notes: list[str] = []
@@ -363,7 +369,10 @@ class Partition:
             if self.leadership.lease_until_ms:
                 own = self.machine.next_deadline()
                 if own is not None and (due is None or own < due):
-                    return own
+                    due = own
+            silent_at_ms = self.silent_at_ms
+            if silent_at_ms is not None and (due is None or silent_at_ms < due):
+                return silent_at_ms
         elif self.state is PartitionState.LOADING:
             if self.is_reloading and not self._loading.is_blocked:
                 return 0
@@ -396,9 +405,8 @@ class Partition:
         if self._replies or self._facts or self._tasks or self._notes:
             self._answer(effects)
         if self.state is PartitionState.LEADER:
-            self.leadership.lease_until_ms = lease_until_ms = replica.lease_until_ms
-            if self._held and now < lease_until_ms:
-                self._let_out(effects)
+            self.leadership.lease_until_ms = replica.lease_until_ms
+            self._use_lease(now, effects)
         return has_moved
 
     def refuse_waiting(self, effects: Effects) -> None:
@@ -482,6 +490,15 @@ class Partition:
             effects.tasks += [(self.number, task) for task in self._tasks]
             self._tasks.clear()
         self.refuse_waiting(effects)
+
+    def _use_lease(self, now: int, effects: Effects) -> None:
+        """Let committed answers out while there is a lease; note since when there is none."""
+        if self._held and now < self.leadership.lease_until_ms:
+            self._let_out(effects)
+        if not self._held:
+            self.unleased_from_ms = self.silent_at_ms = None
+        elif self.unleased_from_ms is None:
+            self.unleased_from_ms, self.silent_at_ms = now, now + self._patience_ms
 
     def _let_out(self, effects: Effects) -> None:
         """Send what only waited for the lease, but nothing twice."""
@@ -567,6 +584,7 @@ class Partition:
         self.deferred.clear()
         self._replies.clear()
         self._held.clear()
+        self.unleased_from_ms = self.silent_at_ms = None
         self._tasks.clear()
         self.gate.clear()
         if self._turn or not is_sound:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from failover.partition import Partition
+
+
+FOREVER_MS: Final = 3_600_000
+"""The lease of a leader without peers, which never ends, is told as an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +21,9 @@ class PartitionStatus:
     ``learners``, ``in_sync`` and ``complete`` are node ids; the last two are known to the leader
     only. ``complete`` are the voters that it has heard of late and that have on disk everything
     that is committed. ``is_voter`` tells whether this very replica counts, as far as its own log
-    says.
+    says. ``lease_ms`` is for how long this leader may answer, 0 when it may not (one that nobody
+    asks rests without a lease), and an hour when it has no peers. ``waiting_ms`` is how long
+    committed answers have waited for a lease.
     """
 
     partition: int
@@ -32,12 +38,15 @@ class PartitionStatus:
     learners: tuple[int, ...]
     in_sync: tuple[int, ...]
     is_voter: bool = True
+    lease_ms: int = 0
+    waiting_ms: int = 0
     complete: tuple[int, ...] = ()
 
 
-def status_of(partition: Partition) -> PartitionStatus:
+def status_of(partition: Partition, now: int) -> PartitionStatus:
     """Describe a partition's replica."""
     replica = partition.replica
+    unleased_from_ms = partition.unleased_from_ms
     return PartitionStatus(
         partition=partition.number,
         state=partition.state,
@@ -52,4 +61,6 @@ def status_of(partition: Partition) -> PartitionStatus:
         in_sync=tuple(replica.in_sync),
         is_voter=partition.is_voter,
         complete=tuple(replica.complete),
+        lease_ms=max(min(replica.lease_until_ms - now, FOREVER_MS), 0),
+        waiting_ms=0 if unleased_from_ms is None else now - unleased_from_ms,
     )

@@ -134,6 +134,9 @@ def _costs(record: Record, expect: Expect) -> Iterable[Row]:
     limit = expect.unheard_p99_ms_max
     yield Row(name="without a heartbeat, p99 ms", value=_rank(unheard, 0.99), limit=limit)
     yield Row(name="without a heartbeat, max ms", value=_rank(unheard, 1))
+    silent = max(silent_ms(record), default=None)
+    silent_max = None if silent is None else expect.silent_ms_max
+    yield Row(name="a group without a commit, max ms", value=silent, limit=silent_max)
     limit = expect.replicated_ms_max
     yield Row(name="to full replication, ms", value=record.replicated_ms, limit=limit)
     if record.stalled_ms is not None:
@@ -283,6 +286,26 @@ def unheard_ms(record: Record) -> list[int]:
         if stretches:
             longest.append(max(stretches))
     return longest
+
+
+def silent_ms(record: Record) -> list[int]:
+    """Return each group's longest time without an acknowledged commit that the fault may explain.
+
+    Its members commit every ``commit_interval_ms`` each, so a group of many that is served has one
+    every few milliseconds; the last look at a member ends the last stretch.
+    """
+    signs: dict[str, list[int]] = defaultdict(list)
+    for story in record.stories:
+        times = (event.time_ms for event in story.events if event.kind is Kind.COMMITTED)
+        signs[story.group_id] += times
+    for story in record.stories:
+        if story.seen_ms is not None and signs[story.group_id]:
+            signs[story.group_id].append(story.seen_ms)
+    return [
+        max(stretches)
+        for times in signs.values()
+        if (stretches := [b - a for a, b in pairwise(sorted(times)) if b >= record.fault_ms])
+    ]
 
 
 def _by_member(record: Record) -> dict[tuple[str, str], list[Story]]:

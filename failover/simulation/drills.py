@@ -190,6 +190,14 @@ class _Play:
             self._cluster.start(node_id)
             self._wait(self._cluster.unreplicated, step.within_ms, "replicated")
 
+    def slow_disk(self, step: Step) -> None:
+        for node_id in self._nodes(step):
+            self._cluster.processes[node_id].slow_disk_ms = step.sync_ms
+
+    def fast_disk(self, _step: Step) -> None:
+        for process in self._cluster.processes:
+            process.slow_disk_ms = 0
+
     def restart_members(self, step: Step) -> None:
         clients = self._cluster.clients
         seats = [seat for seat in clients.seats if seat.config.instance_id is not None]
@@ -273,6 +281,8 @@ ACTIONS: Final[Mapping[Action, Callable[[Any, Step], None]]] = {
     Action.MEND: _Play.mend,
     Action.LOSE_DISK: _Play.lose_disk,
     Action.ROLL: _Play.roll,
+    Action.SLOW_DISK: _Play.slow_disk,
+    Action.FAST_DISK: _Play.fast_disk,
     Action.RESTART_MEMBERS: _Play.restart_members,
     Action.JOIN_MEMBERS: _Play.join_members,
     Action.WAIT: _Play.wait,

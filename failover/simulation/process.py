@@ -127,7 +127,7 @@ class Process:
         self.is_alive = False
         self.is_paused = False
         self.is_loading = False
-        self.is_full = False
+        self.slow_disk_ms = 0
         self.life = 0
         self.doom = 0
         self.workers: TaskTaker | None = None
@@ -369,6 +369,8 @@ class Process:
     def sync(self) -> bool:
         """Sync the disk; it takes as long as the settings say."""
         low, high = self.world.settings.sync_ms
+        high += self.slow_disk_ms
+        low += self.slow_disk_ms
         if not high:
             self.log.sync()
             self._step()

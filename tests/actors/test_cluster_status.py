@@ -33,6 +33,8 @@ def partition(number: int, state: str, in_sync: tuple[int, ...] = ()) -> dict[st
         "learners": (),
         "in_sync": in_sync,
         "is_voter": True,
+        "lease_ms": 0,
+        "waiting_ms": 0,
     }
 
 
@@ -43,6 +45,7 @@ def coordinator(*partitions: dict[str, Any]) -> dict[str, Any]:
         "failure": "",
         "connections": 0,
         "linked": [],
+        "sync_ms": {"p50": 1.5, "max": 230.0},
         "partitions": list(partitions),
     }
 
@@ -55,6 +58,23 @@ def two_of_three() -> dict[str, Any]:
         1: coordinator(*second, partition(1, "Leader", (0, 1, 2))),
     }
     return cluster_status(SPEC, [1, 2, 3], statuses, [])
+
+
+def test_the_status_shows_how_long_syncs_take_and_whether_leaders_may_answer() -> None:
+    rows = [
+        {**partition(0, "Leader", (0, 1, 2)), "lease_ms": 120},
+        {**partition(1, "Leader", (0, 1, 2)), "waiting_ms": 1_500},
+        partition(2, "Leader", (0, 1, 2)),
+    ]
+    lines = as_text(cluster_status(SPEC, [1, 2, 3], {0: coordinator(*rows)}, [])).splitlines()
+    assert any("syncs take 1.5 ms, at most 230" in line for line in lines)
+    said = [line.split("of 0,1,2")[-1] for line in lines if line.startswith("partition")]
+    assert said == [
+        ", lease for 120 ms",
+        "partition 1: leader 0, epoch 4, in sync 0,1,2 of 1,2,0"
+        ", NO LEASE: answers have waited for 1500 ms",
+        "partition 2: leader 0, epoch 4, in sync 0,1,2 of 2,0,1, at rest without lease",
+    ]
 
 
 def test_a_partition_with_fewer_replicas_than_wanted_is_under_replicated() -> None:

@@ -22,6 +22,7 @@ from tests.failover.hosts import NoPorts
 CLIENT = Client("client", "/127.0.0.1")
 T0 = 1_700_000_000_000
 LATENCY_MS = 1
+"""How long a message takes, unless a host's wires are slow (:attr:`Cluster.slow_ms`)."""
 
 
 class Member:
@@ -105,6 +106,7 @@ class Cluster:
             **{n: tuple(keys[one] for one in nodes) for n, nodes in enumerate(self.placement)},
         }
         self.cuts: set[frozenset[int]] = set()
+        self.slow_ms: dict[int, int] = {}
         self.said: list[tuple[int, Sequence[Message]]] = []
         self.tickets = 0
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -286,7 +288,10 @@ class Cluster:
     def carry(self, member: Member, node_id: int, messages: Sequence[Message]) -> None:
         """Deliver messages a little later."""
         self.said.append((member.node_id, messages))
-        self._after(LATENCY_MS, lambda: self._deliver(member, self.members[node_id], messages))
+        slow_ms = max(self.slow_ms.get(node, 0) for node in (member.node_id, node_id))
+        self._after(
+            LATENCY_MS + slow_ms, lambda: self._deliver(member, self.members[node_id], messages)
+        )
 
     def carry_forward(self, member: Member, forward: Forward) -> None:
         """Deliver a request that one host forwards to another."""

@@ -23,6 +23,7 @@ def test_the_drills_that_come_with_the_program_are_all_well_formed():
         "kill-majority",
         "lose-disk",
         "rolling-restart",
+        "slow-disk",
     }
     for name in names():
         drill = named(name)

@@ -434,3 +434,36 @@ def test_an_offset_of_a_topic_that_this_node_has_not_heard_of_yet_is_kept(
     assert ("t", 0) in {
         (topic, index) for topic, rows in shard._context.offsets["g"].items() for index in rows
     }
+
+
+def test_a_leader_whose_answers_have_had_no_lease_for_an_election_timeout_hands_over(
+    cluster: Cluster,
+) -> None:
+    """It hears its peers, each time too late for its lease: by itself it would never step down."""
+    old = cluster.leader()
+    cluster.slow_ms[old.node_id] = 100
+    ticket = cluster.send(old, COMMIT, 9, asks.commit("g", 7))
+    cluster.run(900)
+    assert ticket not in old.replies and cluster.leaders(0) == [old]
+    [row] = [row for row in old.host.status(cluster.now) if row.partition == 0]
+    assert row.lease_ms == 0 and row.waiting_ms > 500
+    took = cluster.until(lambda: cluster.leaders(0) not in ([], [old]), "another leads")
+    assert took < 1_500
+    assert any("has had no lease" in note for note in old.notes)
+    new = cluster.leader()
+    assert commit(cluster, new, 8) == ErrorCode.none
+    cluster.run(500)
+    assert ticket in old.replies, "its client is told to ask elsewhere"
+
+
+def test_a_silent_leader_says_so_when_nobody_can_take_over(cluster: Cluster) -> None:
+    old = cluster.leader()
+    cluster.slow_ms.update(dict.fromkeys((0, 1, 2), 100))
+    ticket = cluster.send(old, COMMIT, 9, asks.commit("g", 7))
+    cluster.run(20_000)
+    told = [note for member in cluster.members for note in member.notes if "no lease" in note]
+    assert 1 <= len(told) <= 3, "once a minute of each node"
+    cluster.slow_ms.clear()
+    cluster.run(5_000)
+    assert ticket in old.replies
+    assert commit(cluster, cluster.leader(), 8) == ErrorCode.none

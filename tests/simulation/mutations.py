@@ -15,6 +15,7 @@ from failover.host import Host
 from failover.partition import Partition, PartitionState
 from failover.simulation.patches import Patch, patched
 from failover.simulation.settings import Groups
+from failover.turn import Turn
 from protocol.groups import rebuild, shard
 from protocol.groups.shard import GroupShard
 from protocol.records import GroupMetadataKey, Record
@@ -225,6 +226,42 @@ def sessions_not_renewed() -> list[Patch]:
     return [(shard.rebuild, "elected", elected)]
 
 
+def unsynced_records_acknowledged() -> list[Patch]:
+    def flush(self: Following) -> None:
+        if self._matched is not None:
+            (epoch, end_offset, sent_ms), self._matched = self._matched, None
+            if epoch == self.core.epoch:
+                self.core.send(self.core.leader_id, self._appended(True, end_offset, sent_ms))
+
+    owes_answer = property(lambda self: self._matched is not None)
+    return [(Following, "flush", flush), (Following, "owes_answer", owes_answer)]
+
+
+def vote_sent_before_its_sync() -> list[Patch]:
+    return [(Core, "promise", Core.send)]
+
+
+def own_copy_counts_unsynced() -> list[Patch]:
+    original = Leadership.advance
+
+    def advance(self: Leadership) -> None:
+        durable, self.core.durable = self.core.durable, self.core.tail.end_offset
+        original(self)
+        self.core.durable = durable
+
+    return [(Leadership, "advance", advance)]
+
+
+def sync_covers_later_writes() -> list[Patch]:
+    original = Turn.synced
+
+    def synced(self: Turn) -> None:
+        self._covers = self._written
+        original(self)
+
+    return [(Turn, "synced", synced)]
+
+
 MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed)
     for function, seed, about in (
@@ -239,6 +276,10 @@ MUTATIONS: Mapping[str, Mutation] = {
         (promise_not_kept, 16, "a follower votes while the leader has its promise"),
         (floor_ignored, 0, "a new leader answers before its epoch has a committed record"),
         (acknowledged_before_sync, 0, "a follower acknowledges what is not synced"),
+        (unsynced_records_acknowledged, 0, "an acknowledgement does not wait for its sync"),
+        (vote_sent_before_its_sync, 0, "a vote does not wait for its sync"),
+        (own_copy_counts_unsynced, 0, "a leader counts its own copy before it is synced"),
+        (sync_covers_later_writes, 0, "a sync covers what was written after it began"),
         (uncommitted_applied_by_standby, 0, "a standby applies what is not committed"),
         (dirty_machine_kept, 90, "a demoted leader keeps what was truncated"),
         (last_slice_dropped, 0, "the last slice of a snapshot is lost"),
