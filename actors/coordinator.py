@@ -115,6 +115,7 @@ class Coordinator:
         self._others = others
         self._observer = observer
         self._clock = clock or Clock()
+        self._clock.upon_jump = self._jumped
         self._loop = asyncio.get_running_loop()
         configs = Configs(spec.overrides)
         self._configs = configs
@@ -510,10 +511,18 @@ class Coordinator:
             for leader in (self.node_id, *leaders.values())
         )
 
+    def _jumped(self, moved_ms: int) -> None:
+        """Believe no lease from before the machine's clock was set, or stood still."""
+        _log.warning("the machine's clock was set by %d ms, or stood still for as long", moved_ms)
+        if self._pump is not None:
+            self._pump.host.doubt(self.now())
+            self._pump.schedule()
+
     def _beat(self) -> None:
         stalled_ms, pump = self._clock.beat(), self._pump
         if pump is not None:
             pump.forgive(stalled_ms)
+            pump.host.clock_read(self._clock.wall(), self.now())
             if (
                 self.state == "Running"
                 and not self._is_registering

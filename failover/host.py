@@ -3,7 +3,9 @@
 Its turns are taken by :class:`failover.turn.Turn`, and by nobody else: drain, write, persisted,
 carry out, again.
 
-``now`` is Unix time in milliseconds everywhere.
+``now`` is the time of this process in milliseconds: it began with the Unix time that the machine
+showed and runs evenly, whatever is done to the machine's wall clock. What stands in records is the
+Unix time of :class:`failover.common_time.CommonTime`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from failover.catalog import Catalog, ClusterFormed
 from failover.cluster_view import ClusterView, effective_configs
+from failover.common_time import CommonTime
 from failover.effects import Effects
 from failover.hand_over import HandOver
 from failover.held import Held
@@ -28,6 +31,7 @@ from failover.status import PartitionStatus, status_of
 from protocol.config import out_of_bounds
 from protocol.groups.effects import TimersDue, TopicsDeleted
 from protocol.groups.shard import GroupShard
+from protocol.groups.wall import WallClock
 from protocol.reasons import shown
 from storage.log import (
     AppendBatch,
@@ -37,7 +41,7 @@ from storage.log import (
     SaveVoters,
     TruncateFrom,
 )
-from storage.messages import Leading
+from storage.messages import ClockShows, Leading
 from storage.replica import Role, Setting
 from storage.timing import Timing
 
@@ -75,6 +79,8 @@ class Host:
         self.identity = identity
         self._static_configs = configs
         self._units: deque[tuple[int, frozenset[int]]] = deque()
+        self._time = CommonTime(len(identity.nodes))
+        self.wall = WallClock()
         timing = _timing(configs)
 
         def setting(number: int, wanted: tuple[int, ...]) -> Setting:
@@ -104,7 +110,7 @@ class Host:
             {
                 number: Partition(
                     setting(number, identity.placement[number]),
-                    shard_maker(lambda: held.view, rng.getrandbits(64)),
+                    shard_maker(lambda: held.view, rng.getrandbits(64), self.wall),
                     GROUPS_KIND,
                     now,
                 )
@@ -175,6 +181,36 @@ class Host:
         self._requests.tick(now)
         self._hand_over.tick(now)
 
+    def clock_read(self, wall_ms: int, now: int) -> None:
+        """Take what the machine's wall clock shows; the driver says so twice a second or so."""
+        self._time.read(wall_ms, now)
+        self._set_wall(now)
+        if not self._time.is_to_be_told(now):
+            return
+        shows = ClockShows(CATALOG_PARTITION, 0, self.identity.node_id, wall_ms)
+        for node_id in self.identity.nodes:
+            if node_id != self.identity.node_id:
+                self._held.effects.messages.setdefault(node_id, []).append(shows)
+
+    def doubt(self, now: int) -> None:
+        """Answer nothing more under a lease from before: the machine may have stood still.
+
+        Its clocks can have stood still with it, so that the lease only seems to last. A majority is
+        asked before the next answer.
+        """
+        self._held.schedule.touch_all()
+        for partition in self._held.all.values():
+            partition.doubt(now)
+
+    def _clock_told(self, message: ClockShows, now: int) -> None:
+        if self._time.told(message.node_id, message.wall_ms, now):
+            self.doubt(now)
+        self._set_wall(now)
+
+    def _set_wall(self, now: int) -> None:
+        self.wall.offset_ms = self._time.offset_ms
+        self.wall.is_settled = self._time.is_settled(now)
+
     def next_deadline(self) -> int | None:
         """When :meth:`tick` is wanted next, if at all; 0 is at once."""
         first = _earlier(self._hand_over.due_ms, self._requests.next_deadline())
@@ -186,6 +222,9 @@ class Host:
         """Take what another node said; what is meant for no partition of ours is left alone."""
         touch, partitions = self._held.schedule.touch, self._held.all
         for message in messages:
+            if isinstance(message, ClockShows):
+                self._clock_told(message, now)
+                continue
             if isinstance(message, Leading):
                 self._heard(message.partition, message.epoch, message.node_id, now)
             partition = partitions.get(message.partition)

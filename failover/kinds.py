@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from failover.cluster_view import ClusterView
     from protocol.config import Configs
+    from protocol.groups.wall import WallClock
 
 
 def _group_of(key: Entity) -> str:
@@ -54,14 +55,20 @@ CATALOG_KIND: Final = Kind(
 )
 
 
-def shard_maker(view: Callable[[], ClusterView], seed: int) -> Callable[[], GroupShard]:
-    """Return what makes a shard, whenever its partition is loaded; ``view`` is the view then."""
+def shard_maker(
+    view: Callable[[], ClusterView], seed: int, wall: WallClock
+) -> Callable[[], GroupShard]:
+    """Return what makes a shard, whenever its partition is loaded; ``view`` is the view then.
+
+    All shards of a process share one ``wall``.
+    """
     rng = random.Random(seed)
 
     def make() -> GroupShard:
         seen = view()
         shard = GroupShard(seen.configs, seen.catalog.topics, rng)
         shard.group_configs = seen.catalog.group_configs()
+        shard.wall = wall
         return shard
 
     return make

@@ -380,6 +380,12 @@ class Partition:
                 return None
         return due
 
+    def doubt(self, now: int) -> None:
+        """Believe no lease from before ``now``: see :meth:`failover.host.Host.doubt`."""
+        self.replica.doubt(now)
+        if self.state is PartitionState.LEADER:
+            self.leadership.lease_until_ms = self.replica.lease_until_ms
+
     # --- the end of a turn
 
     def drain(self, now: int, effects: Effects) -> bool:

@@ -49,6 +49,7 @@ class Leadership:
         self.to_send = False
         self._sender = Sender(core)
         self._began_ms = core.now
+        self._doubted_ms = NEVER_MS
         self._beat_at = self._beaten_ms = core.now
         self._give_up_at = FOREVER_MS
         self._used_until = core.now + USED_MS
@@ -116,6 +117,14 @@ class Leadership:
             self._beat_by(now + self.core.timing.heartbeat_ms)
             self.tell()
 
+    def doubt(self) -> None:
+        """Take no answer to what was sent until now for a promise: its time may be long over."""
+        core = self.core
+        self._doubted_ms = core.now
+        self._renew()
+        self._beat_at = core.now + 1
+        core.wake_at(self._beat_at)
+
     def tell(self) -> None:
         """Let every peer have a sign of life in this turn."""
         for peer in self.peers.values():
@@ -141,7 +150,7 @@ class Leadership:
             # receiver may use it at any later time.
             self.is_over = self.has_handed_over
             self.handing_over, self._give_up_at = NOBODY, FOREVER_MS
-        heard_ms = max(self.lease_from_ms, self._began_ms)
+        heard_ms = max(self.lease_from_ms, self._began_ms, self._doubted_ms)
         if not core.is_alone and now - heard_ms >= timing.election_min_ms:
             self.is_over = True
 
@@ -405,6 +414,8 @@ class Leadership:
     def _renew(self) -> None:
         if not self.has_handed_over:
             from_ms = self.lease_from_ms
+            if from_ms <= self._doubted_ms:
+                from_ms = NEVER_MS
             until_ms = from_ms if from_ms == FOREVER_MS else from_ms + self.core.timing.lease_ms
             self.core.lease_until_ms = max(until_ms, 0)
 

@@ -148,6 +148,16 @@ class Leading:
     node_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClockShows:
+    """What a node's wall clock showed when it sent this, in Unix ms; of no partition or epoch."""
+
+    partition: int
+    epoch: int
+    node_id: int
+    wall_ms: int
+
+
 Message: TypeAlias = (
     Vote
     | Voted
@@ -158,4 +168,5 @@ Message: TypeAlias = (
     | TransferLeadership
     | Joining
     | Leading
+    | ClockShows
 )

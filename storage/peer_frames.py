@@ -15,6 +15,7 @@ from storage.batch import Batch, ChecksumError, pack, unpack
 from storage.messages import (
     Append,
     Appended,
+    ClockShows,
     InstallSnapshot,
     Joining,
     Leading,
@@ -43,6 +44,7 @@ KINDS: tuple[type, ...] = (
     TransferLeadership,
     Joining,
     Leading,
+    ClockShows,
 )
 """The messages in the order of their numbers on the wire, from 0."""
 

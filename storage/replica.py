@@ -264,6 +264,14 @@ class Replica:
             self._core.now = max(self._core.now, now)
             self._leadership.need_lease(self._core.now)
 
+    def doubt(self, now: int) -> None:
+        """As a leader, have no lease until a majority has answered what is sent after ``now``."""
+        core = self._core
+        core.now = max(core.now, now)
+        if self._leadership is not None and core.role is Role.LEADER:
+            self._leadership.doubt()
+            core.wake_at(self._leadership.next_deadline)
+
     def tell(self) -> None:
         """Tell every peer how far the log is committed now, not with the next sign of life."""
         if self._leadership is not None:

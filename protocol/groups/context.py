@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from protocol.groups.effects import GroupFailed, Reply, Result
 from protocol.groups.timers import Timers
 from protocol.groups.topic_numbers import TopicNumbers
+from protocol.groups.wall import WallClock
 from protocol.reasons import reason
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Context:
     bytes of its record, so that its replay need not read them. ``executor`` runs assignors in
     place, once any was; ``last_run`` is the number of the last run of any group. ``failures``
     are groups to be built again from the log, by group id; until then nothing is done for them.
+    ``wall`` is the clock of what is written into records.
     """
 
     __slots__ = (
@@ -75,6 +77,7 @@ class Context:
         "topics",
         "topics_version",
         "unbuilt",
+        "wall",
     )
 
     def __init__(
@@ -88,6 +91,7 @@ class Context:
         self.topics = topics
         self.rng = rng
         self.replays = replays
+        self.wall = WallClock()
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
         self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}

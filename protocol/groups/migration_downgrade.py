@@ -133,7 +133,7 @@ def _generation(
         generation=group.epoch,
         protocol=protocol,
         leader=staying[0].member_id if has_leader else None,
-        current_state_timestamp=now,
+        current_state_timestamp=ctx.wall.at(now),
         members=tuple(_member(ctx, each, protocol) for each in staying),
     )
 

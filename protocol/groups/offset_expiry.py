@@ -49,7 +49,13 @@ def configs_changed(ctx: Context, before: Configs) -> None:
 
 
 def expire(ctx: Context, key: TimerKey, now: int) -> None:
-    """Look through one slice of the groups; the timer's member id says where it begins."""
+    """Look through one slice of the groups; the timer's member id says where it begins.
+
+    While nobody knows what time it is nothing expires; the next round looks again.
+    """
+    if not ctx.wall.is_settled:
+        arm(ctx, now)
+        return
     position = int(key.member_id or 0)
     looked_at = 0
     for group_id in list(islice(ctx.groups, position, position + SLICE)):
@@ -77,7 +83,7 @@ def _expire_group(ctx: Context, group_id: str, now: int) -> None:
         doomed += [
             OffsetCommitKey(group_id, topic, index)
             for index, value in partitions.items()
-            if _is_expired(value, expires(value) + retention_ms, now)
+            if _is_expired(value, expires(value) + retention_ms, ctx.wall.at(now))
         ]
     for key in doomed:
         ctx.emit(Record(key, None))
@@ -85,8 +91,8 @@ def _expire_group(ctx: Context, group_id: str, now: int) -> None:
         any_group.delete_if_empty(ctx, group_id, now)
 
 
-def _is_expired(value: OffsetCommitValue, expiry_ms: int, now: int) -> bool:
-    return now >= (expiry_ms if value.expire_timestamp == -1 else value.expire_timestamp)
+def _is_expired(value: OffsetCommitValue, expiry_ms: int, wall_ms: int) -> bool:
+    return wall_ms >= (expiry_ms if value.expire_timestamp == -1 else value.expire_timestamp)
 
 
 def _expires(ctx: Context, group_id: str) -> Callable[[OffsetCommitValue], int] | None:

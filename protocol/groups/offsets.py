@@ -72,11 +72,11 @@ def commit(ctx: Context, request: Request, now: int) -> None:
         allows = groups.check_commit(ctx, request, now)
         if allows is not None:
             _check_partitions(ctx, asked, allows)
-    retention = message.retention_time
+    retention, wall_ms = message.retention_time, ctx.wall.at(now)
     terms = _Terms(
         message.group_id,
-        now,
-        -1 if retention == _NO_RETENTION else now + retention // _MILLISECOND,
+        wall_ms,
+        -1 if retention == _NO_RETENTION else wall_ms + retention // _MILLISECOND,
         ctx.configs.integer("offset.metadata.max.bytes"),
     )
     answers = [

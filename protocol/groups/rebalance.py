@@ -56,7 +56,7 @@ def prepare(
     group.records.clear()
     ctx.timers.cancel(TimerKind.SYNC, group.group_id, "")
     group.stamp += 1
-    group.state_timestamp_ms = now
+    group.state_timestamp_ms = ctx.wall.at(now)
     is_initial = state is ClassicGroupState.EMPTY
     group.rebalance = Rebalance(
         trigger=trigger,
@@ -98,7 +98,7 @@ def complete_join(ctx: Context, group: Group, now: int) -> None:
         _await_joins(ctx, group, now, at_least_ms=ONE_COMES_BACK_MS)
         return
     group.generation += 1
-    group.state_timestamp_ms = now
+    group.state_timestamp_ms = ctx.wall.at(now)
     rebalance.joined_ms = now
     if group.members:
         _begin_generation(ctx, group, rebalance, now)
@@ -117,7 +117,7 @@ def complete_sync(ctx: Context, group: Group, assignments: Mapping[str, bytes], 
     for member_id, member in group.members.items():
         member.assignment = assignments.get(member_id, b"")
         records[member_id] = member.metadata(protocol)
-    group.state_timestamp_ms = now
+    group.state_timestamp_ms = ctx.wall.at(now)
     group.stamp += 1
     persist(ctx, group)
     for member in group.members.values():

@@ -41,7 +41,7 @@ def find_or_create(ctx: Context, group_id: str, now: int) -> Group:
             generation=0,
             protocol=None,
             leader=None,
-            current_state_timestamp=now,
+            current_state_timestamp=ctx.wall.at(now),
             members=(),
         )
         ctx.emit(Record(GroupMetadataKey(group=group_id), empty))

@@ -81,7 +81,8 @@ def resolve_if_due(ctx: Context, live: ModernGroup, now: int) -> None:
     group = live.group
     if live.resolving is not None or not group.regex_members:
         return
-    last_ms = max((each.timestamp_ms for each in group.regexes.values()), default=None)
+    resolved_ms = (ctx.wall.since(each.timestamp_ms) for each in group.regexes.values())
+    last_ms = max(resolved_ms, default=None)
     wanted = [regex for regex in group.regex_members if regex not in group.regexes]
     if not wanted and last_ms is not None:
         interval_ms = ctx.configs.integer(REFRESH_INTERVAL)
@@ -123,7 +124,7 @@ def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
             has_changed = True
             live.feed.regex_changed(group.subscriptions.values(), regex)
         value = ConsumerGroupRegularExpressionValue(
-            topics=names, version=event.version, timestamp=now
+            topics=names, version=event.version, timestamp=ctx.wall.at(now)
         )
         ctx.emit(Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), value))
     if has_changed:

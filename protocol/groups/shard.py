@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from protocol.groups.facts import MemberEvent
     from protocol.groups.timers import TimerKey, TimerKind
     from protocol.groups.topics import Topics
+    from protocol.groups.wall import WallClock
     from protocol.records import Record
 
 
@@ -92,8 +93,17 @@ class GroupShard:
         both = dict.fromkeys((*before, *configs))
         _configs_changed(ctx, [each for each in both if before.get(each) != configs.get(each)])
 
+    @property
+    def wall(self) -> WallClock:
+        """The clock of what is written into records."""
+        return self._context.wall
+
+    @wall.setter
+    def wall(self, wall: WallClock) -> None:
+        self._context.wall = wall
+
     def handle(self, event: Event, now: int) -> Result:
-        """Do what an event asks for; ``now`` in Unix milliseconds."""
+        """Do what an event asks for; ``now`` in even milliseconds that nobody sets."""
         ctx = self._context
         ctx.result = result = Result()
         if isinstance(event, Request):

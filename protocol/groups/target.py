@@ -98,7 +98,7 @@ def update(ctx: Context, live: ModernGroup, now: int, *, is_due: bool = False) -
 
 def _due_ms(ctx: Context, group: ConsumerGroup, now: int) -> int:
     """Tell when the next target may be computed; never further away than the interval."""
-    last_ms = group.assignment_timestamp_ms
+    last_ms = ctx.wall.since(group.assignment_timestamp_ms)
     interval_ms = group_settings.integer(ctx, group.group_id, INTERVAL)
     return now if not last_ms else min(last_ms, now) + interval_ms
 
@@ -308,7 +308,7 @@ def _finish(ctx: Context, live: ModernGroup, delivery: Delivery, now: int) -> No
     group, run, result = live.group, delivery.run, delivery.result
     epoch_before = group.assignment_epoch
     live.delivery = None
-    _emit_metadata(ctx, group, run.epoch, now, 0)
+    _emit_metadata(ctx, group, run.epoch, ctx.wall.at(now), 0)
     live.end_leases()
     ctx.fact(
         TargetAssigned(

@@ -320,6 +320,31 @@ def test_the_lease_counts_from_when_the_message_was_sent_that_a_majority_answere
     assert leader.replica.lease_until_ms == LATER + 7 + TIMING.lease_ms
 
 
+def test_a_doubted_lease_is_over_and_counts_from_later_messages_only() -> None:
+    leader = One().lead()
+    leader.acknowledge(OTHER, sent_ms=LATER)
+    leader.replica.doubt(LATER)
+    assert leader.replica.lease_until_ms == 0
+    leader.acknowledge(OTHER, sent_ms=LATER)
+    assert leader.replica.lease_until_ms == 0, "it was sent before, though in the same ms"
+    sent = [m for _, m in leader.tick(LATER + 1).messages if isinstance(m, Append)]
+    assert {m.sent_ms for m in sent} == {LATER + 1}
+    leader.acknowledge(OTHER, sent_ms=LATER + 1)
+    assert leader.replica.lease_until_ms == LATER + 1 + TIMING.lease_ms
+    assert leader.replica.role is Role.LEADER
+
+
+def test_a_doubt_gives_no_lease_back_to_one_that_handed_over() -> None:
+    leader = One(batch(0, 1), epoch=1).lead()
+    leader.acknowledge(OTHER)
+    assert leader.replica.transfer_to(OTHER.node_id, leader.now)
+    leader.turn()
+    leader.replica.doubt(leader.now)
+    leader.now += 1
+    leader.acknowledge(OTHER)
+    assert leader.replica.lease_until_ms == 0
+
+
 def test_a_leader_without_a_majority_steps_down_after_the_election_timeout() -> None:
     leader = One().lead()
     leader.acknowledge(OTHER, sent_ms=LATER)

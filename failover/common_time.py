@@ -1,0 +1,113 @@
+"""What time it is, by the clocks of the whole cluster: for records, not for leases.
+
+A wall clock may be wrong when a process starts, and be set while it runs. A leader whose clock is
+ahead would expire the offsets of everybody; one whose clock is behind would write records that look
+old to the next leader. So nodes tell each other what their wall clocks show:
+
+* While a majority of the cluster agrees with the own clock, that is the time.
+* When a majority of the cluster agrees on another time, theirs is.
+* Else, and for a while after the time was set, it is the own clock's, and nothing expires.
+
+The differences to ``now`` are kept, not times: a message that came late makes a clock look slow,
+never fast, so the largest difference of the last messages counts.
+
+Pure: the driver reads the wall clock (``Host.clock_read``), messages carry it to the others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from storage.quorum import majority
+
+AGREE_MS: Final = 30_000
+"""Clocks that differ by less agree: retention times are minutes at least."""
+
+JUMP_MS: Final = 10_000
+"""A time that moved by more than this at once was set."""
+
+SETTLED_MS: Final = 600_000
+"""For so long after the time was set nothing expires: it may be set again."""
+
+TELL_MS: Final = 10_000
+"""How often a node tells the others what its clock shows."""
+
+FORGET_MS: Final = 60_000
+"""After so long without a word a node's clock is not known."""
+
+KEPT: Final = 3
+"""The last messages of a node, of which the largest difference counts."""
+
+LATE_MS: Final = 1_000
+"""A clock that is suddenly further ahead than this was set, or ours stood still."""
+
+
+class CommonTime:
+    """One node's opinion of the time. ``offset_ms`` is what to add to its ``now``."""
+
+    def __init__(self, nodes: int) -> None:
+        """``nodes`` is how many the cluster has."""
+        self._needed = majority(nodes)
+        self._own: int | None = None
+        self._others: dict[int, deque[tuple[int, int]]] = {}
+        self._unsettled_until: int | None = None
+        self._told_at: int | None = None
+        self._is_agreed = False
+        self.offset_ms = 0
+
+    def read(self, wall_ms: int, now: int) -> None:
+        """Take what the own wall clock shows."""
+        before, self._own = self._own, wall_ms - now
+        if before is not None and abs(self._own - before) > JUMP_MS:
+            self._told_at = None  # tell the others at once
+        self._decide(now, is_first=before is None)
+
+    def told(self, node_id: int, wall_ms: int, now: int) -> bool:
+        """Take what another node's clock showed; tell whether ours may have stood still."""
+        heard = self._others.setdefault(node_id, deque(maxlen=KEPT))
+        before = max((offset_ms for offset_ms, _ in heard), default=None)
+        heard.append((wall_ms - now, now))
+        self._decide(now, is_first=False)
+        return before is not None and wall_ms - now > before + LATE_MS
+
+    def is_settled(self, now: int) -> bool:
+        """Whether the time is agreed upon, and was not set a moment ago."""
+        is_calm = self._unsettled_until is None or now >= self._unsettled_until
+        return self._is_agreed and is_calm
+
+    def is_to_be_told(self, now: int) -> bool:
+        """Whether the others are to be told what the own clock shows; asked before telling."""
+        if self._told_at is not None and now - self._told_at < TELL_MS:
+            return False
+        self._told_at = now
+        return True
+
+    def _decide(self, now: int, *, is_first: bool) -> None:
+        if self._own is None:
+            return
+        others = self._known(now)
+        offset_ms = self._own
+        self._is_agreed = _agreeing(offset_ms, [offset_ms, *others]) >= self._needed
+        if not self._is_agreed:
+            for candidate in others:
+                if _agreeing(candidate, others) >= self._needed:
+                    near = [each for each in others if abs(each - candidate) <= AGREE_MS]
+                    offset_ms, self._is_agreed = near[len(near) // 2], True
+                    break
+        if not is_first and abs(offset_ms - self.offset_ms) > JUMP_MS:
+            self._unsettled_until = now + SETTLED_MS
+        self.offset_ms = offset_ms
+
+    def _known(self, now: int) -> list[int]:
+        """Return the differences of the nodes that were heard of late, in order."""
+        found = []
+        for heard in self._others.values():
+            fresh = [offset_ms for offset_ms, at in heard if now - at < FORGET_MS]
+            if fresh:
+                found.append(max(fresh))
+        return sorted(found)
+
+
+def _agreeing(offset_ms: int, offsets: list[int]) -> int:
+    return sum(abs(each - offset_ms) <= AGREE_MS for each in offsets)
