@@ -6,6 +6,7 @@ import argparse
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,18 +110,32 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A benchmark with options of its own; ``module`` has its ``main``."""
+
+    about: str
+    module: str
+
+
+APART: Final[Mapping[str, Apart]] = {
+    "all": Apart("every headline benchmark, into one dated file", "bench.everything"),
+    "assignors": Apart("assignors on groups of many shapes", "bench.assignors"),
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["assignors"]:  # it has options of its own, and starts no server
-        from bench.assignors import main as assignors
-
-        return assignors(words[1:])
+    if words and words[0] in APART:
+        run: Callable[[Sequence[str]], int] = import_module(APART[words[0]].module).main
+        return run(words[1:])
     asked = _parser().parse_args(words)
     if asked.list or asked.name is None:
         for name, bench in BENCHES.items():
             print(f"{name:18} {bench.about}")
-        print(f"{'assignors':18} assignors on groups of many shapes; see assignors --help")
+        for name, apart in APART.items():
+            print(f"{name:18} {apart.about}; see {name} --help")
         return OK if asked.list else BAD_INPUT
     if why := _refusal(asked):
         print(f"rollcall: {why}", file=sys.stderr)

@@ -12,7 +12,7 @@ import pytest
 from actors.cli import _parser
 from actors.console.exposition import exposition
 from actors.metrics import BackgroundMetrics
-from bench.cli import BENCHES
+from bench.cli import APART, BENCHES
 from failover import drill, verdict
 from protocol.config_table import BROKER_CONFIGS, GROUP_CONFIGS
 
@@ -141,7 +141,7 @@ def test_every_command_in_a_document_exists(document: Path) -> None:
     for name in re.findall(r"\brollcall drill ([a-z][\w-]*)", text):
         assert name in drill.names(), name
     for name in re.findall(r"\brollcall bench ([a-z][\w-]*)", text):
-        assert name in {*BENCHES, "assignors"}, name
+        assert name in {*BENCHES, *APART}, name
 
 
 def test_the_report_of_a_drill_is_explained_line_by_line() -> None:

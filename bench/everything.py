@@ -1,0 +1,168 @@
+"""``rollcall bench all [--kafka]``: every headline benchmark in turn, into one dated file.
+
+Each part is the command that its entry in the file names, in a process of its own, with sizes that
+let all of them end in about 25 minutes on two cores. The file is written after each part, so a run
+that was interrupted can be gone on with (``--resume``), and a part can be measured again alone
+(``--only``). ``docs/performance.md`` is made of the newest file (:mod:`bench.report_page`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.report_page import PAGE, newest, page, read
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+OK, FAILURE, BAD_INPUT = 0, 1, 2
+ROOT: Final = Path(__file__).parent.parent
+RESULTS: Final = ROOT / "bench" / "results"
+FORMAT: Final = 1
+PART_SECONDS_MAX: Final = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: the benchmark with its sizes, and whether Apache Kafka is measured beside it."""
+
+    words: tuple[str, ...]
+    has_peer: bool = True
+
+
+def _part(words: str, *, has_peer: bool = True) -> Part:
+    return Part(tuple(words.split()), has_peer)
+
+
+PARTS: Final[Mapping[str, Part]] = {
+    "heartbeats": _part("heartbeats --rounds 2 --seconds 4"),
+    "commits": _part("commits --rounds 3 --seconds 4"),
+    "replicated-commits": _part("replicated-commits --rounds 2 --seconds 4"),
+    "joins": _part("joins --rounds 3"),
+    "consumer-heartbeats": _part("consumer-heartbeats --rounds 2 --seconds 4"),
+    "consumer-joins": _part("consumer-joins --rounds 2"),
+    "storm": _part("storm --rounds 1 --seconds 15 --partitions 15"),
+    "storm-50": _part("storm --rounds 1 --seconds 15", has_peer=False),
+    "failover": _part("failover --rounds 1 --kills 2 --records 200000"),
+    "reload": _part("reload --rounds 2 --records 500000"),
+    "memory": _part("memory", has_peer=False),
+    "assignors": _part("assignors --calls 20 --warm-up-ms 1500"),
+    "hostile": _part("hostile --frames 300000 --minutes 2", has_peer=False),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts that were asked for; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    names = asked.only or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        known = ", ".join(PARTS)
+        print(f"rollcall: There is no part {unknown[0]!r}: choose of {known}.", file=sys.stderr)
+        return BAD_INPUT
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    into = asked.into or RESULTS / f"{today}.json"
+    results = read(into) if into.exists() else _empty(today)
+    commit, failed = _commit(), []
+    for name in names:
+        part = PARTS[name]
+        words = [*part.words, *(["--kafka"] if asked.kafka and part.has_peer else [])]
+        before = results["parts"].get(name)
+        if asked.resume and before is not None and before["commit"] == commit:
+            print(f"{name}: is there already")
+            continue
+        print(f"{name}: rollcall bench {' '.join(words)}", flush=True)
+        measured = _run(words)
+        if measured is None:
+            failed.append(name)
+            continue
+        results["parts"][name] = {"commit": commit, "command": _command(words), **measured}
+        _write(into, results)
+    if into.resolve() == newest(RESULTS):
+        PAGE.write_text(page(read(into)))
+        print(f"{into.name} and {PAGE.name} are written")
+    if failed:
+        print(f"rollcall: These parts failed: {', '.join(failed)}.", file=sys.stderr)
+    return FAILURE if failed else OK
+
+
+def _run(words: Sequence[str]) -> dict[str, Any] | None:
+    """Run one part; return what it measured, None when it failed."""
+    with tempfile.TemporaryDirectory() as directory:
+        told = Path(directory) / "rows.json"
+        begun = time.monotonic()
+        command = [sys.executable, "-m", "bench.cli", *words, "--json", str(told)]
+        try:
+            done = subprocess.run(command, cwd=ROOT, timeout=PART_SECONDS_MAX, check=False)
+        except subprocess.TimeoutExpired:
+            print(f"it took longer than {PART_SECONDS_MAX} s", file=sys.stderr)
+            return None
+        if done.returncode or not told.exists():
+            return None
+        seconds = round(time.monotonic() - begun)
+        return {"seconds": seconds, "rows": json.loads(told.read_text())["rows"]}
+
+
+def _command(words: Sequence[str]) -> str:
+    return " ".join(["rollcall", "bench", *words])
+
+
+def _write(into: Path, results: dict[str, Any]) -> None:
+    """Write the file, the parts in the order of the table."""
+    parts = results["parts"]
+    results["parts"] = {name: parts[name] for name in PARTS if name in parts}
+    into.parent.mkdir(parents=True, exist_ok=True)
+    into.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _empty(today: str) -> dict[str, Any]:
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "format": FORMAT,
+        "date": today,
+        "machine": {
+            "cores": len(os.sched_getaffinity(0)),
+            "memory_gib": round(memory_bytes / 2**30),
+            "system": f"{platform.system()} on {platform.machine()}",
+            "python": platform.python_version(),
+        },
+        "parts": {},
+    }
+
+
+def _commit() -> str:
+    """Name the commit that is measured; with a plus when something is not committed."""
+    asked = subprocess.run(
+        ["git", "describe", "--always", "--abbrev=10", "--exclude=*", "--dirty=+"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return asked.stdout.strip() or "unknown"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rollcall bench all", description="Run every headline benchmark, into one dated file."
+    )
+    parser.add_argument("--kafka", action="store_true", help="run real Apache Kafka beside us")
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), metavar="NAME,...",
+        help=f"these parts only, of {', '.join(PARTS)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out what the file has of this commit already"
+    )
+    parser.add_argument(
+        "--into", type=Path, metavar="FILE",
+        help="the file to write, or to add to (bench/results/ with today's date)",
+    )  # fmt: skip
+    return parser
