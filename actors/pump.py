@@ -19,6 +19,7 @@ from actors.log_sync import LogSync
 from actors.tasks import Tasks
 from failover.ports import Ports
 from failover.turn import Turn
+from protocol.reasons import reason
 from storage.log import LogError
 
 if TYPE_CHECKING:
@@ -260,8 +261,8 @@ class Pump:
         """Answer a client, or another node that forwarded its client's request."""
         try:
             known = self.listener.answer(reply)
-        except Exception:
-            _log.exception("an answer can not be written")
+        except Exception as error:
+            self._notes.say(f"an answer can not be written: {reason(error)}")
             self.listener.fail(reply.ticket, "its answer can not be written")
             return
         if not known:
@@ -274,9 +275,12 @@ class Pump:
         self.listener.flush()
 
     def observe(self, fact: Fact) -> None:
-        """Count a fact and show it to the observer."""
-        self._background.metrics.observe(fact)
-        self._observer.observe(fact)
+        """Count a fact and show it to the observer; what is told about is done in any case."""
+        try:
+            self._background.metrics.observe(fact)
+            self._observer.observe(fact)
+        except Exception as error:
+            self._notes.say(f"a {type(fact).__name__} can not be told: {reason(error)}")
 
     def note(self, sentence: str) -> None:
         """Write a sentence to the log, unless there are very many."""

@@ -179,7 +179,7 @@ def decode_request(frame: bytes) -> Decoded:
         if codec.is_flexible:
             at = at + 1 if frame[at] == 0 else skip_tags(frame, at)
         message = codec.up(codec.decode(frame, at))
-    except (UnreadableError, UnicodeDecodeError, IndexError, ValueError) as error:
+    except Exception as error:
         name = API[api_key].name
         raise BadFrame(f"{name} version {version} cannot be read: {error}") from None
     return Decoded(api_key, version, correlation, client_id, message)

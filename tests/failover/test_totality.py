@@ -19,7 +19,7 @@ import pytest
 from protocol.groups.effects import Client, Request
 from protocol.groups.limits import GROUP_BYTES_MAX, MEMBER_BYTES_MAX
 from protocol.wire import messages as m
-from protocol.wire.apis import API
+from protocol.wire.apis import API, error_response
 from protocol.wire.convert import blank, unwrap
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import BadFrame, decode_request, encode_request, encode_response
@@ -120,6 +120,8 @@ def ask(driver: Working, key: int, version: int, message: Any, client_id: str) -
         decoded = decode_request(frame)
     except BadFrame:
         return False
+    refusal = error_response(key, decoded.message, ErrorCode.unknown_server_error, "why", version)
+    encode_response(key, version, 7, refusal)
     driver.tickets += 1
     ticket = driver.tickets
     driver.host.receive(
