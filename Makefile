@@ -1,16 +1,19 @@
 # Each target sets up what it needs: a machine with Python 3.11-3.13, make and Java 17 is enough.
 
-.PHONY: help demo test check lock clean
+.PHONY: help setup demo test check lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
 
 help:
+	@echo "make setup   .venv with all that is needed; every other target does it too"
 	@echo "make demo    a cluster, 1,000 members (or MEMBERS=N) driven by PySpark, a kill -9, a report"
 	@echo "make test    every test"
 	@echo "make check   format, lint, strict types, house rules"
 	@echo "make lock    renew requirements.lock from pyproject.toml"
 	@echo "make clean   remove what the targets made"
+
+setup: .setup
 
 demo: .java .setup
 	@$(BIN)/python -m bench.demo $(if $(MEMBERS),--members $(MEMBERS))

@@ -1,7 +1,7 @@
 """``rollcall drill NAME``: one rehearsed failure on a live cluster, and its verdict.
 
-The cluster is the one that runs here or, if none does, one that is started for the drill and
-stopped after. Members are driven over real sockets; processes get real signals.
+The cluster is one that is started for the drill and stopped after; only ``--running`` takes the one
+that runs here. Members are driven over real sockets; processes get real signals.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors import collector, running
-from actors.errors import CommandError, FailureError
-from actors.here import usual_data_dir
+from actors.errors import CommandError
+from actors.here import cluster_here, usual_data_dir
+from bench import leftovers
 from bench.interruption import Interrupted, interruptible
 from bench.load import Load, now_ms
 from bench.rollcall import running_rollcall
@@ -64,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if asked.list or asked.name is None:
             for name in names():
-                print(f"{name:26} {named(name).about}")
+                drill = named(name)
+                print(f"{name:26} from {_seconds_least(drill):3d} s  {drill.about}")
             return OK if asked.list else BAD_INPUT
         drill = named(asked.name).of_size(asked.members)
     except DrillError as error:
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     try:
         with interruptible():
-            verdict = run(drill, asked.data_dir, own=asked.own)
+            verdict = run(drill, asked.data_dir, running_one=asked.running)
     except Interrupted as stop:
         print(f"rollcall: The drill was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -88,11 +90,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK if verdict.is_clean else FAILURE
 
 
-def run(drill: Drill, data_dir: Path | None = None, *, own: bool = False) -> Verdict:
-    """Run a drill on the cluster of ``data_dir``, on the one of this machine, or on its own."""
+def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False) -> Verdict:
+    """Run a drill on a cluster of its own, on that of ``data_dir``, or the one that runs here."""
     with ExitStack() as stack:
-        found = None if own else _running(data_dir)
-        if found is None:
+        is_guest = running_one or data_dir is not None
+        if is_guest:
+            found = cluster_here(data_dir)
+        else:
             _say("starting a cluster of its own for the drill ...")
             found = stack.enter_context(_own_cluster(drill))
         found.prepare_to_connect()
@@ -101,16 +105,19 @@ def run(drill: Drill, data_dir: Path | None = None, *, own: bool = False) -> Ver
 
         stack.enter_context(cluster.connected(found.address))
         live = LiveCluster(found)
+        played = Run(drill, live)
+        if is_guest:
+            stack.callback(played.leave_nothing)
         stack.enter_context(live.left_whole())
         collector.spare()  # this process is the load: it must not stand still by itself
-        return Run(drill, live).play()
+        return played.play()
 
 
-def _running(data_dir: Path | None) -> Running | None:
-    found = running.find(data_dir, usual_data_dir())
-    if found is None and data_dir is not None:
-        raise FailureError(f"No cluster runs on {data_dir}.")
-    return found
+def _seconds_least(drill: Drill) -> int:
+    """Return what a drill takes apart from waiting for the cluster: one can only say "from"."""
+    workload = drill.workload
+    own_ms = workload.heartbeat_interval_ms + workload.settle_ms
+    return round(WARM_UP_S + (own_ms + sum(step.after_ms for step in drill.steps)) / 1000)
 
 
 @contextlib.contextmanager
@@ -198,6 +205,20 @@ class Run:
             )
             self._say("the members leave")
         return judge(drill, record)
+
+    def leave_nothing(self) -> None:
+        """Take the drill's groups and topics off the cluster; say what could not be deleted."""
+        static: dict[str, list[str]] = {group_id: [] for group_id in self._group_ids}
+        for config in self.drill.workload.configs(self._prefix):
+            if config.instance_id is not None:
+                static[config.group_id].append(config.instance_id)
+        try:
+            left = leftovers.remove(self.live.bootstrap, static, self._group_ids)
+        except CommandError as error:
+            print(f"rollcall: The drill's groups and topics are left: {error}", file=sys.stderr)
+            return
+        if left:
+            print(f"rollcall: Of the drill are left: {', '.join(left)}.", file=sys.stderr)
 
     def _take(self, step: Step, crowd: LiveLoad) -> None:
         time.sleep(step.after_ms / 1000)
@@ -368,8 +389,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--members", type=_positive, metavar="N", help="how many members")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--data-dir", type=Path, metavar="DIR", help="on the cluster of DIR")
-    which.add_argument("--own", action="store_true", help="on a cluster of its own in any case")
+    which.add_argument(
+        "--running", action="store_true", help="on the cluster that runs here: it suffers the fault"
+    )
+    which.add_argument("--data-dir", type=Path, metavar="DIR", help="on the running one of DIR")
+    which.add_argument("--own", action="store_true", help="on one of its own (the default)")
     return parser
 
 

@@ -231,7 +231,7 @@ class LiveCluster:
             if shutil.disk_usage(directory).total > SMALL_DISK_BYTES:
                 raise DrillError(
                     f"{directory} is not on a small file system of its own: let the drill start "
-                    "its own cluster (--own), as a user that may mount one."
+                    "its own cluster, as a user that may mount one."
                 )
             size += _fill(directory / FILLER)
         return size

@@ -208,9 +208,12 @@ class Driver:
             self.step()
 
     def stop(self, reason: str) -> None:
-        """Leave the group, or (static) just stop."""
+        """Leave the group for good; a static member of a classic group just stops."""
         self._commit_interval_ms = 0
-        self.member.leave(reason)
+        if isinstance(self.member, ConsumerMember):
+            self.member.leave(reason, for_good=True)
+        else:
+            self.member.leave(reason)
         self.step()
 
     def close(self) -> None:

@@ -1,7 +1,13 @@
 """What ``rollcall drill`` says, and members that come and go while the load runs."""
 
+from contextlib import contextmanager
+from dataclasses import replace
+
 import pytest
 
+from actors import admin
+from actors.client import Client
+from bench import leftovers
 from bench.asking import Connection
 from bench.drills import ACTIONS, main
 from bench.live_load import LiveLoad
@@ -21,22 +27,30 @@ WORKLOAD = Workload(
 )
 
 
-@pytest.fixture
-def crowd(node):
+@contextmanager
+def stable(node, workload, prefix):
+    """Run a workload's members on a node, from when every group is Stable."""
+    group_ids = workload.group_ids(prefix)
     with Connection(node.address) as connection:
-        for group_id in WORKLOAD.group_ids("g"):
-            connection.create_topic(group_id, WORKLOAD.partitions_each)
-        ids = connection.topic_ids(WORKLOAD.group_ids("g"))
+        for group_id in group_ids:
+            connection.create_topic(group_id, workload.partitions_each)
+        ids = connection.topic_ids(group_ids)
     load = Load(
         bootstrap=(node.address,),
-        members=WORKLOAD.configs("g"),
-        partitions_of=dict.fromkeys(WORKLOAD.group_ids("g"), WORKLOAD.partitions_each),
+        members=workload.configs(prefix),
+        partitions_of=dict.fromkeys(group_ids, workload.partitions_each),
         until_ms=0,
-        commit_interval_ms=WORKLOAD.commit_interval_ms,
+        commit_interval_ms=workload.commit_interval_ms,
     )
     topic_names = {topic_id: name for name, topic_id in ids.items()}
-    with LiveLoad(load, WORKLOAD.consumer_group_ids("g"), topic_names) as crowd:
+    with LiveLoad(load, workload.consumer_group_ids(prefix), topic_names) as crowd:
         until(crowd.is_stable, 20, "every group is Stable")
+        yield crowd
+
+
+@pytest.fixture
+def crowd(node):
+    with stable(node, WORKLOAD, "g") as crowd:
         yield crowd
 
 
@@ -98,3 +112,19 @@ def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd, number
     assert late.events[-1].kind in {Kind.ASSIGNED, Kind.HEARTBEAT, Kind.COMMITTED}
     record = Record(stories=stories, committed={}, fault_ms=0, replicated_ms=None)
     assert owned_twice(record) == []
+
+
+def test_a_load_is_taken_off_a_cluster_that_goes_on(node):
+    workload = replace(WORKLOAD, static_share=0.5)
+    names = workload.group_ids("left")
+    with stable(node, workload, "left"):
+        pass
+    static = {name: [] for name in names}
+    for config in workload.configs("left"):
+        if config.instance_id is not None:
+            static[config.group_id].append(config.instance_id)
+    assert all(static.values())
+    assert leftovers.remove([node.address], static, names) == []
+    with Client([node.address]) as client:
+        assert not {str(g.group_id) for g in admin.list_groups(client, (), ())} & set(names)
+        assert not {str(t.name) for t in client.metadata(None).topics} & set(names)
