@@ -211,7 +211,7 @@ def _make_way(directory: Path) -> None:
     found = running.on(directory)
     if found is None:
         return
-    if found.owner is not None and not found.is_ready:
+    if found.owner is not None and found.has_owner and not found.is_ready:
         raise BadInputError(
             f"A cluster is being started on {directory} (process {found.owner[0]}): "
             "stop that with `rollcall down`, or choose another --data-dir."

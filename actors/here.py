@@ -38,7 +38,12 @@ def cluster_here(
         found = running.find(data_dir, usual_data_dir())
         if found is not None:
             if is_ready and not found.is_ready:
-                raise FailureError(f"The cluster of {found.data_dir} is still being started.")
+                raise FailureError(
+                    f"The cluster of {found.data_dir} is still being started."
+                    if found.has_owner
+                    else f"The start of the cluster of {found.data_dir} was killed: "
+                    "remove what is left by `rollcall down`."
+                )
             return found
     return _on_ray(address or AUTO, tell_address=address is not None)
 

@@ -77,8 +77,14 @@ class Running:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs or is being started; what is left of it otherwise is to be removed."""
-        return self.is_whole if self.is_ready else self.has_owner
+        """Whether it runs or is being started; what is left of it otherwise is to be removed.
+
+        What a killed start has created on another Ray lives on there, until it is taken down.
+        """
+        if self.has_owner and not self.is_ready:
+            return True
+        is_guest = self.node is None and bool(self.address)
+        return (self.is_ready or is_guest) and self.is_whole
 
 
 def _listens(address: str) -> bool:

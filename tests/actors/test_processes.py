@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from actors import processes, ray_node, running, supervisor
+from actors import here, processes, ray_node, running, supervisor
 from actors.errors import BadInputError, FailureError
 from tests.waiting import until
 
@@ -117,6 +118,18 @@ def test_a_cluster_on_a_ray_that_is_gone_is_forgotten(listed: Path, tmp_path: Pa
     running.save(a_cluster(tmp_path / "a", address="127.0.0.1:1"))
     assert running.find(None, tmp_path / "usual") is None
     assert list(listed.iterdir()) == []
+
+
+def test_what_a_killed_start_created_on_another_ray_is_not_forgotten(
+    listed: Path, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as ray:
+        address = f"127.0.0.1:{ray.getsockname()[1]}"
+        left = a_cluster(tmp_path / "a", address=address, owner=(os.getpid(), 1), is_ready=False)
+        running.save(left)
+        with pytest.raises(FailureError, match="was killed: remove what is left by `rollcall down"):
+            here.cluster_here(tmp_path / "a")
+        assert here.cluster_here(tmp_path / "a", is_ready=False) == left
 
 
 def test_a_cluster_that_is_being_started_is_let_alone(listed: Path, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_whatever_moment_it_is_stopped_at_nothing_is_left_behind(place: Place) -
             tell(process, how)
         out, err = process.communicate(timeout=END_S)
         print(story, process.returncode, out, err)  # noqa: T201 - to be read when one fails
-        assert "Traceback" not in err, story
+        assert "Traceback" not in err or is_pythons_own(err), (story, err)
         is_killed = signal.SIGKILL in signals
         is_ready = bool(detach) and out.startswith("READY")
         if is_killed or is_ready:
@@ -171,6 +171,11 @@ def test_whatever_moment_it_is_stopped_at_nothing_is_left_behind(place: Place) -
         until(lambda: not place.processes(), 10, f"{story}: all processes are gone")
         assert place.files() == [], story
     assert time_to_ready(place) > 0, "and it starts as ever"
+
+
+def is_pythons_own(err: str) -> bool:
+    """Say whether Ctrl-C came while the interpreter was reading modules, before our first line."""
+    return err.rstrip().endswith("KeyboardInterrupt") and "in entry" not in err
 
 
 def cope(place: Place, rng: random.Random, story: str) -> None:
