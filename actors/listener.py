@@ -19,8 +19,8 @@ from actors.admission import Admission, Limits
 from actors.complaints import Complaints
 from actors.connection import Connection, Door, InFlight
 from actors.held_bytes import HeldBytes
-from actors.inbox import Inbox, serve
 from actors.memo import Memo
+from failover.inbox import Inbox, serve
 from protocol.wire.frames import encode_response
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Listener:
             connection.hold_back()
 
     def serve(self, seconds: float) -> bool:
-        """Hand waiting requests to the door, as :func:`actors.inbox.serve` does."""
+        """Hand waiting requests to the door, as :func:`failover.inbox.serve` does."""
         return serve(self.inbox, self._ask, time.perf_counter, seconds)
 
     def _ask(self, connection: Connection) -> int:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.complaints import Complaints
-from actors.inbox import SERVE_S_MAX
 from actors.listener import Listener
 from actors.log_sync import LogSync
 from actors.tasks import Tasks
+from failover.inbox import SERVE_S_MAX
 from failover.ports import Ports
 from failover.turn import Turn
 from protocol.reasons import reason
@@ -145,11 +145,7 @@ class Pump:
 
         Return as :meth:`failover.host.Host.receive`.
         """
-        refusal = self._turn.refusal(request)
-        if refusal is None:
-            return self.host.receive(request, self.now())
-        self.answer(refusal)
-        return 0
+        return self._turn.receive(request)
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from failover.full_disk import Unit
     from failover.host import Host
     from failover.ports import Ports
-    from protocol.groups.effects import Reply, Request
+    from protocol.groups.effects import Request
 
 ROOM_AGAIN: Final = "there is room on the disk again: everything is written"
 
@@ -41,9 +41,16 @@ class Turn:
         self._covers = -1
         self._persisted = -1
 
-    def refusal(self, request: Request) -> Reply | None:
-        """Return the answer to a request that the disk has no room for; None: ask the host."""
-        return self._backlog.refusal(request)
+    def receive(self, request: Request) -> int:
+        """Hand a client's request to the host, or refuse what a full disk has no room for.
+
+        Return as :meth:`failover.host.Host.receive`.
+        """
+        refusal = self._backlog.refusal(request)
+        if refusal is None:
+            return self.host.receive(request, self._ports.clock.now())
+        self._ports.answers.answer(refusal)
+        return 0
 
     def synced(self) -> None:
         """Learn that the sync that was begun is done; the next :meth:`take` goes on from there."""

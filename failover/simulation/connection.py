@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from failover.simulation.network import Network
     from failover.simulation.process import Process
     from failover.simulation.world import World
-    from protocol.groups.effects import HeartbeatLease
 
 
 class ClientEnd(Protocol):
@@ -26,8 +25,7 @@ class ClientEnd(Protocol):
 class Connection:
     """One connection, with one request in flight at most.
 
-    ``awaiting`` is the client's token of that request, ``tickets`` what the node calls it. ``memo``
-    is the last heartbeat's answer that may be repeated, with its message.
+    ``awaiting`` is the client's token of that request, ``tickets`` what the node calls it.
     It ends with the life of the node's process; whether the client hears of it at once, late or
     never depends on how the process ended.
     """
@@ -39,7 +37,6 @@ class Connection:
         "client",
         "is_open",
         "life",
-        "memo",
         "process",
         "tickets",
     )
@@ -51,7 +48,6 @@ class Connection:
         self.process = process
         self.life = process.life
         self.is_open = True
-        self.memo: tuple[Entity, HeartbeatLease, Entity] | None = None
         self.awaiting: Any = None
         self.tickets: list[int] = []
 

@@ -78,11 +78,12 @@ class Evidence:
         merge, refresh = Requests.merge, Host._refresh
         evidence = self
 
-        def watched_handle(self: Partition, event: Any, *arguments: Any) -> None:
+        def watched_handle(self: Partition, event: Any, *arguments: Any) -> int:
             before = len(self._replies)
-            handle(self, event, *arguments)
+            rewritten = handle(self, event, *arguments)
             if len(self._replies) > before:
                 evidence._answers(self, before)
+            return rewritten
 
         def watched_append(self: Partition, *arguments: Any) -> None:
             groups = {self._kind.group_of(key) for key in self._turn}

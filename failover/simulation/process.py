@@ -6,21 +6,24 @@ steps, stand still, lose what it had not synced, or lose its whole disk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from failover.host import Host
+from failover.inbox import Inbox, serve
+from failover.memo import LeasedAnswers
 from failover.ports import Ports
 from failover.routing import partition_for
 from failover.simulation.story import Violation
 from failover.turn import Turn
 from protocol.groups.effects import Client, Request
 from protocol.wire import apis
+from protocol.wire.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
 from storage.log import MemoryLog
 from storage.replica import Role
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from kio.static.protocol import Entity
 
@@ -42,6 +45,11 @@ STALL_MS: Final = 1_000
 """As in the actor's clock: what is noticed as a stall, and how exactly."""
 
 LOAD_SLICE_RECORDS: Final = 40
+SERVE_S: Final = 0.001
+ASK_S: Final = 0.0002
+"""A turn serves requests for a millisecond; each takes a fifth of that."""
+
+MEMORABLE: Final = (HeartbeatRequest, ConsumerGroupHeartbeatRequest)
 KEYS: Final = {api.request: key for key, api in apis.API.items()}
 VERSIONS: Final = {8: 9, 9: 9}
 """OffsetCommit and OffsetFetch name topics by their names up to this version."""
@@ -96,6 +104,15 @@ class Answering(Protocol):
         """Take the answer."""
 
 
+class Asked(NamedTuple):
+    """A request and where its answer goes; ``at`` is the true time of its arrival."""
+
+    end: Any
+    token: Any
+    message: Entity
+    at: int
+
+
 class ForwardedFrom:
     """The way back of a request that another node's client made."""
 
@@ -135,7 +152,10 @@ class Process:
         self.died: Callable[[int], None] = lambda _: None
         self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._open: dict[int, tuple[Answering, Any, Entity, int]] = {}
+        self._open: dict[int, Asked] = {}
+        self._requests: Inbox[Asked] = Inbox()
+        self._memo: LeasedAnswers[Entity] = LeasedAnswers()
+        self._spent_s = 0.0
         self._connections: dict[Connection, None] = {}
         self._tickets = 0
         self._is_scheduled = False
@@ -153,6 +173,7 @@ class Process:
         self._inbox.clear()
         self._open.clear()
         self._connections.clear()
+        self._requests, self._memo = Inbox(), LeasedAnswers()
         self._is_scheduled, self._armed_true = False, None
         self.host = Host(identity, configs, self.log, rng, self.local_now())
         ports = Ports(
@@ -247,6 +268,9 @@ class Process:
         for connection in self._connections:
             self.world.after(notice_ms + self.network.client_delay(), connection.close)
         self._connections.clear()
+        for asked in self._open.values():
+            if isinstance(asked.end, ForwardedFrom):
+                asked.end.answer(asked.token, None)
         self._open.clear()
         self._inbox.clear()
         self.is_paused = False
@@ -282,22 +306,27 @@ class Process:
             self._inbox.append((self.from_client, (connection, token, message)))
             return
         assert self.host is not None
-        now = self.local_now()
         self.watcher.asked(self, message)
-        if (memo := connection.memo) is not None and memo[0] == message:
-            lease = memo[1]
-            if lease.group.stamp == lease.stamp and now < lease.leadership.lease_until_ms:
-                lease.member.session_deadline_ms = now + lease.member.session_timeout_ms
-                self.watcher.answered(self, Answer(message, memo[2], self.world.now))
-                connection.answer(token, memo[2])
+        if isinstance(message, MEMORABLE):
+            known = self._memo.recall(message, self.local_now)
+            if known is not None:
+                self.watcher.answered(self, Answer(message, known, self.world.now))
+                connection.answer(token, known)
                 return
-            connection.memo = None
         self._connections[connection] = None
-        self._tickets += 1
-        self._open[self._tickets] = connection, token, message, self.world.now
-        connection.tickets = [self._tickets]
-        self.host.receive(_request(self._tickets, message), now)
+        asked = Asked(connection, token, message, self.world.now)
+        self._requests.push(getattr(message, "group_id", connection), asked)
         self._soon()
+
+    def _ask(self, asked: Asked) -> int:
+        """Hand a request that waited to the host, unless its client is gone."""
+        self._spent_s += ASK_S
+        if asked.end not in self._connections or self._turn is None:
+            return 0
+        self._tickets += 1
+        self._open[self._tickets] = asked
+        asked.end.tickets = [self._tickets]
+        return self._turn.receive(_request(self._tickets, asked.message))
 
     def abandoned(self, connection: Connection) -> None:
         """Learn that a client has closed its connection."""
@@ -342,7 +371,8 @@ class Process:
         if self._turn is None:
             return
         try:
-            self._turn.take()
+            if self._turn.take():
+                self.world.after(1, self._scheduled, self.life)
         except Killed:
             self.kill(self.log.unsynced // 2, 1)
             self.died_mid_turn(self.node_id)
@@ -396,8 +426,8 @@ class Process:
         self.world.after(2, self._forward, forward)
 
     def serve(self) -> bool:
-        """Serve nobody: requests were handed to the host when they came."""
-        return False
+        """Hand waiting requests to the host, as many as a live process has time for."""
+        return serve(self._requests, self._ask, lambda: self._spent_s, SERVE_S)
 
     def answer(self, reply: Reply) -> None:
         """Answer a client, unless the process dies before."""
@@ -409,7 +439,7 @@ class Process:
         self.world.mark(reply.ticket)
         self.watcher.answered(self, Answer(message, reply.message, asked_at))
         if reply.lease is not None and end in self._connections:
-            end.memo = (message, reply.lease, reply.message)
+            self._memo.remember(cast("Hashable", message), reply.lease, reply.message)
         end.answer(token, reply.message)
 
     def flush(self) -> None:
@@ -445,8 +475,8 @@ class Process:
             return
         target._tickets += 1
         ticket, request = target._tickets, forward.request
-        target._open[ticket] = back, request.ticket, request.message, self.world.now
-        target.event(Host.receive, _request(ticket, request.message))
+        target._open[ticket] = Asked(back, request.ticket, request.message, self.world.now)
+        target.event(_receive, target._turn, _request(ticket, request.message))
 
     # --- time
 
@@ -466,6 +496,10 @@ class Process:
 
 def _forwarded(host: Host, ticket: int, response: Entity | None, _now: int) -> None:
     host.forwarded(ticket, response)
+
+
+def _receive(_host: Host, turn: Turn, request: Request, _now: int) -> None:
+    turn.receive(request)
 
 
 def _synced(_host: Host, turn: Turn, _now: int) -> None:

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from actors.inbox import PARTS_PER_REQUEST, ROW_MAX, Inbox, serve
+from failover.inbox import PARTS_PER_REQUEST, ROW_MAX, Inbox, serve
 
 
 def popped(inbox: Inbox[str]) -> list[str]:

@@ -14,12 +14,12 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-from actors.inbox import Inbox, serve
 from actors.memo import MEMORABLE, Memo
 from bench.asking import version_of
 from bench.frames import LENGTH
 from failover.catalog import NodeChanged
 from failover.cluster_view import Node
+from failover.inbox import Inbox, serve
 from protocol.groups.effects import CancelAssignment, Reply, Request, Task
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import (
