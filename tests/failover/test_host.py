@@ -12,6 +12,7 @@ from failover.cluster_view import Node
 from failover.routing import partition_for
 from failover.seekers import RECENT_MS
 from protocol.groups import shard
+from protocol.records import Record, ShareGroupMetadataKey, ShareGroupMetadataValue, encode
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     DescribeClusterRequest,
@@ -20,6 +21,7 @@ from protocol.wire.messages import (
     ListGroupsRequest,
 )
 from storage.identity import LogIdentity
+from storage.log import ApplyState, MemoryLog
 from storage.messages import Leading
 from storage.rocks import RocksLog
 from tests.failover import asks
@@ -315,3 +317,22 @@ def test_the_same_events_give_the_same_effects() -> None:
         return [driver.written, driver.replies, driver.sent]
 
     assert story() == story()
+
+
+def test_records_that_nothing_here_replays_are_counted_and_stay_in_the_state() -> None:
+    """A later version has written them: it finds them again after a downgrade to this one."""
+    log = MemoryLog()
+    first = with_topic(Driver(log).load())
+    first.ask(8, 8, asks.commit("g", 5))
+    log.write(first.host.checkpoint().writes, sync=True)
+    value = ShareGroupMetadataValue(epoch=2, metadata_hash=0)
+    row = encode(Record(ShareGroupMetadataKey(group_id="s"), value))
+    stored = log.stored(0)
+    log.write([ApplyState(0, stored.applied_offset, stored.applied_epoch, [row])], sync=True)
+    again = first.restarted(log)
+    again.load()
+    assert again.host.partitions[1].skipped == 1
+    again.ask(8, 8, asks.commit("g", 6))
+    log.write(again.host.checkpoint().writes, sync=True)
+    assert row in list(log.state(0))
+    assert asks.offsets_in(again.ask(9, 8, asks.fetch("g"))) == {"g": {("t", 0): 6}}
