@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from failover import catalog_records
 from failover.catalog import CATALOG_GROUP, Catalog
-from failover.partition import Kind
+from failover.machine import Kind
 from protocol import records
 from protocol.groups.shard import REPLAYS, GroupShard
 from protocol.wire.errors import ErrorCode

@@ -10,10 +10,9 @@ dropped and built anew from the log, in slices.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from failover.containment import (
     HandlerFailed,
@@ -39,61 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from failover.effects import Effects
-    from protocol.groups.effects import GroupFailed, Result, Task, Ticket
+    from failover.machine import Kind, Machine
+    from protocol.groups.effects import Result, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.records import Record
     from storage.batch import Batch, RawRecord
     from storage.log import Write
     from storage.replica import Ready, Setting
-
-
-class Machine(Protocol):
-    """What is replicated: a :class:`GroupShard` or the :class:`Catalog`."""
-
-    def handle(self, event: Any, now: int, /) -> Result:
-        """Take one event; the records in the result are already applied."""
-
-    def replay(self, record: Record) -> None:
-        """Apply one record of the log."""
-
-    def groups_of(self, event: Any, /) -> Sequence[str] | None:
-        """Name the groups whose memory may differ now that an event has raised; None: any may."""
-
-    def take_failures(self) -> Sequence[GroupFailed]:
-        """Take out the groups that failed by themselves, within an event that went well."""
-
-    def forget(self, group_id: str, /) -> None:
-        """Drop all that is known of a group; its records are replayed next."""
-
-    def restored(self, group_id: str, now: int, /) -> Result:
-        """Go on with a group whose records were replayed."""
-
-    def next_deadline(self) -> int | None:
-        """When ``TimersDue`` is wanted next."""
-
-    def forgive(self, stall_ms: int, /) -> None:
-        """Move all deadlines by the time that this process stood still."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What a partition must know about its machine.
-
-    ``group_of`` names the group whose answers wait for a record, given its key; ``not_leader`` is
-    the answer to whoever waits when the leadership is lost. ``replay_rows`` replays many encoded
-    records sooner than one by one; it returns how many, and how many were of unknown types.
-    ``prefixes_of`` are the first bytes of the keys of a group's records. With
-    ``tells_commits`` the standbys learn of a commit at once and write it to the state at once: they
-    show it to clients, also right after a restart.
-    """
-
-    encode: Callable[[Record], RawRecord]
-    decode: Callable[[bytes, bytes | None], Record]
-    group_of: Callable[[Any], str]
-    prefixes_of: Callable[[str], tuple[bytes, ...]]
-    not_leader: ErrorCode = ErrorCode.not_coordinator
-    tells_commits: bool = False
-    replay_rows: Callable[[Any, Iterable[RawRecord]], tuple[int, int]] | None = None
 
 
 class PartitionState(StrEnum):

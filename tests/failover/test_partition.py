@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from failover.containment import BATCH_BYTES, GROUP_BYTES_MAX, HandlerFailed, PartitionFailed
 from failover.effects import Effects
-from failover.partition import Kind, Partition, PartitionState
+from failover.machine import Kind
+from failover.partition import Partition, PartitionState
 from protocol.groups.effects import (
     Client,
     Elected,
