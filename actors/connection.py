@@ -33,6 +33,10 @@ WAITING_FRAMES_MAX: Final = 64
 WAITING_BYTES_MAX: Final = 1 << 20
 """When so many requests, or bytes of them, wait in one connection, its socket is not read."""
 
+TAKEN_AT_ONCE: Final = 8
+"""So many requests of one connection are looked at in a row; then it waits its turn with others.
+Repeated heartbeats are answered at once, so one reading can hold thousands of them."""
+
 WRITE_BUFFER_BYTES: Final = 64 << 10
 """Answers not taken by the client beyond this: none of its requests is looked at any more."""
 
@@ -173,13 +177,15 @@ class Connection(asyncio.Protocol):
             return
         if self._frames.pending_bytes or self.unfinished_bytes:
             self._count_unfinished(bool(frames))
-        for frame in frames:
-            if self.is_busy or self._is_full or self._waiting:
+        for number, frame in enumerate(frames):
+            if self.is_busy or self._is_full or self._waiting or number == TAKEN_AT_ONCE:
                 self._waiting.append(frame)
                 self._waiting_bytes += len(frame)
                 connections.held.add(len(frame))
             else:
                 self._take(frame)
+        if self._waiting and not self.is_busy and not self._is_full:
+            self._go_on_later()
         self.flush()
         if len(self._waiting) > WAITING_FRAMES_MAX or self._waiting_bytes > WAITING_BYTES_MAX:
             self._is_crowded = True
@@ -299,7 +305,12 @@ class Connection(asyncio.Protocol):
     def ask(self) -> int:
         """Ask the coordinator what the client has asked; return as :meth:`Door.receive`."""
         (frame, memo_key), self._asked = self._asked, NOTHING_ASKED
-        if self._transport is None or not frame:
+        if self._transport is None:
+            return 0
+        if not frame:
+            self.is_busy = False
+            self._go_on()
+            self.flush()
             return 0
         try:
             decoded = decode_request(frame)
@@ -330,8 +341,19 @@ class Connection(asyncio.Protocol):
         )
         return self._connections.door.receive(request)
 
+    def _go_on_later(self) -> None:
+        """Look at the next requests when the others that wait have had their turn."""
+        self.is_busy = True
+        self.queue_key = self
+        self._connections.enqueue(self)
+
     def _go_on(self) -> None:
+        taken = 0
         while self._waiting and not self.is_busy and not self._is_full:
+            if taken == TAKEN_AT_ONCE:
+                self._go_on_later()
+                break
+            taken += 1
             frame = self._waiting.popleft()
             self._waiting_bytes -= len(frame)
             self._connections.held.add(-len(frame))

@@ -65,6 +65,12 @@ class Connection:
         (size,) = struct.unpack(">i", self._receive(4))
         return decode_response(key, version, self._receive(size))[1]
 
+    def ask_raw(self, frame: bytes | bytearray) -> bytes:
+        """Send a frame and return its answer, both with their lengths."""
+        self._socket.sendall(frame)
+        length = self._receive(4)
+        return length + self._receive(int.from_bytes(length, "big"))
+
     def _receive(self, size: int) -> bytes:
         received = bytearray()
         while len(received) < size:

@@ -121,6 +121,9 @@ class Apart:
 APART: Final[Mapping[str, Apart]] = {
     "all": Apart("every headline benchmark, into one dated file", "bench.everything"),
     "assignors": Apart("assignors on groups of many shapes", "bench.assignors"),
+    "hostile": Apart(
+        "a storm of bytes on a cluster of its own, and what innocent clients feel", "bench.hostile"
+    ),
 }
 
 

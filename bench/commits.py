@@ -80,12 +80,12 @@ def bench_replicated_commits(setting: Setting, with_kafka: bool) -> list[Row]:
 def _commits(server: Server, group_ids: Sequence[str]) -> list[Request]:
     members = stable_groups(server, group_ids, MEMBERS_EACH)
     return [
-        _commit(plan, member, number % MEMBERS_EACH)
-        for number, (plan, member) in enumerate(members)
+        commit(plan, member, number % MEMBERS_EACH) for number, (plan, member) in enumerate(members)
     ]
 
 
-def _commit(plan: Plan, member: Joining, partition: int) -> Request:
+def commit(plan: Plan, member: Joining, partition: int) -> Request:
+    """Return a member's commit of one partition of the topic of :data:`TOPIC`, to send again."""
     wanted = OffsetCommitRequestPartition(
         partition_index=partition, committed_offset=OFFSET_MARK, committed_metadata=""
     )

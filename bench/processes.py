@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -82,10 +81,20 @@ def _open_files(pid: int) -> Iterator[str]:
             continue
 
 
+def listening_ports(pids: Iterable[int]) -> set[int]:
+    """Return the TCP ports that the processes listen on."""
+    sockets = {file for pid in pids for file in _open_files(pid)}
+    return {port for inode, port in _listening() if f"socket:[{inode}]" in sockets}
+
+
 def _listening_inodes(port: int) -> Iterator[str]:
-    wanted = struct.pack(">H", port).hex().upper()
+    return (inode for inode, found in _listening() if found == port)
+
+
+def _listening() -> Iterator[tuple[str, int]]:
+    """Return the inode and the port of every listening socket."""
     for table in ("net/tcp", "net/tcp6"):
         for line in _read(PROC / table).splitlines()[1:]:
             fields = line.split()
-            if fields[3] == LISTEN and fields[1].endswith(f":{wanted}"):
-                yield fields[9]
+            if fields[3] == LISTEN:
+                yield fields[9], int(fields[1].rpartition(":")[2], 16)

@@ -14,11 +14,14 @@ from actors import admission, held_bytes
 from actors.admission import Admission, Limits
 from actors.held_bytes import HeldBytes
 from protocol.config import Configs
+from protocol.groups.effects import HeartbeatLease
 from protocol.wire.frames import decode_response
 from tests.actors.test_coordinator import run as run_coordinator
 from tests.actors.test_coordinator import running
 from tests.actors.test_listener import (
     HEARTBEAT,
+    Group,
+    Member,
     api_versions,
     heartbeat,
     is_closed,
@@ -207,6 +210,33 @@ def test_above_queued_max_requests_sockets_are_not_read_and_groups_take_turns() 
                     assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == number
             assert not door.listener._held_back
             assert not any(each._is_paused for each in door.listener.connections)
+            assert door.listener.held.held == 0
+
+    run(test)
+
+
+def test_a_flood_of_repeated_heartbeats_takes_turns_with_what_others_ask() -> None:
+    async def test() -> None:
+        async with listening() as (door, port), Clients() as clients:
+            door.lease = HeartbeatLease(Group(), 1, Member())
+            flooding = await clients.connect(port)
+            flooding[1].write(heartbeat(0))
+            await read_answer(flooding[0])
+            door.is_serving, door.serve_s = False, 0.0
+            flooding[1].write(b"".join(heartbeat(n) for n in range(1, 1_001)))
+            await seen(lambda: door.listener.inbox, "it waits for its turn")
+            other = await clients.connect(port)
+            other[1].write(api_versions(1))
+            await seen(lambda: len(door.listener.inbox) == 2, "the other waits")
+            door.listener.serve(0.0)
+            door.listener.serve(0.0)
+            assert len(door.requests) == 2, "the other is asked after a few heartbeats"
+            await read_answer(other[0])
+            door.is_serving = True
+            door.wake()
+            for number in range(1, 1_001):
+                assert decode_response(HEARTBEAT, 4, await read_answer(flooding[0]))[0] == number
+            assert len(door.requests) == 2
             assert door.listener.held.held == 0
 
     run(test)
