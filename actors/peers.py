@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -45,6 +46,8 @@ GRACE_S: Final = 0.1
 """The least time that each of them has for that. Beyond STRANGERS_MAX the oldest makes room once
 this is over; until then the next ones stay in the backlog. A peer says it at once."""
 BACKLOG: Final = 1_024
+EARLY_MAX: Final = 256
+"""So many frames of a peer are kept until the door is told that the peer can be reached."""
 
 
 class Door(Protocol):
@@ -90,6 +93,7 @@ class Peers:
         self._silence: asyncio.TimerHandle | None = None
         self._open: dict[int, Link] = {}
         self._told: set[int] = set()
+        self._early: dict[int, deque[tuple[Message, ...]]] = {}
         self._strangers: dict[Link, float] = {}  # and when each came; the oldest first
         self._entering = 0
         self._recognized: dict[int, Link] = {}
@@ -311,8 +315,11 @@ class Peers:
         for node_id in sorted(self._open.keys() - self._told):
             self._told.add(node_id)
             self._door.peer_up(node_id)
+            for messages in self._early.pop(node_id, ()):
+                self._door.receive_peer(node_id, messages)
 
     def _tell_down(self, node_id: int) -> None:
+        self._early.pop(node_id, None)
         if node_id in self._told:
             self._told.discard(node_id)
             self._door.peer_down(node_id)
@@ -320,13 +327,16 @@ class Peers:
     def received(self, link: Link, frame: bytes) -> None:
         """Hand on what a peer said."""
         node_id = link.node_id
-        if node_id in self._cut or self._open.get(node_id) is not link or node_id not in self._told:
+        if node_id in self._cut or self._open.get(node_id) is not link:
             return
         try:
             messages = unpack_messages(frame)
         except MessageError as error:
             raise RefusedError(str(error)) from error
-        self._door.receive_peer(link.node_id, messages)
+        if node_id in self._told:
+            self._door.receive_peer(node_id, messages)
+        else:  # who leads what is said only once
+            self._early.setdefault(node_id, deque(maxlen=EARLY_MAX)).append(messages)
 
     def refused(self, link: Link, why: str) -> None:
         """Say in one sentence who was refused."""

@@ -306,7 +306,7 @@ def test_a_frame_that_does_not_come_to_its_end_is_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def test() -> None:
-        async with listening(idle_ms=400) as (_, port), Clients() as clients:
+        async with listening(idle_ms=2_000) as (_, port), Clients() as clients:
             reader, writer = await clients.connect(port)
 
             async def dribble() -> bool:

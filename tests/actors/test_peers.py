@@ -210,13 +210,15 @@ def test_nothing_is_said_before_all_peers_have_judged_or_patience_is_over() -> N
             await linked(first, second)
             first.peers.send(1, [leading(1)])
             second.peers.send(0, [leading(2)])
+            await seen(lambda: second.peers._early, "the first has said something")
+            assert not second.said, "what comes before is not taken yet"
             third = await made.add(me(2), patience_ms=50)
             await linked(first, second, third)
             await seen(lambda: len(second.story) == 2, "all have judged the second")
             assert not first.said or first.said[0][1] != leading(2)
-            assert not second.said, "what came before was not taken"
+            assert second.said == [(0, leading(1))], "it is taken when all have judged"
             first.peers.send(1, [leading(3)])
-            await seen(lambda: second.said, "it listens now")
+            await seen(lambda: (0, leading(3)) in second.said, "it listens now")
             third.peers.close()
             fourth = await made.add(me(2, directory_id="another"), patience_ms=50)
             first.peers.close()
@@ -404,6 +406,25 @@ def test_a_slow_peer_is_given_no_more_than_the_buffer_holds(
             nodes[0].peers.send(1, [leading(3)])
             await seen(lambda: nodes[1].said[-1] == (0, leading(3)), "it goes on")
             assert len(nodes[1].said) < 200 * len(many)
+
+    run(test)
+
+
+def test_what_a_peer_says_before_the_door_knows_of_it_is_not_lost() -> None:
+    """Who leads what is said once, when a link is told: the other end may know it later."""
+
+    async def test() -> None:
+        async with some() as made:
+            nodes = [await made.add(me(number)) for number in (0, 1)]
+            await linked(*nodes)
+            nodes[1].peers._told.discard(0)  # as if it still waited to be judged
+            nodes[0].peers.send(1, [leading(1)])
+            nodes[0].peers.send(1, [leading(2)])
+            await seen(lambda: len(nodes[1].peers._early.get(0, ())) == 2, "they have come")
+            assert nodes[1].said == []
+            nodes[1].peers._tell_all()
+            assert nodes[1].said == [(0, leading(1)), (0, leading(2))]
+            assert not nodes[1].peers._early
 
     run(test)
 
