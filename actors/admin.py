@@ -10,7 +10,6 @@ from actors.client import ClientError, named
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     DeleteGroupsRequest,
-    DescribeGroupsRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
     ListOffsetsPartition,
@@ -69,19 +68,6 @@ def list_groups(client: Client, states: Sequence[str], types: Sequence[str]) -> 
     for answer in answers:
         _check(answer.error_code, "the groups cannot be listed")
     return sorted((g for answer in answers for g in answer.groups), key=lambda g: str(g.group_id))
-
-
-def describe_group(client: Client, group_id: str) -> Any:
-    """Describe one group; a group that does not exist is an error."""
-    request = DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=False)
-    answer = client.ask_coordinator(
-        group_id, request, lambda answer: [each.error_code for each in answer.groups]
-    )
-    (group,) = answer.groups
-    _check(group.error_code, f"group {group_id}", group.error_message)
-    if group.group_state == "Dead":
-        raise ClientError(f"group {group_id}: {said(ErrorCode.group_id_not_found)}")
-    return group
 
 
 def committed_offsets(client: Client, group_id: str) -> dict[TopicPartition, Committed]:

@@ -17,8 +17,8 @@ from actors.cli_session import (
     show,
 )
 from actors.client import ClientError, shown
+from actors.described import describe_group
 from actors.errors import BadInputError
-from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -26,13 +26,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from actors.client import Client
+    from actors.described import Group, Member
     from protocol.wire.embedded import TopicPartition
 
 STATES: Final = (
     "Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance",
     "Assigning", "Reconciling", "NotReady",
 )  # fmt: skip
+REBALANCING: Final = frozenset(
+    {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
+)
 TYPES: Final = ("classic", "consumer", "share", "streams")
+
+DESCRIBED: Final = frozenset({"classic", "consumer", ""})
+"""Types that ``--all-groups`` means; "" is what brokers before ListGroups 5 say."""
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
@@ -131,12 +138,13 @@ def named_groups(client: Client, args: Namespace) -> list[str]:
     if bool(args.group) == args.all_groups:
         raise BadInputError("name groups by --group, or all of them by --all-groups")
     if args.all_groups:
-        return [group.group_id for group in admin.list_groups(client, (), ())]
+        found = admin.list_groups(client, (), ())
+        return [group.group_id for group in found if group.group_type in DESCRIBED]
     return list(args.group)
 
 
 def _offsets(client: Client, group_id: str, args: Namespace) -> None:
-    group = admin.describe_group(client, group_id)
+    group = describe_group(client, group_id)
     _say_idle(group)
     committed = admin.committed_offsets(client, group_id)
     owners = _owners(group)
@@ -159,26 +167,35 @@ def _offsets(client: Client, group_id: str, args: Namespace) -> None:
 
 
 def _members(client: Client, group_id: str, args: Namespace) -> None:
-    group = admin.describe_group(client, group_id)
+    group = describe_group(client, group_id)
     _say_idle(group)
     header = ["GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
-    rows = []
+    rows: list[list[object]] = []
     for member in group.members:
-        assigned = _assigned(member)
-        row = [group_id, member.member_id, member.group_instance_id]
-        row += [member.client_host, member.client_id, len(assigned)]
-        rows.append([*row, _shortly(assigned)] if args.verbose else row)
-    show(args, [*header, "ASSIGNMENT"] if args.verbose else header, rows)
+        row: list[object] = [group_id, member.member_id, member.instance_id]
+        row += [member.host, member.client_id, len(member.assigned)]
+        if args.verbose:
+            row += [member.epoch, _shortly(member.assigned)]
+            row += [group.target_epoch, _shortly(member.target or ())]
+            if group.is_mixed:
+                row.append(str(member.is_upgraded).lower())
+        rows.append(row)
+    if args.verbose:
+        header += ["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"]
+        header += ["UPGRADED"] if group.is_mixed else []
+    show(args, header, rows)
 
 
 def _state(client: Client, group_id: str, args: Namespace) -> None:
-    group = admin.describe_group(client, group_id)
+    group = describe_group(client, group_id)
     _say_idle(group)
     node_id, address = client.coordinator(group_id)
-    row = [group_id, f"{shown(address)} ({node_id})", group.protocol_data]
-    row += [group.group_state, len(group.members)]
-    header = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
-    show(args, header, [row])
+    header = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE"]
+    row: list[object] = [group_id, f"{shown(address)} ({node_id})", group.assignor, group.state]
+    if args.verbose:
+        header += ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
+        row += [group.epoch, group.target_epoch]
+    show(args, [*header, "#MEMBERS"], [[*row, len(group.members)]])
 
 
 def _events(client: Client, group_id: str, args: Namespace) -> None:
@@ -200,31 +217,31 @@ def _events(client: Client, group_id: str, args: Namespace) -> None:
     show(args, [*header, "REASON"], rows)
 
 
-def _say_idle(group: Any) -> None:
-    if group.group_state == "Empty":
+def _say_idle(group: Group) -> None:
+    if group.state == "Empty":
         note(f"group {group.group_id} has no active members")
-    elif group.group_state in ("PreparingRebalance", "CompletingRebalance"):
+    elif group.state in REBALANCING:
         note(f"group {group.group_id} is rebalancing")
 
 
-def _owners(group: Any) -> dict[TopicPartition, Any]:
-    return {partition: member for member in group.members for partition in _assigned(member)}
+def _owners(group: Group) -> dict[TopicPartition, Member]:
+    return {partition: member for member in group.members for partition in member.assigned}
 
 
-def _assigned(member: Any) -> tuple[TopicPartition, ...]:
-    return decode_assignment(member.member_assignment) or ()
-
-
-def _who(member: Any) -> list[str | None]:
+def _who(member: Member | None) -> list[str | None]:
     if member is None:
         return [None, None, None]
-    return [member.member_id, member.client_host, member.client_id]
+    return [member.member_id, member.host, member.client_id]
 
 
-def _shortly(partitions: Sequence[TopicPartition]) -> str:
-    return ",".join(
-        f"{topic}({','.join(map(str, numbers))})"
-        for topic, numbers in admin.by_topic(partitions).items()
+def _shortly(partitions: Sequence[TopicPartition]) -> str | None:
+    """Write partitions as Kafka's tool does: ``orders:0,1;payments:0``; None for none."""
+    return (
+        ";".join(
+            f"{topic}:{','.join(map(str, numbers))}"
+            for topic, numbers in admin.by_topic(partitions).items()
+        )
+        or None
     )
 
 

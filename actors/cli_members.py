@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from actors import admin
 from actors.cli_session import FAILED, add_connection_flags, complain, connected
+from actors.described import describe_group
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import MemberIdentity
@@ -60,8 +61,8 @@ def _wanted(client: Client, args: Namespace) -> list[MemberIdentity]:
         raise BadInputError("name members by --instance-id or --member-id, or all by --all-members")
     if args.all_members:
         named = [
-            MemberIdentity(member_id=each.member_id, group_instance_id=each.group_instance_id)
-            for each in admin.describe_group(client, args.group).members
+            MemberIdentity(member_id=each.member_id, group_instance_id=each.instance_id)
+            for each in describe_group(client, args.group).members
         ]
     return [
         MemberIdentity(

@@ -56,6 +56,10 @@ class ClientError(FailureError):
     """What was asked for could not be done; ``str(error)`` is one sentence for the operator."""
 
 
+class NotServedError(ClientError):
+    """A broker does not serve an API, in no version that is known here."""
+
+
 class UnreachableError(ClientError):
     """A broker cannot be reached, or went away before it answered: it may be restarting."""
 
@@ -81,7 +85,7 @@ class Connection:
         """Send a request and wait for its answer."""
         key: int = message.__api_key__  # type: ignore[attr-defined]  # every payload has one
         if key not in self._versions:
-            raise ClientError(f"{shown(self._address)} does not serve {API[key].name}")
+            raise NotServedError(f"{shown(self._address)} does not serve {API[key].name}")
         return self._exchange(key, self._versions[key], message)
 
     def close(self) -> None:

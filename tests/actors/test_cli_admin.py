@@ -147,9 +147,53 @@ def test_members_are_described_with_instance_id_and_assignment(
     (row,) = said.rows
     assert row["CONSUMER-ID"].startswith("a-")
     assert (row["GROUP-INSTANCE-ID"], row["#PARTITIONS"]) == ("a", "2")
-    assert row["ASSIGNMENT"] == f"{topic}(0,1)"
+    assert (row["CURRENT-EPOCH"], row["CURRENT-ASSIGNMENT"]) == ("-", f"{topic}:0,1")
+    assert (row["TARGET-EPOCH"], row["TARGET-ASSIGNMENT"]) == ("-", "-")
     assert (state.rows[0]["STATE"], state.rows[0]["#MEMBERS"]) == ("Stable", "1")
     assert state.rows[0]["COORDINATOR (ID)"].startswith("127.0.0.1:")
+
+
+CONSUMER = {"group.protocol": "consumer"}
+
+
+def test_a_consumer_group_is_described_in_all_ways(
+    cluster: Cluster, run: Run, topic: str, group: str
+) -> None:
+    set_offsets(cluster, group, topic, 5)
+    describe = ("groups", "--describe", "--group", group)
+    with member(cluster, group, topic, **CONSUMER, **{"group.instance.id": "a"}):
+        until(lambda: stable(run, group), 20, "the group is stable")
+        offsets = run(*describe, "--offsets")
+        brief, verbose = run(*describe, "--members"), run(*describe, "--members", "--verbose")
+        state, epochs = run(*describe, "--state"), run(*describe, "--state", "--verbose")
+        everything = run("groups", "--describe", "--all-groups")
+    assert [said.code for said in (offsets, brief, verbose, state, epochs, everything)] == [0] * 6
+    assert [row["CURRENT-OFFSET"] for row in offsets.rows] == ["5", "5"]
+    assert {row["CLIENT-ID"] for row in offsets.rows} == {"cli-test"}
+    assert (brief.rows[0]["GROUP-INSTANCE-ID"], brief.rows[0]["#PARTITIONS"]) == ("a", "2")
+    (row,) = verbose.rows
+    assert row["CURRENT-ASSIGNMENT"] == row["TARGET-ASSIGNMENT"] == f"{topic}:0,1"
+    (told,) = epochs.rows
+    assert row["CURRENT-EPOCH"] == row["TARGET-EPOCH"] == told["TARGET-ASSIGNMENT-EPOCH"]
+    assert int(told["GROUP-EPOCH"]) >= 1
+    assert "UPGRADED" not in row
+    assert list(state.rows[0])[2:] == ["ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
+    assert (state.rows[0]["ASSIGNMENT-STRATEGY"], state.rows[0]["#MEMBERS"]) == ("uniform", "1")
+    assert any(line.startswith(f"{group} ") for line in everything.lines)
+
+
+def stable(run: Run, group: str) -> bool:
+    """Say whether the group's members have what they are to have."""
+    (row,) = run("groups", "--describe", "--group", group, "--state").rows
+    return row["STATE"] == "Stable"
+
+
+def test_all_members_of_a_consumer_group_are_removed(
+    cluster: Cluster, run: Run, topic: str, group: str
+) -> None:
+    with member(cluster, group, topic, **CONSUMER, **{"group.instance.id": "a"}):
+        said = run("members", "--remove", "--group", group, "--all-members")
+        assert (said.code, said.lines) == (0, [f"instance a is removed from group {group}"])
 
 
 def test_all_groups_are_described_one_table_each(

@@ -1,10 +1,15 @@
 """Kafka's Java client and tools: kafka-consumer-groups, VerifiableConsumer, batch LeaveGroup."""
 
+import subprocess
+import sys
+from operator import itemgetter
+from pathlib import Path
+
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
 from tests.clients import wire
-from tests.clients.confluent import ADMIN_S, Member, admin, create_topics, poll_until
+from tests.clients.confluent import ADMIN_S, QUIET, Member, admin, create_topics, poll_until
 from tests.clients.java import (
     PROGRAMS,
     Closing,
@@ -68,6 +73,48 @@ def test_a_group_is_described_by_offsets_members_and_state(
     (row,) = table(consumer_groups(bootstrap, *describe, "--state"))
     assert (row["ASSIGNMENT-STRATEGY"], row["STATE"], row["#MEMBERS"]) == ("range", "Stable", "1")
     assert row["COORDINATOR"] in bootstrap.split(",")
+
+
+MEMBERS, STATE = ("--members", "--verbose"), ("--state", "--verbose")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "views"),
+    [("classic", [MEMBERS]), ("consumer", [("--verbose",), MEMBERS, STATE])],
+    ids=["classic", "consumer"],
+)
+def test_our_command_shows_what_kafkas_shows(
+    bootstrap: str, name: str, closing: Closing, protocol: str, views: list[tuple[str, ...]]
+) -> None:
+    create_topics(bootstrap, [name], 2)
+    with_epochs = {} if protocol == "classic" else {"group.protocol": "consumer"}
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": name,
+            "group.instance.id": "a",
+            "auto.offset.reset": "earliest",
+            **with_epochs,
+            **QUIET,
+        }
+    )
+    closing(consumer.close)
+    consumer.subscribe([name])
+    until(lambda: consumer.poll(0.1) or consumer.assignment(), 30, "an assignment")
+    consumer.commit(offsets=at(name, 0, 0), asynchronous=False)
+    describe = ("--describe", "--group", name)
+    for view in views:
+        theirs = table(consumer_groups(bootstrap, *describe, *view))
+        ours = table(rollcall("groups", "--bootstrap-server", bootstrap, *describe, *view))
+        key = "PARTITION" if "PARTITION" in ours[0] else "GROUP"
+        assert sorted(ours, key=itemgetter(key)) == sorted(theirs, key=itemgetter(key)), view
+
+
+def rollcall(*arguments: str) -> str:
+    """Run our own command to its end."""
+    command = [Path(sys.executable).parent / "rollcall", *arguments]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60)
+    return done.stdout
 
 
 def at(topic: str, *values: int) -> list[TopicPartition]:
