@@ -17,11 +17,11 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from actors import collector, formation
+from actors import collector, formation, log_opening
 from actors.admission import Limits, raise_open_files_limit
 from actors.background import Background, NoWorkers, Setting
 from actors.clock import BEAT_MS, Clock
-from actors.log_opening import can_be_healed, open_log
+from actors.log_opening import can_be_healed, may_pass, open_log
 from actors.loop_watch import INTERVAL, LoopWatch
 from actors.peer_handshake import Myself
 from actors.peers import Peers
@@ -159,13 +159,17 @@ class Coordinator:
         except (LogError, OSError) as error:
             self._fail(error)
             return
+        except Exception as error:
+            _log.exception("this coordinator can not start")
+            self._fail(error)
+            return
         self._tasks.spawn(self._announce())
         self._tasks.spawn(self._register())
         self._stand()
 
     def _fail(self, error: Exception) -> None:
-        """Serve nothing, but say why to whoever asks."""
-        self.failure = str(error)
+        """Serve nothing, but say why to whoever asks; try again when it may pass."""
+        self.failure = str(error) or type(error).__name__
         self.is_damaged = can_be_healed(error, self.spec.replicas)
         self._is_copy = isinstance(error, StaleLogError)
         self.state = "Failed"
@@ -173,6 +177,18 @@ class Coordinator:
         self._close()
         self.opened.set()
         self.ready.set()
+        if may_pass(error):
+            self._loop.call_later(log_opening.FAILED_S, self._try_again)
+
+    def _try_again(self) -> None:
+        if self.state == "Failed" and not self.is_damaged:
+            self._start_again()
+
+    def _start_again(self) -> None:
+        self.failure, self.is_damaged, self.state = "", False, "Starting"
+        self.opened.clear()
+        self.ready.clear()
+        self.start()
 
     async def _open(self) -> RocksLog:
         raise_open_files_limit()
@@ -215,11 +231,7 @@ class Coordinator:
         why = "stale" if self._is_copy else "corrupt"
         aside = set_aside(self.spec.log_path(self.node_id), why)
         _log.warning("the %s log was moved to %s; this node begins empty", why, aside.name)
-        self.failure, self.is_damaged = "", False
-        self.state = "Starting"
-        self.opened.clear()
-        self.ready.clear()
-        self.start()
+        self._start_again()
 
     def _begin(self, disk: RocksLog) -> Pump:
         identity = self.spec.identity(self.node_id, self.directory_id, self.directories)

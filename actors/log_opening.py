@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from storage.log import CorruptLogError, FullDiskError, StaleLogError, UnknownRecordError
+from storage.log import (
+    CorruptLogError,
+    ForeignLogError,
+    FullDiskError,
+    StaleLogError,
+    UnknownRecordError,
+)
 from storage.rocks import RocksLog
 
 if TYPE_CHECKING:
@@ -16,6 +22,9 @@ if TYPE_CHECKING:
 
 FULL_DISK_S: Final = 0.5
 """How often a full disk is looked at again."""
+
+FAILED_S: Final = 5.0
+"""How often a log is tried again that can not be opened, though nothing says that it is wrong."""
 
 
 async def open_log(path: Path, owner: LogIdentity, say: Callable[[str], None]) -> RocksLog:
@@ -32,6 +41,12 @@ async def open_log(path: Path, owner: LogIdentity, say: Callable[[str], None]) -
                 say(f"{error} This node starts then.")
             is_waiting = True
             await asyncio.sleep(FULL_DISK_S)
+
+
+def may_pass(error: Exception) -> bool:
+    """Say whether the same log may open later: no file is wrong, as far as the error says."""
+    lasting = (CorruptLogError, StaleLogError, ForeignLogError)
+    return not isinstance(error, lasting)
 
 
 def can_be_healed(error: Exception, replicas: int) -> bool:

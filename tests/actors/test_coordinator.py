@@ -13,6 +13,7 @@ import pytest
 import uvloop
 from kio.static.protocol import Entity
 
+from actors import log_opening
 from actors.clock import Clock
 from actors.coordinator import Coordinator
 from actors.pump import serve_s
@@ -25,6 +26,8 @@ from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response, encode_request
 from protocol.wire.messages import HeartbeatRequest, MetadataRequest
+from storage.identity import LogIdentity
+from storage.log import LogError
 from storage.rocks import RocksLog
 from tests.actors.test_data_dir import HOST
 from tests.failover import asks
@@ -169,6 +172,40 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 async def is_ready(coordinator: Coordinator) -> None:
     await asyncio.wait_for(coordinator.ready.wait(), 30)
     assert coordinator.failure == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [LogError("/d: the log can not be opened (IO error)."), OSError(5, "I/O error"), KeyError("x")],
+    ids=["the log", "the disk", "a bug"],
+)
+def test_a_start_that_fails_is_tried_again_when_nothing_says_that_the_log_is_wrong(
+    tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that comes back, or a predecessor that is still on its way out."""
+    opening, failures = RocksLog.open, [error, error]
+
+    def failing(path: Path, owner: LogIdentity) -> RocksLog:
+        if failures:
+            raise failures.pop()
+        return opening(path, owner)
+
+    monkeypatch.setattr(RocksLog, "open", failing)
+    monkeypatch.setattr(log_opening, "FAILED_S", 0.05)
+
+    async def test() -> None:
+        async with running(tmp_path / "d") as (coordinator, _):
+            await asyncio.wait_for(coordinator.ready.wait(), 30)
+            assert (coordinator.state, coordinator.is_damaged) == ("Failed", False)
+            assert coordinator.failure and "\n" not in coordinator.failure
+
+            async def runs() -> bool:
+                return coordinator.state == "Running"
+
+            await until_async(runs, 30, "it runs")
+            await is_ready(coordinator)
+
+    run(test)
 
 
 def test_when_it_is_ready_clients_find_it_in_the_metadata(tmp_path: Path) -> None:
