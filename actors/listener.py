@@ -100,8 +100,12 @@ class Listener:
             connection.hold_back()
 
     def serve(self, seconds: float) -> bool:
-        """Hand waiting requests to the door, as :func:`failover.inbox.serve` does."""
-        return serve(self.inbox, self._ask, time.perf_counter, seconds)
+        """Hand waiting requests to the door, as :func:`failover.inbox.serve` does.
+
+        It is this thread's own time that counts: on a machine with too much to do a turn is not cut
+        short by what others do, for then each turn, and what it writes, would be for a few only.
+        """
+        return serve(self.inbox, self._ask, time.thread_time, seconds)
 
     def _ask(self, connection: Connection) -> int:
         parts = connection.ask()
