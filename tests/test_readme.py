@@ -23,6 +23,7 @@ from actors import processes
 from actors.cli import _parser
 from bench.cli import _parser as bench_parser
 from bench.drills import _parser as drill_parser
+from tests.clients import wire
 from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent
@@ -30,6 +31,7 @@ README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 USAGE = re.compile(r"`(rollcall [^`]+)`")
 PORTS = range(9092, 9095)
+BOOTSTRAP = f"127.0.0.1:{PORTS[0]}"
 READY_S = 90.0
 LINE_S = 100.0
 
@@ -151,6 +153,9 @@ def test_the_readme_can_be_followed_line_by_line(shell: Shell) -> None:
             program = shell.home / "client.py"
             program.write_text(line.text)
             printed = shell.run("python client.py")
+            generation = wire.generation_of(BOOTSTRAP, "orders")
+            assert shell.run("python client.py") == printed, "again: the same partitions"
+            assert wire.generation_of(BOOTSTRAP, "orders") == generation, "and no rebalance"
         elif line.text == "rollcall up":
             process = shell.begin(line.text)
             assert process.stdout is not None
@@ -160,10 +165,6 @@ def test_the_readme_can_be_followed_line_by_line(shell: Shell) -> None:
         if command == line.text and line.text != "rollcall drill --list":
             assert pattern(line.shown).match(printed), f"{line.text}: {printed}"
     assert set(LEFT_OUT) <= done, "nothing is left out that is not there"
-    again = shell.run("python client.py")
-    assert "TopicPartition{topic=orders,partition=0" in again
-    events = shell.run("rollcall groups --describe --group orders --events --json")
-    assert events.count('"joined"') == 1, "a static member that comes back joins no second time"
     (up,) = (each for each in shell.begun if each.poll() is None)
     up.send_signal(signal.SIGINT)
     until(lambda: up.poll() is not None, 60, "Ctrl-C ends it")
