@@ -157,11 +157,30 @@ def joining(protocols: int, size: int) -> bytes:
 
 def test_a_large_request_of_nothing_but_tiny_elements_is_refused_early() -> None:
     frame = joining(600_000, 0)
-    with pytest.raises(BadFrame, match="more than 500000 elements"):
+    with pytest.raises(BadFrame, match="more than 100000 elements"):
         decode_request(frame)
     offsets = blank(m.ListConfigResourcesRequest, resource_types=(1,) * 2_000_000)
-    with pytest.raises(BadFrame, match="more than 500000 elements"):
+    with pytest.raises(BadFrame, match="more than 100000 elements"):
         decode_request(encode_request(74, 1, 1, None, offsets)[4:])
+
+
+def test_a_small_request_has_no_more_elements_than_a_large_one() -> None:
+    """900 KB held 900,000 groups to delete, and the event loop for ten seconds."""
+    for version in (0, 2):
+        many = m.DeleteGroupsRequest(groups_names=("",) * 100_000)
+        assert decode_request(encode_request(42, version, 1, "c", many)[4:]).message == many
+        more = m.DeleteGroupsRequest(groups_names=("",) * 100_001)
+        with pytest.raises(BadFrame, match="more than 100000 elements"):
+            decode_request(encode_request(42, version, 1, "c", more)[4:])
+    partitions = tuple(
+        m.OffsetDeleteRequestPartition(partition_index=index) for index in range(60_000)
+    )
+    topics = tuple(
+        m.OffsetDeleteRequestTopic(name=name, partitions=partitions) for name in ("a", "b")
+    )
+    nested = m.OffsetDeleteRequest(group_id="g", topics=topics)
+    with pytest.raises(BadFrame, match="more than 100000 elements"):
+        decode_request(encode_request(47, 0, 1, "c", nested)[4:])
 
 
 def test_a_large_request_of_large_elements_is_read() -> None:
