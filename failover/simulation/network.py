@@ -2,13 +2,17 @@
 
 A link between two nodes is one connection: it has an incarnation, which ends when either process
 ends, when it is reset, or when a cut has lasted. What is under way on it is lost then. While it
-lasts, messages are late, lost, repeated or overtaken as the settings say.
+lasts, messages are late, lost, repeated or overtaken as the settings say. They travel as the bytes
+that a live link carries (:mod:`storage.peer_packing`): what is late or lost is one turn's frames.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from storage.peer_frames import unpack_messages
+from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, bodies, framed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +56,9 @@ class Network:
     def send(self, sender: Process, node_id: int, messages: Sequence[Message]) -> None:
         """Carry one turn's messages; they may be lost, late, repeated or overtaken."""
         link = self._link(sender.node_id, node_id)
-        if not link.is_up:
+        if not link.is_up or not messages:
             return
+        frames = b"".join(map(framed, bodies(messages)))
         settings, rng = self._world.settings, self._rng
         low, high = settings.delay_ms
         delay_ms = low + int(rng.random() * (high - low + 1))
@@ -64,31 +69,28 @@ class Network:
             if settings.duplication and rng.random() < settings.duplication:
                 self._world.injected["message repeated"] += 1
                 self._arrive_after(
-                    delay_ms + 1 + int(rng.random() * 1_500), sender, node_id, messages
+                    delay_ms + 1 + int(rng.random() * 1_500), sender, node_id, frames
                 )
             if settings.reordering and rng.random() < settings.reordering:
                 self._world.injected["message overtaken"] += 1
                 delay_ms += int(rng.random() * 12_000)
-                self._arrive_after(delay_ms, sender, node_id, messages)
+                self._arrive_after(delay_ms, sender, node_id, frames)
                 return
         side = sender.node_id > node_id
         arrival = max(self._world.now + delay_ms, link.last[side])
         link.last = (link.last[0], arrival) if side else (arrival, link.last[1])
-        self._arrive_after(arrival - self._world.now, sender, node_id, messages)
+        self._arrive_after(arrival - self._world.now, sender, node_id, frames)
 
-    def _arrive_after(
-        self, delay_ms: int, sender: Process, node_id: int, messages: Sequence[Message]
-    ) -> None:
+    def _arrive_after(self, delay_ms: int, sender: Process, node_id: int, frames: bytes) -> None:
         incarnation = self._link(sender.node_id, node_id).incarnation
-        self._world.after(delay_ms, self._arrive, sender.node_id, node_id, incarnation, messages)
+        self._world.after(delay_ms, self._arrive, sender.node_id, node_id, incarnation, frames)
 
-    def _arrive(
-        self, sender: int, node_id: int, incarnation: int, messages: Sequence[Message]
-    ) -> None:
+    def _arrive(self, sender: int, node_id: int, incarnation: int, frames: bytes) -> None:
         link = self._link(sender, node_id)
         if not link.is_up or link.incarnation != incarnation or (sender, node_id) in self.cut:
             return
-        self.processes[node_id].from_peer(sender, messages)
+        for body in FrameReader(FRAME_BYTES_MAX, BODY_BYTES_MAX).feed(frames):
+            self.processes[node_id].from_peer(sender, unpack_messages(body))
 
     def _link(self, one: int, other: int) -> Link:
         return self._links[(one, other) if one < other else (other, one)]
