@@ -138,7 +138,7 @@ def cut_torn_tail(directory: Path, error: Exception) -> str:
     if not ahead:
         raise damaged(directory, said) from error
     content = ahead[-1].read_bytes()
-    at = torn_at(content)
+    at = torn_at(content, int(ahead[-1].stem))
     if at is None or at == len(content):
         raise damaged(directory, said) from error
     with ahead[-1].open("r+b") as file:

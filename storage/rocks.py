@@ -78,6 +78,7 @@ from storage.log import (
     in_slices,
 )
 from storage.messages import ReplicaKey
+from storage.wal import SYNCED, SYNCED_KEY
 from storage.wal_sync import PendingSync, WalSync
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ class RocksLog:
         self._is_in_use = False
         self._cursors: WeakSet[_Cursor] = WeakSet()
         self._wal = WalSync(path)
+        self._mark: bytes | None = None
+        """How far the last sync reached: the next write says so (:mod:`storage.wal`)."""
 
     @classmethod
     def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
@@ -227,6 +230,8 @@ class RocksLog:
         unit = WriteBatch(raw_mode=True)
         for write in writes:
             self._put(unit, write)
+        if self._mark is not None:
+            unit.put(SYNCED_KEY, self._mark, self._handles["meta"])
         try:
             self._database.write(unit, self._synced if sync else self._unsynced)
         except Exception as error:
@@ -237,6 +242,7 @@ class RocksLog:
                 raise LogError(f"{self._path}: the log can not be written ({said}).") from error
             self._is_stuck = QUOTA in said
             raise no_room(self._path) from error
+        self._mark = None
 
     def begin_sync(self) -> PendingSync:
         """Return the sync of everything written so far, to be run in any thread.
@@ -251,6 +257,7 @@ class RocksLog:
     def end_sync(self, sync: PendingSync) -> None:
         """Learn that a sync is done. Another one may be begun then, and not before."""
         self._wal.end(sync)
+        self._mark = SYNCED.pack(max(sync.number, 0), sync.bytes)
 
     def _raise_stuck(self) -> None:
         """Refuse to write: RocksDB does not recover by itself when a quota was exceeded."""

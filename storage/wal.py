@@ -5,6 +5,10 @@ end of the file, or with zeros where blocks never reached the disk. That record 
 acknowledged, and it may go. Anything else that does not match its checksum was once whole, so the
 log is corrupt and nobody may guess.
 
+A machine without power may also lose several writes that no sync covered, and keep later ones: a
+hole of zeros with whole records behind it. Each write tells how far the last sync before it reached
+(:data:`SYNCED_KEY`), so a hole that no record behind it calls synced is a torn tail too.
+
 RocksDB's format: blocks of 32 KiB; each holds fragments of ``crc (4) length (2) type (1) payload``,
 little-endian, the masked CRC32C being over type and payload. A fragment never crosses a block.
 """
@@ -20,19 +24,51 @@ HEADER = struct.Struct("<IHB")
 SECTOR = 512
 KNOWN_TYPES = range(1, 14)
 
+SYNCED_KEY = b"synced-wal"
+SYNCED = struct.Struct(">QQ")
+"""A file's number, and before which of its bytes it is durable; older files are as a whole."""
 
-def torn_at(content: bytes) -> int | None:
+_MARK = bytes([len(SYNCED_KEY)]) + SYNCED_KEY + bytes([SYNCED.size])
+"""How RocksDB writes key and value in a write batch: each with its length before it."""
+
+
+def torn_at(content: bytes, number: int = -1) -> int | None:
     """Return where the torn tail of a write-ahead log begins; None if it is not torn but damaged.
 
     A log without any fault is torn at its end: nothing is to be cut. A full disk can end it between
-    two fragments of one record.
+    two fragments of one record. ``number`` is that of the file; without it no hole is believed.
     """
     at = _first_fault(content)
     if at == len(content):
         return _record_start(content, at)
-    if _whole_fragment_after(content, at + 1) or not _is_incomplete(content, at):
-        return None
-    return _record_start(content, at)
+    after = _whole_fragment_after(content, at + 1)
+    if after is None:
+        return _record_start(content, at) if _is_incomplete(content, at) else None
+    is_torn = number >= 0 and _is_hole(content, at, after) and not _is_synced(content, at, number)
+    return _record_start(content, at) if is_torn else None
+
+
+def _is_hole(content: bytes, at: int, after: int) -> bool:
+    """Tell whether a whole sector of zeros lies between a fault and the fragment after it."""
+    first = -(-at // SECTOR) * SECTOR
+    sectors = (content[start : start + SECTOR] for start in range(first, after, SECTOR))
+    return any(not sector.strip(b"\0") for sector in sectors)
+
+
+def _is_synced(content: bytes, at: int, number: int) -> bool:
+    """Tell whether a record behind the fault says that a sync had covered it.
+
+    So it is taken to be where no record of the file says anything: another program wrote it.
+    """
+    if _MARK not in content:
+        return True
+    found = content.find(_MARK, at)
+    while found >= 0 and len(content) - found >= len(_MARK) + SYNCED.size:
+        synced_number, synced_bytes = SYNCED.unpack_from(content, found + len(_MARK))
+        if synced_number > number or (synced_number == number and synced_bytes > at):
+            return True
+        found = content.find(_MARK, found + 1)
+    return False
 
 
 def _fragment_end(content: bytes, at: int) -> int | None:
@@ -78,12 +114,13 @@ def _all_zero_is_fine(content: bytes, at: int) -> bool:
     )
 
 
-def _whole_fragment_after(content: bytes, start: int) -> bool:
-    """Tell whether a whole fragment begins anywhere in this block or at a later block's start."""
+def _whole_fragment_after(content: bytes, start: int) -> int | None:
+    """Return where a whole fragment begins in this block or at a later block's start, if any."""
     block_end = start - start % BLOCK + BLOCK
     here = range(start, min(block_end, len(content)))
     later = range(block_end, len(content), BLOCK)
-    return any(_fragment_end(content, at) is not None for at in (*here, *later))
+    places = (at for at in (*here, *later) if _fragment_end(content, at) is not None)
+    return next(places, None)
 
 
 def _is_incomplete(content: bytes, at: int) -> bool:
