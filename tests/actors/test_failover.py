@@ -135,6 +135,28 @@ def test_a_drained_coordinator_leads_nothing_until_the_drain_ends(new_cluster: N
     assert (refused.returncode, refused.stderr) == (2, "rollcall: There is no coordinator 3.\n")
 
 
+def test_a_directory_put_back_from_a_copy_is_filled_by_the_others(
+    new_cluster: NewCluster,
+) -> None:
+    """S1: the start goes on without it; the controller has it set aside once the others lead."""
+    cluster = new_cluster().start()
+    committer = Committer(cluster, group_of(0))
+    committer.commit(1)
+    assert cluster.stop() == 0
+    directory, copy = cluster.data_dir / "node-0", cluster.data_dir / "copy"
+    shutil.copytree(directory, copy)
+    cluster.start()
+    committer.commit(999)
+    assert cluster.stop() == 0
+    shutil.rmtree(directory)
+    copy.rename(directory)
+    cluster.start()
+    assert committer.committed() == 999
+    until(lambda: not cluster.status()["under_replicated"], 60, "it has everything again")
+    assert (cluster.data_dir / "node-0.stale-1").is_dir()
+    assert committer.committed() == 999
+
+
 def test_too_many_lost_logs_are_refused_in_one_sentence(new_cluster: NewCluster) -> None:
     cluster = new_cluster().start()
     assert cluster.stop() == 0
