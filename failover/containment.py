@@ -17,12 +17,12 @@ from protocol.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from failover.loading import Loading
     from protocol.groups.effects import Request
     from protocol.records import Record
     from storage.batch import Batch, RawRecord
     from storage.log import Log
     from storage.replica import Replica
-    from storage.snapshot import Compactor
 
 
 OFFSET_COMMIT: Final = 8
@@ -44,31 +44,43 @@ def rows_of(
     number: int,
     log: Log,
     replica: Replica,
-    compactor: Compactor,
+    loading: Loading,
     prefixes: tuple[bytes, ...],
 ) -> Iterator[RawRecord]:
-    """Read the appended records whose keys begin so: what is committed first, in key order."""
+    """Read the appended records whose keys begin so: what is committed first, in key order.
+
+    What was gathered for the state may end before what the replica knows to be committed by now.
+    """
     state: dict[bytes, bytes] = {}
     for prefix in prefixes:
         state.update(log.state(number, prefix))
+    rows = [*state.items()]
     batches: Iterable[Batch] = replica.uncommitted
+    if loading.offset < replica.high_watermark:
+        batches = _since(number, log, replica, loading.offset)
     applied_offset = log.stored(number).applied_offset
-    if applied_offset == compactor.applied_offset:
-        for key, value in compactor.gathered():
-            if not key.startswith(prefixes):
-                continue
-            if value is None:
-                state.pop(key, None)
-            else:
-                state[key] = value
+    if applied_offset == loading.compactor.applied_offset:
+        rows = _over(state, loading.compactor.gathered(), prefixes)
     else:  # the state's next step was handed out and is not written yet
         batches = _since(number, log, replica, applied_offset)
-    yield from sorted(state.items())
+    yield from sorted(rows)
     for batch in batches:
         if not batch.control:
-            for key, value in batch.records:
-                if key.startswith(prefixes):
-                    yield key, value
+            yield from (row for row in batch.records if row[0].startswith(prefixes))
+
+
+def _over(
+    state: dict[bytes, bytes], newer: Iterable[RawRecord], prefixes: tuple[bytes, ...]
+) -> list[tuple[bytes, bytes]]:
+    """Lay newer values over a state; None removes one."""
+    for key, value in newer:
+        if not key.startswith(prefixes):
+            continue
+        if value is None:
+            state.pop(key, None)
+        else:
+            state[key] = value
+    return [*state.items()]
 
 
 def _since(number: int, log: Log, replica: Replica, offset: int) -> list[Batch]:

@@ -236,6 +236,8 @@ class Partition:
 
     def _contain(self, event: Any, error: Exception, now: int) -> None:
         """Build the groups again that an event has left in doubt; a request has failed then."""
+        if isinstance(event, Request):
+            self._open.pop(event.ticket, None)  # it may have waited; it is answered as failed
         groups = self.machine.groups_of(event)
         if groups is None:
             name = type(event).__name__
@@ -268,8 +270,7 @@ class Partition:
             self.machine.forget(group_id)
             self._send_off(group_id)
             prefixes = self._kind.prefixes_of(group_id)
-            compactor = self._loading.compactor
-            self._replay(rows_of(self.number, self._log, self.replica, compactor, prefixes))
+            self._replay(rows_of(self.number, self._log, self.replica, self._loading, prefixes))
             group_of = self._kind.group_of
             for key, record in self._turn.items():
                 if group_of(key) == group_id:

@@ -371,6 +371,17 @@ class MemoryLog:
         survivor._safe = {partition: _copy(image) for partition, image in self._safe.items()}
         return survivor
 
+    def copied(self) -> MemoryLog:
+        """Return a log of its own that holds what was synced here."""
+        twin = MemoryLog()
+        twin._live = {partition: _copy(image) for partition, image in self._safe.items()}
+        twin._safe = {partition: _copy(image) for partition, image in self._safe.items()}
+        for images in (twin._live, twin._safe):
+            for image in images.values():
+                if image.installing:
+                    image.wipe()
+        return twin
+
     def synced(self, partition: int) -> Stored:
         """Return what a crash would leave now of a partition, if it took all it can."""
         return self._safe.get(partition, _Image()).stored()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from failover.drill import DrillError, names
 from failover.simulation.drills import run_drill
+from failover.simulation.fault_table import FAULTS, lines
 from failover.simulation.runs import run_seed
 from failover.simulation.settings import CALM, Groups
 
@@ -35,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     if asked.list:
         print("\n".join(names()))
+        return 0
+    if asked.faults:
+        print("\n".join(lines()))
         return 0
     if asked.drill:
         return _drill(asked.drill, asked.seed or 0)
@@ -64,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--about", default="", help="of one seed's story: this group alone")
     parser.add_argument("--drill", help="run a drill (with --seed N)")
     parser.add_argument("--list", action="store_true", help="name the drills")
+    parser.add_argument("--faults", action="store_true", help="list the classes of faults")
     parser.add_argument("--idle", type=int, help="run so many minutes without faults: the speed")
     return parser
 
@@ -126,7 +131,7 @@ def _many(seeds: range, groups: Groups, jobs: int) -> int:
         f"{minutes / 60:.1f} simulated cluster-hours,"
         f" {minutes / busy_s:.0f} cluster-minutes per second of one core"
     )
-    print("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(injected.items())))
+    print("faults: " + ", ".join(f"{each.name} {injected[each.name]}" for each in FAULTS))
     return 0
 
 

@@ -30,6 +30,7 @@ class Checkers:
         self.visible = Visible(world, values)
         self.replicated = Replicated(world, self.visible)
         self.evidence = Evidence(world, self.replicated)
+        self.replicated.upon_leader = self.evidence.is_bound
         self.visible.committed_epoch = self.replicated.committed_epoch
         self.told = Told(world, self.visible, values)
         self.visible.modern = self.told

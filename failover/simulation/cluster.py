@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from failover.catalog import NodeChanged
 from failover.cluster_view import Node
+from failover.healing import may_set_aside
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION, Identity
 from failover.simulation.administrator import Administrator
@@ -64,6 +65,7 @@ class Cluster:
             process = Process(world, self.network, self.checkers, node_id)
             process.died = self.supervisor.died
             process.workers = self.workers
+            process.patience_ms = settings.replica_election_ms
             process.new_disk(self._directory_id(node_id))
             self.processes.append(process)
             self.network.add(process)
@@ -132,6 +134,11 @@ class Cluster:
         rng = random.Random(f"{self.world.seed} host {node_id} {process.life}")
         process.begin(identity, self.configs, rng, self._clocks[node_id])
 
+    def set_speed(self, node_id: int, speed: float) -> None:
+        """Have a node's clock run at another speed from now on."""
+        self._clocks[node_id].run_at(speed, self.world.now)
+        self.processes[node_id].clock_changed()
+
     def drain(self, node_id: int) -> None:
         """Have a node hand over what it leads, before it stops."""
         self.supervisor.drain(node_id, True)
@@ -151,11 +158,27 @@ class Cluster:
         process.kill(0, 1)
         process.new_disk(self._directory_id(node_id))
 
+    def heal(self) -> None:
+        """Set aside the logs that can not be opened, as soon as the others have everything."""
+        for process in self.processes:
+            if process.is_waiting and not process.is_alive and self._may_set_aside(process):
+                self.world.fault("log set aside", f"node {process.node_id} begins empty")
+                process.new_disk(self._directory_id(process.node_id))
+                self.start(process.node_id)
+
+    def _may_set_aside(self, process: Process) -> bool:
+        reports = {
+            other.node_id: other.host.status() for other in self.processes if other.host is not None
+        }
+        return may_set_aside(process.node_id, self.placement, reports)
+
     def may_lose_disk(self) -> bool:
         """Whether the cluster can bear it: all voters of all partitions are disks that exist.
 
         What the leaders have committed counts, so that there is never more than one disk missing.
         """
+        if any(process.is_damaged for process in self.processes):
+            return False
         existing = {process.directory_id for process in self.processes}
         settings = self.world.settings
         for number in (CATALOG_PARTITION, *range(settings.partitions)):
@@ -191,6 +214,7 @@ class Cluster:
     def _register(self) -> None:
         """Have each node make itself known until it sees itself in the catalogue."""
         self.world.after(REGISTER_MS, self._register)
+        self.heal()
         for process in self.processes:
             if process.host is None or process.is_paused:
                 continue

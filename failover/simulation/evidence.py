@@ -16,8 +16,11 @@ from failover.host import Host
 from failover.identity import CATALOG_PARTITION
 from failover.partition import Partition
 from failover.requests import Requests
-from failover.simulation.patches import patched
+from failover.simulation.patches import Patch, patched
 from failover.simulation.story import Violation
+from protocol.groups.context import Context
+from protocol.groups.effects import Request as HandledRequest
+from protocol.groups.shard import GroupShard
 from protocol.wire import apis
 from protocol.wire.apis import Route
 from storage.log import NOBODY
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 
 NOT_WRITTEN: Final = 1 << 60
 """The end offset of a batch that is yet to be appended."""
+
+
+class PoisonError(RuntimeError):
+    """A handler raised because it was made to."""
 
 
 @dataclass(slots=True, eq=False)
@@ -106,7 +113,7 @@ class Evidence:
             (Requests, "merge", watched_merge),
             (Host, "_refresh", watched_refresh),
         )
-        with patched(patches):
+        with patched(patches), patched(_poisoned(self._world)):
             yield
 
     # --- what comes about
@@ -203,25 +210,39 @@ class Evidence:
         """
         if not self.is_lawful:
             return
+        if partition.replica.lease_until_ms <= process.local_now():
+            raise Violation(
+                f"node {process.node_id} lets out {what} without a lease",
+                f"partition {partition.number}",
+            )
+        self.is_bound(process, partition)
+
+    def is_bound(self, process: Process, partition: Partition) -> None:
+        """Hold that for as long as a leader's lease lasts nobody else can be elected.
+
+        So it must be at every moment, whatever happens until then: most voters are bound by their
+        promises for at least as long, in true time.
+        """
         replica, number = partition.replica, partition.number
-        subject = f"partition {number}"
-        if replica.lease_until_ms <= process.local_now():
-            raise Violation(f"node {process.node_id} lets out {what} without a lease", subject)
-        voters = replica.voters
+        until_ms, voters = replica.lease_until_ms, replica.voters
+        if not self.is_lawful or len(voters) == 1 or until_ms <= process.local_now():
+            return
+        ends = process.clock.true(until_ms)
         free = [
             voter.node_id
             for voter in voters
-            if voter.node_id != process.node_id and self._is_free(voter, number, replica.epoch)
+            if voter.node_id != process.node_id
+            and self._is_free(voter, number, replica.epoch, ends)
         ]
         if len(free) >= majority(len(voters)):
             raise Violation(
-                f"node {process.node_id} lets out {what} in epoch {replica.epoch}, when nodes"
-                f" {free} may elect another leader",
-                subject,
+                f"node {process.node_id} has a lease in epoch {replica.epoch} until {ends} ms,"
+                f" before which nodes {free} may elect another leader",
+                f"partition {number}",
             )
 
-    def _is_free(self, voter: Any, number: int, epoch: int) -> bool:
-        """Tell whether a voter may vote for another leader than that of this epoch, right now."""
+    def _is_free(self, voter: Any, number: int, epoch: int, true_ms: int) -> bool:
+        """Tell whether a voter may vote for another leader than that of this epoch, before then."""
         process = self._replicated.processes[voter.node_id]
         if process.directory_id != voter.directory_id:
             return False
@@ -231,7 +252,7 @@ class Evidence:
         core = partition.replica._core
         if core.epoch > epoch and core.voted_for != NOBODY:
             return True
-        return process.local_now() >= core.promise_until
+        return process.clock.local(true_ms) > core.promise_until + 1
 
     def _shows(self, host: Host) -> None:
         """Hold that what a node shows of the catalogue is committed."""
@@ -259,3 +280,29 @@ def _groups(request: Request) -> tuple[str, ...] | None:
     if route is Route.GROUPS:
         return apis.group_ids(request.api_key, request.message)
     return None
+
+
+def _poisoned(world: World) -> tuple[Patch, ...]:
+    """Have handlers raise when the world says so, before a record or after some."""
+    emit, machine_handle = Context.emit, GroupShard.handle
+    left = [-1]
+
+    def poisoned_handle(self: GroupShard, event: Any, now: int) -> Any:
+        if world.poison >= 0 and isinstance(event, HandledRequest):
+            left[0], world.poison = world.poison, -1
+            if not left[0]:
+                left[0] = -1
+                raise PoisonError("the simulation says so")
+        try:
+            return machine_handle(self, event, now)
+        finally:
+            left[0] = -1
+
+    def poisoned_emit(self: Context, record: Any) -> None:
+        if left[0] > 0:
+            left[0] -= 1
+            if not left[0]:
+                raise PoisonError("the simulation says so, after some records")
+        emit(self, record)
+
+    return (GroupShard, "handle", poisoned_handle), (Context, "emit", poisoned_emit)

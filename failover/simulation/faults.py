@@ -108,9 +108,14 @@ class Injector(Draws):
             if tries:
                 self._world.after(500, self._lose_disk, tries - 1)
         else:
-            self._world.fault("lose disk", f"node {node_id} dies and its disk is gone")
-            self._cluster.lose_disk(node_id)
-            self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
+            doomed = [node_id]
+            if self._world.settings.replication >= 5 and self._rng.random() < 0.5:
+                doomed.append((node_id + 1) % len(self._cluster.processes))
+                self._world.fault("two disks lost", f"nodes {doomed} die and their disks are gone")
+            for each in doomed:
+                self._world.fault("lose disk", f"node {each} dies and its disk is gone")
+                self._cluster.lose_disk(each)
+                self._world.after(self._draw(GONE_MS), self._cluster.start, each)
 
     def _pause(self) -> None:
         node_id, duration_ms = self._victim(), self._draw(PAUSED_MS)

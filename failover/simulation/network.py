@@ -110,11 +110,15 @@ class Network:
         ends = self.processes[one], self.processes[other]
         if link.is_up or self._is_cut(one, other) or not all(end.is_alive for end in ends):
             return
+        if not (ends[0].judges(ends[1]) and ends[1].judges(ends[0])):
+            return
         link.is_up = True
         link.incarnation += 1
         link.last = (0, 0)
         ends[0].link_changed(other, True)
         ends[1].link_changed(one, True)
+        ends[0].accepted(other)
+        ends[1].accepted(one)
 
     def disconnect(self, node_id: int, notice_ms: int) -> None:
         """End the links of a process that has died; the others notice so much later."""

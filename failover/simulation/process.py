@@ -13,12 +13,14 @@ from failover.inbox import Inbox, serve
 from failover.memo import LeasedAnswers
 from failover.ports import Ports
 from failover.routing import partition_for
+from failover.simulation.disks import Directory, Disk
 from failover.simulation.story import Violation
 from failover.turn import Turn
 from protocol.groups.effects import Client, Request
 from protocol.wire import apis
 from protocol.wire.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
-from storage.log import MemoryLog
+from storage.incarnation import Incarnation, Vouching
+from storage.log import CorruptLogError, LogError, MemoryLog, StaleLogError
 from storage.replica import Role
 
 if TYPE_CHECKING:
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 BEAT_MS: Final = 500
 STALL_MS: Final = 1_000
 """As in the actor's clock: what is noticed as a stall, and how exactly."""
+
+WALL_MS: Final = 10_000
+"""How often a host hears what the wall clock shows."""
 
 LOAD_SLICE_RECORDS: Final = 40
 SERVE_S: Final = 0.001
@@ -145,6 +150,14 @@ class Process:
         self.is_paused = False
         self.is_loading = False
         self.slow_disk_ms = 0
+        self.wall_error_ms = 0
+        self.disk = Disk()
+        self.directory = Directory("", self.log, Incarnation(""))
+        self.is_waiting = False
+        self.patience_ms = 0
+        self._vouching = Vouching((), 0, 0)
+        self._linked: set[int] = set()
+        self._spoke_in = -1
         self.life = 0
         self.doom = 0
         self.workers: TaskTaker | None = None
@@ -169,6 +182,17 @@ class Process:
         self.identity = identity
         self.clock = clock
         self.life += 1
+        try:
+            self.disk.open(self.directory, f"{self.world.seed}-{self.node_id}-{self.life}")
+        except (CorruptLogError, StaleLogError) as error:
+            self.world.tell("", f"node {self.node_id} waits: {error}")
+            self.is_waiting = True
+            return
+        self.is_waiting = False
+        self._linked.clear()
+        peers = [other for other in self.network.processes if other != self.node_id]
+        self._vouching = Vouching(peers, self.world.now, self.patience_ms)
+        self.world.after(self.patience_ms, self._may_speak, self.life)
         self.is_alive, self.is_paused, self.is_loading, self.doom = True, False, True, 0
         self._inbox.clear()
         self._open.clear()
@@ -182,12 +206,21 @@ class Process:
         self._turn = Turn(self.host, ports)
         self.network.connect(self.node_id)
         self._load(self.life)
+        self.world.after(1, self._read_wall, self.life)
 
     def local_now(self) -> int:
         """Return what this node's clock shows."""
         return self.clock.local(self.world.now)
 
     now = local_now
+
+    def _read_wall(self, life: int) -> None:
+        """Tell the host what the machine's wall clock shows, which may be wrong."""
+        if life != self.life or not self.is_alive:
+            return
+        self.world.after(WALL_MS, self._read_wall, life)
+        if not self.is_paused and not self.is_loading:
+            self.event(Host.clock_read, self.world.client_now + self.wall_error_ms)
 
     def _load(self, life: int) -> None:
         if life != self.life or self.host is None:
@@ -203,10 +236,25 @@ class Process:
     def new_disk(self, directory_id: str) -> None:
         """Begin with an empty disk; what was on the old one is remembered by checkers only."""
         assert not self.is_alive
-        self.directory_id = directory_id
-        self.log = self.disks[directory_id] = MemoryLog()
+        self.disk.replaced()
+        self.put(Directory(directory_id, MemoryLog(), Incarnation(directory_id)))
+
+    def put(self, directory: Directory) -> None:
+        """Have a directory where the process will look for one."""
+        self.directory, self.directory_id = directory, directory.directory_id
+        self.log = self.disks[directory.directory_id] = directory.log
 
     # --- what checkers look at
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether the disk lacks what memory has: it was full, and is yet to be tried again."""
+        return self._turn is not None and self._turn._backlog.is_full
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether what is in the directory cannot be opened, or is going to be found out."""
+        return self.is_waiting or self.disk.is_rotten or self.directory.is_old
 
     @property
     def is_mid_turn(self) -> bool:
@@ -262,7 +310,7 @@ class Process:
         self.watcher.dies(self)
         self.is_alive, self.host, self._turn = False, None, None
         self.life += 1
-        self.log = self.disks[self.directory_id] = self.log.crash(kept)
+        self.log = self.disks[self.directory_id] = self.directory.log = self.log.crash(kept)
         self.died(self.node_id)
         self.network.disconnect(self.node_id, notice_ms)
         for connection in self._connections:
@@ -337,12 +385,52 @@ class Process:
 
     def from_peer(self, node_id: int, messages: Sequence[Message]) -> None:
         """Take what another node's replicas said."""
-        self.event(Host.receive_peer, node_id, messages)
+        if self.may_speak:
+            self.event(Host.receive_peer, node_id, messages)
 
     def link_changed(self, node_id: int, is_up: bool) -> None:
         """Learn that a link came up or broke."""
-        if self.is_alive:
+        if is_up:
+            self._linked.add(node_id)
+        else:
+            self._linked.discard(node_id)
+        if self.is_alive and self.may_speak:
             self.event(Host.peer_up if is_up else Host.peer_down, node_id)
+
+    @property
+    def may_speak(self) -> bool:
+        """Whether replicas hear and are heard: the peers have judged this process's directory."""
+        return self._vouching.is_over(self.world.now)
+
+    def judges(self, peer: Process) -> bool:
+        """Judge a peer's directory in the handshake; one that is a copy is told, and waits."""
+        claim = peer.directory.incarnation
+        if not self.directory.memory.judge(claim):
+            peer.is_refused()
+            return False
+        self.directory.memory.learn(claim)
+        return True
+
+    def is_refused(self) -> None:
+        """Learn that this process's directory is a copy: end, and let it be looked at."""
+        self.kill(self.log.unsynced, 1)
+        self.disk.is_rotten = True
+        self.is_waiting = True
+
+    def accepted(self, node_id: int) -> None:
+        """Learn that a peer takes this directory for the newest state of it."""
+        if not self.may_speak:
+            self._vouching.accepted(node_id)
+            self._may_speak(self.life)
+
+    def _may_speak(self, life: int) -> None:
+        if life == self.life and self.is_alive and self.may_speak and not self._has_spoken():
+            self._spoke_in = life
+            for node_id in sorted(self._linked):
+                self.event(Host.peer_up, node_id)
+
+    def _has_spoken(self) -> bool:
+        return self._spoke_in == self.life
 
     def event(self, method: Callable[..., Any], *arguments: Any) -> None:
         """Give the host an event (a method of it that takes the time last), now or when thawed."""
@@ -373,7 +461,7 @@ class Process:
         try:
             if self._turn.take():
                 self.world.after(1, self._scheduled, self.life)
-        except Killed:
+        except (Killed, LogError):
             self.kill(self.log.unsynced // 2, 1)
             self.died_mid_turn(self.node_id)
         else:
@@ -392,13 +480,17 @@ class Process:
     def write(self, writes: Sequence[Write]) -> None:
         """Write to the disk, unless the process dies before."""
         self._step()
+        self.disk.write()
         self.watcher.writes(self, writes)
         self.log.write(writes, sync=False)
         self._step()
 
     def sync(self) -> bool:
         """Sync the disk; it takes as long as the settings say."""
-        low, high = self.world.settings.sync_ms
+        low, high = self.disk.sync_ms or self.world.settings.sync_ms
+        if self.disk.fails_syncs:
+            self.disk.fails_syncs -= 1
+            raise LogError("The simulated disk failed a sync.")
         high += self.slow_disk_ms
         low += self.slow_disk_ms
         if not high:
@@ -418,6 +510,8 @@ class Process:
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         """Send messages to a peer, unless the process dies before."""
         self._step()
+        if not self.may_speak:
+            return
         self.watcher.sent(self, node_id, messages)
         self.network.send(self, node_id, messages)
 
@@ -479,6 +573,12 @@ class Process:
         target.event(_receive, target._turn, _request(ticket, request.message))
 
     # --- time
+
+    def clock_changed(self) -> None:
+        """Set the timer anew: its clock runs at another speed."""
+        if self.host is not None and not self.is_paused:
+            self._armed_true = None
+            self.arm(self.host.next_deadline(), self.local_now())
 
     def _timer(self, life: int, due: int) -> None:
         if life != self.life or due != self._armed_true or self.is_paused:

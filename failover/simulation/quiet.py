@@ -21,6 +21,10 @@ SLEEP_MS: Final = 25 * 60_000
 AWAKE_MS: Final = 10_000
 
 
+SETTLED_MS: Final = 200_000
+"""For less than this nothing expires after clocks were set, or seem to have been."""
+
+
 class Quiet(StrEnum):
     """How a cluster spends hours without clients."""
 

@@ -86,6 +86,7 @@ class Replicated:
         self._world = world
         self._visible = visible
         self.processes: dict[int, Process] = {}
+        self.upon_leader: Callable[[Process, Partition], None] = lambda _process, _partition: None
         self.upon_vote: Callable[[int, int], None] = lambda _voter, _candidate: None
         self.committed: dict[int, Committed] = {}
         self.first_written: dict[tuple[int, int, int], int] = {}
@@ -163,6 +164,8 @@ class Replicated:
 
     def sent(self, process: Process, node_id: int, messages: Sequence[Message]) -> None:
         """Check promises when they are made."""
+        if process.directory.is_old:
+            raise Violation(f"node {process.node_id} speaks, though its directory is an older copy")
         for message in messages:
             if type(message) is Appended:
                 if message.accepted:
@@ -241,6 +244,8 @@ class Replicated:
                 seen.high_watermark = offset
             if has_led:
                 seen.voters = replica.voters
+            if role is Role.LEADER:
+                self.upon_leader(process, partition)
 
     def _watch(self, process: Process) -> tuple[tuple[Partition, Seen], ...]:
         """Return a process's replicas, the same until it ends, and how each was last seen."""
@@ -328,7 +333,10 @@ class Replicated:
                     f" {committed.end_offset}",
                     subject,
                 )
-        for batch in process.log.batches(number, seen.checked):
+        if not has_led and process.has_backlog:
+            return
+        log = self._log_up_to(process, number, end) if has_led else process.log
+        for batch in log.batches(number, seen.checked):
             if batch.end_offset > end:
                 break
             seen.checked = batch.end_offset
@@ -343,10 +351,18 @@ class Replicated:
     def _deposed(self, process: Process, partition: Partition, seen: Seen) -> None:
         """Take notice of what a leader has committed before it heard, in this turn, of the next."""
         number, end = partition.number, partition.replica.high_watermark
-        for batch in process.log.batches(number, seen.checked):
+        log = self._log_up_to(process, number, end)
+        for batch in log.batches(number, seen.checked):
             if batch.end_offset > end or not self._is_stored(number, seen.voters, batch):
                 break
             self._log(number).add(batch)
+
+    def _log_up_to(self, process: Process, number: int, end: int) -> MemoryLog:
+        """Return a leader's log, or a peer's where its own disk has no room for what it commits."""
+        if process.log.stored(number).end_offset >= end:
+            return process.log
+        logs = (other.log for other in self.processes.values())
+        return next((log for log in logs if log.synced(number).end_offset >= end), process.log)
 
     def _is_kept(self, process: Process, partition: Partition, seen: Seen, batch: Batch) -> None:
         """Hold that a batch that is committed now is itself on a majority's disks."""

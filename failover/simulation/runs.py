@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from failover import common_time
 from failover.simulation.any_answer import KEYS
 from failover.simulation.callers import SPARE_GROUPS
 from failover.simulation.cluster import Cluster
+from failover.simulation.disk_faults import DiskInjector
 from failover.simulation.faults import Injector
 from failover.simulation.group_faults import GroupInjector
 from failover.simulation.liveness import Liveness
 from failover.simulation.patches import patched
-from failover.simulation.quiet import RETENTION_MINUTES, Quiet, empty, pass_hours
+from failover.simulation.quiet import RETENTION_MINUTES, SETTLED_MS, Quiet, empty, pass_hours
 from failover.simulation.settings import Groups, settings_for
 from failover.simulation.story import Violation
 from failover.simulation.world import World
@@ -38,6 +40,7 @@ SMALL: Final = (
     (log, "SLICE_BYTES", 600),
     (target, "SLICE_MEMBERS", 2),
     (modern, "SLICE_SESSIONS", 3),
+    (common_time, "SETTLED_MS", 60_000),
 )
 """Limits of logs and of large groups made small: minutes of a simulation meet what takes days."""
 
@@ -115,10 +118,13 @@ def _live(cluster: Cluster) -> None:
     injector.begin()
     group_injector = GroupInjector(cluster)
     group_injector.begin()
+    disk_injector = DiskInjector(cluster)
+    disk_injector.begin()
     world.run(world.now + world.settings.faulty_ms)
     world.tell("", "the faults are over")
     injector.end()
     group_injector.end()
+    disk_injector.end()
     settle(cluster)
     if world.settings.quiet is not Quiet.NEVER:
         _be_quiet(cluster)
@@ -134,7 +140,7 @@ def _be_quiet(cluster: Cluster) -> None:
     pass_hours(cluster, world.settings.quiet, hours_ms)
     liveness = Liveness(cluster)
     liveness.begin()
-    world.run(world.now + liveness.bound_ms)
+    world.run(world.now + (SETTLED_MS if is_long else liveness.bound_ms))
     administrator.expects_nothing = is_long
     _read_all(cluster)
     if not is_long:

@@ -45,6 +45,22 @@ class Faults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiskFaults:
+    """Mean milliseconds between two faults of disks, clocks and handlers; 0: never."""
+
+    slow_disk: int = 50_000
+    full_disk: int = 70_000
+    failed_write: int = 80_000
+    failed_sync: int = 80_000
+    rot: int = 120_000
+    database: int = 120_000
+    stale_copy: int = 40_000
+    drift: int = 30_000
+    wall_clock: int = 40_000
+    handler: int = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFaults:
     """What happens to consumer groups and assignor workers while faults are on.
 
@@ -61,6 +77,9 @@ class GroupFaults:
     twice: float = 0.3
     lost_run: float = 0.02
     failed_run: float = 0.02
+
+
+NO_DISK_FAULTS: Final = DiskFaults(**dict.fromkeys(DiskFaults.__dataclass_fields__, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +129,7 @@ class Settings:
     shuns_broken: bool = False
     faults: Faults = field(default_factory=Faults)
     group_faults: GroupFaults = field(default_factory=GroupFaults)
+    disk_faults: DiskFaults = field(default_factory=lambda: NO_DISK_FAULTS)
     configs: Mapping[str, str] = field(default_factory=dict)
     quiet: Quiet = Quiet.NEVER
     retention_minutes: int = 60
@@ -184,6 +204,14 @@ SIZES: Final[Mapping[Groups, tuple[int, int, int, int]]] = {
 """How many classic, consumer and mixed groups there are, and how many members in all."""
 
 
+def _disk_faults(seed: int, rough: float) -> DiskFaults:
+    rng = random.Random(f"disk settings {seed}")
+    faults, rates = DiskFaults(), {}
+    for name in DiskFaults.__dataclass_fields__:
+        rates[name] = 0 if rng.random() < 0.4 else int(getattr(faults, name) * rough)
+    return DiskFaults(**rates)
+
+
 MIX: Final = (
     Groups.ALL, Groups.CLASSIC, Groups.CONSUMER, Groups.MIXED, Groups.CLASSIC,
 )  # fmt: skip
@@ -209,10 +237,13 @@ def _settings_for(seed: int) -> Settings:
     if rng.random() < 0.2:
         rates["kill_all"] = 60_000
     is_datagram = rng.random() < 0.5
+    nodes = rng.choice((3, 3, 3, 3, 5))
     quiet = QUIET.get(seed % 50 // 2 if seed % 2 else -1, Quiet.NEVER)
     return Settings(
         faults=Faults(**rates),
-        nodes=rng.choice((3, 3, 3, 3, 5)),
+        disk_faults=_disk_faults(seed, rough),
+        nodes=nodes,
+        replication=5 if nodes == 5 and rng.random() < 0.5 else 3,
         partitions=rng.choice((2, 3)),
         groups=3,
         members=12,

@@ -140,10 +140,21 @@ def _difference(machine: Any, reference: Reference) -> str:
         with_targets = not reference.has_half(group_id)
         one, other = _plain(mine, group_id, with_targets), _plain(theirs, group_id, with_targets)
         if one != other:
-            return f"{group_id} is {one}, not {other}"
+            return f"{group_id} is {_what_differs(one, other)}"
     if mine.offsets != theirs.offsets:
         return f"offsets are {mine.offsets}, not {theirs.offsets}"
     return ""
+
+
+def _what_differs(one: Any, other: Any) -> str:
+    """Say where two values differ, as deep inside as they are of one shape."""
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        pairs = [(mine, theirs) for mine, theirs in zip(one, other, strict=True) if mine != theirs]
+        return "; ".join(_what_differs(*pair) for pair in pairs)
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+        return "; ".join(f"{key}: {_what_differs(one.get(key), other.get(key))}" for key in keys)
+    return f"{one}, not {other}"
 
 
 def _plain(context: Any, group_id: str, with_targets: bool) -> Any:

@@ -26,7 +26,8 @@ class World:
 
     ``trace`` is a running hash of everything that happened: two runs of one seed have the same.
     ``injected`` counts faults, ``calls`` the answers to each kind of request and whether anything
-    in them went well. ``may_fail``: a handler was made to fail, UNKNOWN_SERVER_ERROR is right.
+    in them went well. ``may_fail``: a handler was made to fail, UNKNOWN_SERVER_ERROR is right; with
+    ``poison`` not negative the next one fails, after so many records.
     """
 
     def __init__(self, seed: int, settings: Settings, *, tells: bool = False) -> None:
@@ -41,6 +42,7 @@ class World:
         self.injected: Counter[str] = Counter()
         self.calls: Counter[tuple[str, bool]] = Counter()
         self.may_fail = False
+        self.poison = -1
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = 0
 

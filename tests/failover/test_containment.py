@@ -9,15 +9,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from failover import catalog
+from failover.containment import rows_of
+from failover.loading import Loading
 from protocol.groups import offset_expiry, shard
 from protocol.groups.timers import TimerKind
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
+from storage.batch import Batch
+from storage.log import AppendBatch, MemoryLog
 from tests.failover import asks
 from tests.failover.hosts import memory_driver
 from tests.failover.working import (
@@ -95,6 +100,36 @@ def test_a_request_that_raises_fails_alone(
         assert beating.error_code is ErrorCode.none
     offsets = asks.offsets_in(driver.ask(9, 8, asks.fetch("g")))
     assert offsets == {"g": {("t", 0): 5}}
+
+
+def test_a_request_that_waited_for_the_lease_and_raises_is_answered_once(
+    plant: Callable[..., None],
+) -> None:
+    driver = working_driver()
+    member, generation = classic_member(driver, "g")
+    plant("HANDLERS", 12, "g")
+    partition = driver.host.partitions[1]
+    lease_until_ms, partition.leadership.lease_until_ms = partition.leadership.lease_until_ms, 0
+    ticket = driver.give(12, 4, asks.heartbeat("g", generation, member, "i"))
+    assert [request.ticket for request, _ in partition.deferred] == [ticket]
+    partition.leadership.lease_until_ms = lease_until_ms
+    driver.host.peer_up(1, driver.now)  # as good as any reason to look at it
+    driver.pump()
+    assert driver.replies[ticket].error_code is UNKNOWN
+    assert ticket not in partition._open
+
+
+def test_a_group_is_built_again_from_what_was_committed_a_moment_ago() -> None:
+    """The replica knows of the commit, and what is gathered for the state does not go so far."""
+    log = MemoryLog()
+    rows = [(b"g1", b"a"), (b"g2", b"b"), (b"g1", b"c")]
+    for offset, row in enumerate(rows):
+        log.write([AppendBatch(0, Batch(offset, 1, 0, (row,)))], sync=True)
+    replica = SimpleNamespace(high_watermark=2, uncommitted=(), appended_since=lambda _: ())
+    loading = Loading(0, log)
+    assert loading.offset < replica.high_watermark
+    found = list(rows_of(0, log, replica, loading, (b"g1",)))  # type: ignore[arg-type]
+    assert found == [(b"g1", b"a"), (b"g1", b"c")]
 
 
 def test_a_refusal_after_a_change_is_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
