@@ -155,7 +155,12 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed, groups)
     for function, seed, groups, about in (
         (target_slice_applied_early, 0, Groups.CONSUMER, "a part of a target is in force at once"),
-        (stale_assignment_applied, 42, Groups.CONSUMER, "a late answer is taken for the next run's"),
+        (
+            stale_assignment_applied,
+            42,
+            Groups.CONSUMER,
+            "a late answer is taken for the next run's",
+        ),
         (unreleased_partition_handed_out, 0, Groups.CONSUMER, "others' partitions are given away"),
         (revocation_not_awaited, 0, Groups.CONSUMER, "nobody waits for a member to give up"),
         (epoch_not_persisted, 0, Groups.CONSUMER, "a group epoch is in the leader's memory only"),
