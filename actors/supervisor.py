@@ -163,7 +163,16 @@ def stop(cluster: Running) -> None:
 
 
 def _say_goodbye(cluster: Running) -> str:
-    """Stop the actors; return a sentence if that was not done to the end."""
+    """Stop the actors; return a sentence if that was not done to the end.
+
+    Where Ray has been connected to, as to find the cluster, a fork would hang in its threads.
+    """
+    if "ray" in sys.modules:
+        try:
+            _destroy(cluster)
+        except CommandError as error:
+            return str(error)
+        return ""
     child = Child(partial(_destroy, cluster))
     deadline_s = time.monotonic() + GRACE_S
     while (outcome := child.poll()) is None:
