@@ -205,6 +205,8 @@ class Clients:
         }
         self.topic_names: dict[UUID, str] = {}
         self.commits = True
+        self.is_open = True
+        self._alive: list[Driver] = []
         self.drivers: list[tuple[Seat, Driver]] | None = None
 
     def start_all(self) -> None:
@@ -225,8 +227,23 @@ class Clients:
         seat.driver = self.another(seat, f"{seat.config.client_id}#{seat.lives}")
 
     def start_if_free(self, seat: Seat) -> None:
-        """Put a new member on a seat that has none."""
-        if seat.driver is None or seat.driver.is_gone:
+        """Put a new member on a seat that has none, unless all members were ended."""
+        if self.is_open and (seat.driver is None or seat.driver.is_gone):
+            self.start(seat)
+
+    def end_all(self) -> None:
+        """End every member without a word, those that were doubled too; nobody comes back."""
+        self.is_open = False
+        for driver in self._alive:
+            driver.vanish()
+        self._alive.clear()
+        for seat in self.seats:
+            seat.driver = None
+
+    def begin_again(self) -> None:
+        """Put a new member on every seat, after :meth:`end_all`."""
+        self.is_open = True
+        for seat in self.seats:
             self.start(seat)
 
     def another(self, seat: Seat, name: str) -> Driver:
@@ -234,6 +251,8 @@ class Clients:
         driver = Driver(self, name, seat.config)
         if self.drivers is not None:
             self.drivers.append((seat, driver))
+        self._alive = [each for each in self._alive if not each.is_gone]
+        self._alive.append(driver)
         driver.start()
         return driver
 

@@ -40,10 +40,7 @@ RETENTION_MINUTES: Final = {Quiet.NEVER: 60, Quiet.OFF: 60, Quiet.ASLEEP: 60, Qu
 
 def empty(cluster: Cluster) -> None:
     """End all members; hold that their groups learn in bounded time that they are gone."""
-    for seat in cluster.clients.seats:
-        if seat.driver is not None:
-            seat.driver.vanish()
-            seat.driver = None
+    cluster.clients.end_all()
     world, settings = cluster.world, cluster.world.settings
     patience_ms = 2 * (settings.session_timeout_ms + settings.rebalance_timeout_ms)
     deadline = world.now + patience_ms

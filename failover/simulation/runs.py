@@ -148,8 +148,7 @@ def _be_quiet(cluster: Cluster) -> None:
     administrator.expects_nothing = False
     cluster.values.forget()
     cluster.checkers.forget()
-    for seat in cluster.clients.seats:
-        cluster.clients.start(seat)
+    cluster.clients.begin_again()
     settle(cluster)
 
 
