@@ -269,11 +269,11 @@ MUTATIONS: Mapping[str, Mutation] = {
         (commit_without_own_epoch, 0, "older epochs' records are committed by counting them"),
         (reply_before_commit, 0, "an answer leaves before its records are committed"),
         (static_replacement_not_replayed, 0, "a standby keeps a static member's old id"),
-        (learner_counts, 0, "a node's new empty replica counts as its lost one"),
+        (learner_counts, 4, "a node's new empty replica counts as its lost one"),
         (lease_ignored, 0, "a leader answers though its lease is out"),
-        (truncation_not_written, 0, "the end of a log is truncated in memory only"),
-        (promise_forgotten_by_restart, 0, "a promise to a leader does not outlive a restart"),
-        (promise_not_kept, 0, "a follower votes while the leader has its promise"),
+        (truncation_not_written, 1, "the end of a log is truncated in memory only"),
+        (promise_forgotten_by_restart, 2, "a promise to a leader does not outlive a restart"),
+        (promise_not_kept, 8, "a follower votes while the leader has its promise"),
         (floor_ignored, 0, "a new leader answers before its epoch has a committed record"),
         (acknowledged_before_sync, 0, "a follower acknowledges what is not synced"),
         (unsynced_records_acknowledged, 0, "an acknowledgement does not wait for its sync"),
@@ -285,10 +285,10 @@ MUTATIONS: Mapping[str, Mutation] = {
         (last_slice_dropped, 0, "the last slice of a snapshot is lost"),
         (epoch_not_bumped, 0, "a candidate stands in the old epoch"),
         (incomplete_candidate_elected, 0, "a vote goes to a candidate that lacks records"),
-        (logs_not_matched, 65, "a follower appends where the logs differ"),
+        (logs_not_matched, 11, "a follower appends where the logs differ"),
         (lease_kept_while_handing_over, 0, "a leader that hands over keeps its lease"),
         (waiting_answered_after_demotion, 0, "who waits is answered by a leader of the past"),
-        (sessions_not_renewed, 0, "sessions go on counting through a failover"),
+        (sessions_not_renewed, 4, "sessions go on counting through a failover"),
     )
 }
 """Planted in the replicas, and in what classic groups rely on."""
