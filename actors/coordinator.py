@@ -32,6 +32,7 @@ from failover.host import Host
 from failover.identity import CATALOG_PARTITION
 from protocol.config import Configs
 from protocol.groups.target import TIME_LIMIT
+from protocol.wire.frames import preparations
 from storage.directory import mark_stale, set_aside
 from storage.identity import LogIdentity
 from storage.log import FullDiskError, LogError, StaleLogError
@@ -136,12 +137,28 @@ class Coordinator:
         self._beating: asyncio.TimerHandle | None = None
         self._starting: asyncio.Task[object] | None = None
         self._is_copy = False
+        self._preparing: asyncio.Task[object] | None = None
+        self._is_prepared = False
 
     # --- life
 
     def start(self) -> None:
         """Begin to serve; :attr:`ready` is set once clients find everything."""
+        if self._preparing is None:
+            self._preparing = self._tasks.spawn(self._prepare())
         self._starting = self._tasks.spawn(self._start())
+
+    async def _prepare(self) -> None:
+        """Prepare for every API version before clients are told that we are ready.
+
+        While the log is opened and read: the first client that uses a version must not have
+        everybody wait for its modules to be imported.
+        """
+        for _ in preparations():
+            await asyncio.sleep(0)
+        collector.spare()
+        self._is_prepared = True
+        self._look_around()
 
     async def _start(self) -> None:
         try:
@@ -512,7 +529,7 @@ class Coordinator:
             self._pump.listener.limit(Limits.of(self._limited_by))
         if self.state != "Running" or self.ready.is_set() or self._pump is None:
             return
-        if self._sees_everything(self._pump.host):
+        if self._is_prepared and self._sees_everything(self._pump.host):
             self.ready.set()
 
     def _sees_everything(self, host: Host) -> bool:

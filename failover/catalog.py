@@ -8,6 +8,7 @@ and reads the same :class:`CatalogImage`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
@@ -181,7 +182,7 @@ class Catalog:
 
     def deletions_beyond(self, kept: int) -> list[UUID]:
         """Return the ids of deleted topics that are too many when so many may be kept."""
-        return list(self._deleted)[: max(len(self._deleted) - kept, 0)]
+        return list(islice(self._deleted, max(len(self._deleted) - kept, 0)))
 
     def topic_names(self) -> tuple[str, ...]:
         """Return every topic's name, in order of creation."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from failover.catalog_records import config_record
 from failover.cluster_view import BROKER, GROUP, TOPIC
@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T", AlterConfigsResourceResponse, LegacyConfigsResourceResponse)
+
+
+SUGGESTIONS_MAX: Final = 8
+"""A request about more resources or topics is not told which configs it probably meant."""
 
 
 class Operation(IntEnum):
@@ -114,6 +118,7 @@ def _alter(
 ) -> list[KafkaError | None]:
     """Change what is valid; return what is wrong with each resource, in their order."""
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
+    suggests = len(resources) <= SUGGESTIONS_MAX
     errors: list[KafkaError | None] = []
     for resource in resources:
         key = (resource.resource_type, resource.resource_name)
@@ -122,7 +127,7 @@ def _alter(
                 raise KafkaError(
                     ErrorCode.invalid_request, "Each resource must appear at most once."
                 )
-            changes = _validated(catalog, resource)
+            changes = _validated(catalog, resource, suggests)
         except KafkaError as error:
             errors.append(error)
             continue
@@ -153,7 +158,7 @@ def _apply(catalog: Catalog, key: tuple[int, str], changes: Changes) -> None:
             catalog.emit(config_record(key, name, text))
 
 
-def _validated(catalog: Catalog, resource: AlterConfigsResource) -> Changes:
+def _validated(catalog: Catalog, resource: AlterConfigsResource, suggests: bool) -> Changes:
     """Return the changes of one resource; every rule has been checked."""
     check = _CHECKS.get(resource.resource_type)
     if check is None:
@@ -167,7 +172,7 @@ def _validated(catalog: Catalog, resource: AlterConfigsResource) -> Changes:
     changes = {one.name: _changed(scope, one, current.get(one.name)) for one in resource.configs}
     after = {**current, **changes}
     remaining = {name: text for name, text in after.items() if text is not None}
-    check(catalog, resource.resource_name, changes, remaining)
+    check(catalog, resource.resource_name, changes, remaining, suggests)
     return changes
 
 
@@ -213,12 +218,16 @@ def _changed(scope: Scope, config: AlterableConfig, current: str | None) -> str 
 
 
 def _check_broker(
-    catalog: Catalog, name: str, changes: Changes, remaining: Mapping[str, str]
+    catalog: Catalog,
+    name: str,
+    changes: Changes,
+    remaining: Mapping[str, str],
+    suggests: bool,
 ) -> None:
     _check_broker_name(catalog, name)
     for config in changes:
         try:
-            row = find(config)
+            row = find(config, suggests=suggests)
         except ConfigError as error:
             raise KafkaError(ErrorCode.invalid_config, str(error)) from None
         if not row.dynamic:
@@ -226,7 +235,7 @@ def _check_broker(
                 ErrorCode.invalid_request,
                 f"Config {config} can not be changed while the broker runs.",
             )
-    _check_values(changes, Scope.BROKER)
+    _check_values(changes, Scope.BROKER, suggests)
     try:
         catalog.configs.with_overrides(remaining)
     except ConfigError as error:
@@ -250,14 +259,18 @@ def _check_broker_name(catalog: Catalog, name: str) -> None:
 
 
 def _check_topic(
-    catalog: Catalog, name: str, changes: Changes, remaining: Mapping[str, str]
+    catalog: Catalog,
+    name: str,
+    changes: Changes,
+    remaining: Mapping[str, str],
+    suggests: bool,
 ) -> None:
     if not name:
         raise KafkaError(ErrorCode.invalid_request, "Topics have no default resource.")
     if problem := why_invalid(name):
         raise KafkaError(ErrorCode.invalid_topic_exception, problem)
-    check_topic_configs(remaining)
-    _check_names(changes, Scope.TOPIC)
+    check_topic_configs(remaining, suggests)
+    _check_names(changes, Scope.TOPIC, suggests)
     if catalog.topic(name) is None:
         raise KafkaError(
             ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
@@ -265,37 +278,41 @@ def _check_topic(
 
 
 def _check_group(
-    catalog: Catalog, name: str, changes: Changes, remaining: Mapping[str, str]
+    catalog: Catalog,
+    name: str,
+    changes: Changes,
+    remaining: Mapping[str, str],
+    suggests: bool,
 ) -> None:
     if not name:
         raise KafkaError(ErrorCode.invalid_request, "Groups have no default resource.")
-    _check_names(changes, Scope.GROUP)
+    _check_names(changes, Scope.GROUP, suggests)
     if problem := validate_group(remaining, catalog.configs):
         raise KafkaError(ErrorCode.invalid_config, problem)
 
 
-def check_topic_configs(configs: Mapping[str, str]) -> None:
+def check_topic_configs(configs: Mapping[str, str], suggests: bool = True) -> None:
     """Refuse a topic's configs with INVALID_CONFIG when one is unknown or out of bounds."""
-    _check_values(configs, Scope.TOPIC)
+    _check_values(configs, Scope.TOPIC, suggests)
 
 
-def _check_values(configs: Mapping[str, str | None], scope: Scope) -> None:
+def _check_values(configs: Mapping[str, str | None], scope: Scope, suggests: bool) -> None:
     for name, text in configs.items():
-        problem = None if text is None else validate(name, text, scope)
+        problem = None if text is None else validate(name, text, scope, suggests=suggests)
         if problem:
             raise KafkaError(ErrorCode.invalid_config, problem)
 
 
-def _check_names(changes: Changes, scope: Scope) -> None:
+def _check_names(changes: Changes, scope: Scope, suggests: bool) -> None:
     """Refuse to delete what does not exist, too: it is a typing error."""
     for name in changes:
         try:
-            find(name, scope)
+            find(name, scope, suggests=suggests)
         except ConfigError as error:
             raise KafkaError(ErrorCode.invalid_config, str(error)) from None
 
 
-_CHECKS: Mapping[int, Callable[[Catalog, str, Changes, Mapping[str, str]], None]] = {
+_CHECKS: Mapping[int, Callable[[Catalog, str, Changes, Mapping[str, str], bool], None]] = {
     BROKER: _check_broker,
     TOPIC: _check_topic,
     GROUP: _check_group,

@@ -6,17 +6,17 @@ numbers are ours and begin at 100, above every type that Kafka gives to ``__cons
 """
 
 # kio reads field types at run time, so annotations stay unquoted in this module.
-import io
 import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.static.protocol import Entity
 
 from failover.cluster_view import Node, ResourceKey
 from protocol.records import BadRecord, Record, UnknownRecordType
 from protocol.wire.schema import Flexible, entity, key, wire
+from protocol.wire.writers import encoder
 
 
 @key
@@ -101,7 +101,8 @@ _TYPE_OF: Final = {key: number for number, (key, _) in RECORD_TYPES.items()}
 
 def topic_record(name: str, topic_id: uuid.UUID, placement: Sequence[tuple[int, ...]]) -> Record:
     """Return the record that creates a topic or replaces its placement."""
-    partitions = tuple(PartitionReplicas(nodes=nodes) for nodes in placement)
+    shared = {nodes: PartitionReplicas(nodes=nodes) for nodes in placement}
+    partitions = tuple(shared[nodes] for nodes in placement)
     return Record(TopicKey(name=name), TopicValue(topic_id=topic_id, partitions=partitions))
 
 
@@ -164,6 +165,4 @@ def _read(shape: type[Entity], data: bytes) -> Entity:
 
 
 def _entity_bytes(value: Entity) -> bytes:
-    with io.BytesIO() as buffer:
-        entity_writer(type(value))(buffer, value)
-        return buffer.getvalue()
+    return encoder(type(value))(value)

@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
-from failover.catalog_configs import check_topic_configs
+from failover.catalog_configs import SUGGESTIONS_MAX, check_topic_configs
 from failover.catalog_records import (
     config_record,
     deletion_record,
@@ -17,13 +17,14 @@ from failover.catalog_records import (
     topic_tombstone,
 )
 from failover.cluster_view import TOPIC
-from failover.config_entries import BrokerLayers, topic_entries
+from failover.config_entries import BrokerLayers, topics_entries
 from failover.topic_names import (
     CLUSTER_METADATA,
     CONSUMER_OFFSETS,
     collision_key,
     why_invalid,
 )
+from protocol.wire.convert import once_each
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -48,10 +49,15 @@ if TYPE_CHECKING:
     from failover.catalog import Catalog
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
+    from protocol.wire.messages import DescribeConfigsResourceResult
 
 PARTITIONS_MAX = 100_000
-"""Most partitions one topic may have: a mistyped number must not fill the memory."""
+"""Most partitions one topic may have, and one request may create: a mistyped number must not fill
+the memory. (Kafka's controller creates 10,000 at once: its partitions are files.)"""
 
+
+TOPICS_MAX = 5_000
+"""Most topics that one request may create; each costs a tenth of a millisecond."""
 
 DELETIONS_KEPT = 10_000
 """Deleted topics that are remembered; each costs some 50 bytes."""
@@ -60,12 +66,10 @@ DELETIONS_KEPT = 10_000
 def create_topics(catalog: Catalog, request: Request) -> None:
     """Create the topics that can be created."""
     message = cast("CreateTopicsRequest", request.message)
+    _check_size(catalog, message)
     counts = Counter(topic.name for topic in message.topics)
-    results = [
-        _create(catalog, topic, message.validate_only)
-        for topic in message.topics
-        if counts[topic.name] == 1
-    ]
+    creation = _Creation(catalog, message)
+    results = [creation.create(topic) for topic in message.topics if counts[topic.name] == 1]
     results += [
         _not_created(name, KafkaError(ErrorCode.invalid_request, "The topic is named twice."))
         for name, count in counts.items()
@@ -75,36 +79,85 @@ def create_topics(catalog: Catalog, request: Request) -> None:
     catalog.reply(request, answer)
 
 
-def _create(catalog: Catalog, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
-    try:
-        _check_new_name(catalog, topic.name)
-        configs = _requested_configs(topic)
-        check_topic_configs(configs)
-        placement = _manual_placement(catalog, topic) or _automatic_placement(catalog, topic)
-    except KafkaError as error:
-        return _not_created(topic.name, error)
-    topic_id = catalog.new_topic_id()
-    if not validate_only:
-        catalog.emit(topic_record(topic.name, topic_id, placement))
-        for name, value in configs.items():
-            catalog.emit(config_record((TOPIC, topic.name), name, value))
-    return CreatableTopicResult(
-        name=topic.name,
-        topic_id=topic_id,
-        error_code=ErrorCode.none,
-        error_message=None,
-        num_partitions=len(placement),
-        replication_factor=len(placement[0]),
-        configs=tuple(
-            CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.read_only,
-                config_source=entry.config_source,
-                is_sensitive=entry.is_sensitive,
+def _check_size(catalog: Catalog, message: CreateTopicsRequest) -> None:
+    """Refuse a request that would create too much, with Kafka's words."""
+    if len(message.topics) > TOPICS_MAX:
+        raise KafkaError(
+            ErrorCode.policy_violation, "Excessively large number of topics per request."
+        )
+    by_default = catalog.configs.integer("num.partitions")
+    counts = [
+        len(topic.assignments)
+        or (by_default if topic.num_partitions == -1 else topic.num_partitions)
+        for topic in message.topics
+    ]
+    total = sum(count for count in counts if 0 < count <= PARTITIONS_MAX)  # others are refused
+    if total > PARTITIONS_MAX:
+        raise KafkaError(
+            ErrorCode.policy_violation, "Excessively large number of partitions per request."
+        )
+
+
+class _Creation:
+    """What the topics of one request have in common: equal configs are described once."""
+
+    def __init__(self, catalog: Catalog, message: CreateTopicsRequest) -> None:
+        self._catalog = catalog
+        self._validate_only = message.validate_only
+        self._suggests = len(message.topics) <= SUGGESTIONS_MAX
+        self._entries = topics_entries(BrokerLayers(static=catalog.configs.overrides))
+        self._described = once_each(_described)
+        self._collisions: dict[str, str] = {}
+        for name in catalog.topic_names():
+            self._remember(name)
+
+    def _remember(self, name: str) -> None:
+        shared = collision_key(name)
+        if shared is not None:
+            self._collisions.setdefault(shared, name)
+
+    def _check_collision(self, name: str) -> None:
+        other = self._collisions.get(collision_key(name) or "")
+        if other is not None:
+            raise KafkaError(
+                ErrorCode.invalid_topic_exception,
+                f"Topic '{name}' collides with existing topic '{other}'.",
             )
-            for entry in topic_entries(configs, BrokerLayers(static=catalog.configs.overrides))
-        ),
+
+    def create(self, topic: CreatableTopic) -> CreatableTopicResult:
+        catalog = self._catalog
+        try:
+            _check_new_name(catalog, topic.name)
+            self._check_collision(topic.name)
+            configs = _requested_configs(topic)
+            check_topic_configs(configs, self._suggests)
+            placement = _manual_placement(catalog, topic) or _automatic_placement(catalog, topic)
+        except KafkaError as error:
+            return _not_created(topic.name, error)
+        topic_id = catalog.new_topic_id()
+        if not self._validate_only:
+            catalog.emit(topic_record(topic.name, topic_id, placement))
+            self._remember(topic.name)
+            for name, value in configs.items():
+                catalog.emit(config_record((TOPIC, topic.name), name, value))
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic_id,
+            error_code=ErrorCode.none,
+            error_message=None,
+            num_partitions=len(placement),
+            replication_factor=len(placement[0]),
+            configs=tuple(map(self._described, self._entries.of(configs))),
+        )
+
+
+def _described(entry: DescribeConfigsResourceResult) -> CreatableTopicConfigs:
+    return CreatableTopicConfigs(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.config_source,
+        is_sensitive=entry.is_sensitive,
     )
 
 
@@ -127,15 +180,6 @@ def _check_new_name(catalog: Catalog, name: str) -> None:
         raise KafkaError(ErrorCode.invalid_topic_exception, problem)
     if catalog.topic(name) is not None:
         raise KafkaError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    shared = collision_key(name)
-    if shared is None:
-        return
-    for other in catalog.topic_names():
-        if collision_key(other) == shared:
-            raise KafkaError(
-                ErrorCode.invalid_topic_exception,
-                f"Topic '{name}' collides with existing topic '{other}'.",
-            )
 
 
 def _requested_configs(topic: CreatableTopic) -> dict[str, str]:
@@ -243,11 +287,12 @@ def _place(
         raise KafkaError(
             ErrorCode.invalid_replication_factor, "No partition can be placed: all nodes are down."
         )
-    first = zlib.crc32(name.encode())
-    return tuple(
-        tuple(nodes[(first + index + step) % len(nodes)] for step in range(replication_factor))
-        for index in partitions
-    )
+    first, count = zlib.crc32(name.encode()), len(nodes)
+    rounds = [
+        tuple(nodes[(first + index + step) % count] for step in range(replication_factor))
+        for index in range(count)
+    ]
+    return tuple(rounds[index % count] for index in partitions)
 
 
 def delete_topics(catalog: Catalog, request: Request) -> None:
@@ -326,6 +371,7 @@ def create_partitions(catalog: Catalog, request: Request) -> None:
     """Add partitions to the topics that can take them."""
     message = cast("CreatePartitionsRequest", request.message)
     counts = Counter(topic.name for topic in message.topics)
+    _check_growth(catalog, message)
     results = []
     for topic in {topic.name: topic for topic in message.topics}.values():
         try:
@@ -343,6 +389,15 @@ def create_partitions(catalog: Catalog, request: Request) -> None:
         )
     answer = CreatePartitionsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
     catalog.reply(request, answer)
+
+
+def _check_growth(catalog: Catalog, message: CreatePartitionsRequest) -> None:
+    """Refuse a request about too many partitions: each topic's record is written whole."""
+    known = [each for each in message.topics if catalog.topic(each.name) is not None]
+    if sum(each.count for each in known if 0 < each.count <= PARTITIONS_MAX) > PARTITIONS_MAX:
+        raise KafkaError(
+            ErrorCode.policy_violation, "Excessively large number of partitions per request."
+        )
 
 
 def _topic_to_grow(catalog: Catalog, topic: CreatePartitionsTopic) -> Topic:

@@ -10,8 +10,8 @@ from failover.config_entries import (
     BrokerLayers,
     broker_entries,
     cluster_entries,
-    group_entries,
-    topic_entries,
+    groups_entries,
+    topics_entries,
 )
 from failover.topic_names import why_invalid
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -28,7 +28,7 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kio.static.protocol import Entity
 
@@ -48,44 +48,64 @@ def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity
                 ErrorCode.invalid_request,
                 f"Resource type {resource.resource_type} can not be described.",
             )
+    answers = _Answers(view, message)
+    asked = {
+        (one.resource_type, one.resource_name, frozenset(one.configuration_keys or ())): one
+        for one in reversed(message.resources)
+    }
     return DescribeConfigsResponse(
         throttle_time=NO_THROTTLE,
-        results=tuple(_described(view, message, resource) for resource in message.resources),
+        results=tuple(answers.described(asked[key]) for key in reversed(asked)),
     )
 
 
-def _described(
-    view: ClusterView, message: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> DescribeConfigsResult:
-    code, sentence = ErrorCode.none, None
-    entries: list[DescribeConfigsResourceResult] = []
-    try:
-        describe = _DESCRIBERS[resource.resource_type]
-        wanted = set(resource.configuration_keys or ())
-        entries = [
-            _trimmed(message, entry)
-            for entry in describe(view, resource.resource_name)
-            if not wanted or entry.name in wanted
-        ]
-    except KafkaError as error:
-        code, sentence = error.code, error.message
-    return DescribeConfigsResult(
-        error_code=code,
-        error_message=sentence,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=tuple(entries),
-    )
+class _Answers:
+    """What the answers to one request have in common: equal entries are built once."""
 
+    def __init__(self, view: ClusterView, message: DescribeConfigsRequest) -> None:
+        self.view = view
+        self._message = message
+        self._layers = _layers(view)
+        self._node: Sequence[DescribeConfigsResourceResult] | None = None
+        self._cluster: Sequence[DescribeConfigsResourceResult] | None = None
+        self.topics = topics_entries(self._layers, self._trimmed)
+        self.groups = groups_entries(self._layers, self._trimmed)
 
-def _trimmed(
-    message: DescribeConfigsRequest, entry: DescribeConfigsResourceResult
-) -> DescribeConfigsResourceResult:
-    return replace(
-        entry,
-        synonyms=entry.synonyms if message.include_synonyms else (),
-        documentation=entry.documentation if message.include_documentation else None,
-    )
+    def described(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        code, sentence = ErrorCode.none, None
+        entries: Sequence[DescribeConfigsResourceResult] = ()
+        try:
+            entries = _DESCRIBERS[resource.resource_type](self, resource.resource_name)
+        except KafkaError as error:
+            code, sentence = error.code, error.message
+        if wanted := set(resource.configuration_keys or ()):
+            entries = tuple(entry for entry in entries if entry.name in wanted)
+        return DescribeConfigsResult(
+            error_code=code,
+            error_message=sentence,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=tuple(entries),
+        )
+
+    def node(self) -> Sequence[DescribeConfigsResourceResult]:
+        """Return the configs of this node."""
+        if self._node is None:
+            self._node = tuple(map(self._trimmed, broker_entries(self._layers)))
+        return self._node
+
+    def cluster(self) -> Sequence[DescribeConfigsResourceResult]:
+        """Return the configs of all nodes."""
+        if self._cluster is None:
+            self._cluster = tuple(map(self._trimmed, cluster_entries(self._layers.cluster)))
+        return self._cluster
+
+    def _trimmed(self, entry: DescribeConfigsResourceResult) -> DescribeConfigsResourceResult:
+        return replace(
+            entry,
+            synonyms=entry.synonyms if self._message.include_synonyms else (),
+            documentation=entry.documentation if self._message.include_documentation else None,
+        )
 
 
 def _layers(view: ClusterView) -> BrokerLayers:
@@ -96,11 +116,11 @@ def _layers(view: ClusterView) -> BrokerLayers:
     )
 
 
-def _broker(view: ClusterView, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _broker(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
     if not name:
-        return cluster_entries(view.catalog.overrides_of(BROKER, ""))
-    _check_own_id(view, name)
-    return broker_entries(_layers(view))
+        return answers.cluster()
+    _check_own_id(answers.view, name)
+    return answers.node()
 
 
 def _check_own_id(view: ClusterView, name: str) -> None:
@@ -118,26 +138,27 @@ def _check_own_id(view: ClusterView, name: str) -> None:
         )
 
 
-def _topic(view: ClusterView, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _topic(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+    catalog = answers.view.catalog
     if problem := why_invalid(name):
         raise KafkaError(ErrorCode.invalid_topic_exception, problem)
-    if name not in view.catalog.topics:
+    if name not in catalog.topics:
         raise KafkaError(ErrorCode.unknown_topic_or_partition)
-    return topic_entries(view.catalog.overrides_of(TOPIC, name), _layers(view))
+    return answers.topics.of(catalog.overrides_of(TOPIC, name))
 
 
-def _group(view: ClusterView, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _group(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
     if not name:
         raise KafkaError(ErrorCode.invalid_request, "A group's id must not be empty.")
-    return group_entries(view.catalog.overrides_of(GROUP, name), _layers(view))
+    return answers.groups.of(answers.view.catalog.overrides_of(GROUP, name))
 
 
-def _broker_logger(view: ClusterView, name: str) -> Iterable[DescribeConfigsResourceResult]:
-    _check_own_id(view, name)
+def _broker_logger(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+    _check_own_id(answers.view, name)
     return ()
 
 
-def _client_metrics(view: ClusterView, name: str) -> Iterable[DescribeConfigsResourceResult]:  # noqa: ARG001
+def _client_metrics(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:  # noqa: ARG001
     if not name:
         raise KafkaError(ErrorCode.invalid_request, "A subscription's name must not be empty.")
     return ()
@@ -169,7 +190,7 @@ def _node_names(view: ClusterView) -> Iterable[str]:
     return (str(node_id) for node_id in view.catalog.nodes)
 
 
-_DESCRIBERS: Mapping[int, Callable[[ClusterView, str], Iterable[DescribeConfigsResourceResult]]] = {
+_DESCRIBERS: Mapping[int, Callable[[_Answers, str], Sequence[DescribeConfigsResourceResult]]] = {
     TOPIC: _topic,
     BROKER: _broker,
     BROKER_LOGGER: _broker_logger,

@@ -24,7 +24,9 @@ from protocol.config import (
 from protocol.wire.messages import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    Adapt = Callable[[DescribeConfigsResourceResult], DescribeConfigsResourceResult]
 
 
 class ConfigSource(IntEnum):
@@ -47,6 +49,10 @@ class BrokerLayers:
     static: Mapping[str, str] = field(default_factory=dict)
 
 
+def _as_it_is(entry: DescribeConfigsResourceResult) -> DescribeConfigsResourceResult:
+    return entry
+
+
 def broker_entries(layers: BrokerLayers) -> Iterable[DescribeConfigsResourceResult]:
     """Return every broker config of a node, by name."""
     return (
@@ -64,32 +70,63 @@ def cluster_entries(cluster: Mapping[str, str]) -> Iterable[DescribeConfigsResou
     )
 
 
-def topic_entries(
-    overrides: Mapping[str, str], layers: BrokerLayers
-) -> Iterable[DescribeConfigsResourceResult]:
-    """Return every topic config of a topic, by name."""
-    return _resource_entries(TOPIC_CONFIGS, overrides, ConfigSource.TOPIC, layers)
+class ResourceEntries:
+    """The configs of many topics or groups on one node.
 
+    An entry that a resource does not override is built once and shared by all of them; so is one
+    that many override with the same text, for as long as this object lives. ``adapt`` changes each
+    entry as it is built.
+    """
 
-def group_entries(
-    overrides: Mapping[str, str], layers: BrokerLayers
-) -> Iterable[DescribeConfigsResourceResult]:
-    """Return every group config of a group, by name."""
-    return _resource_entries(GROUP_CONFIGS, overrides, ConfigSource.GROUP, layers)
+    def __init__(
+        self,
+        table: Mapping[str, ConfigRow],
+        source: ConfigSource,
+        layers: BrokerLayers,
+        adapt: Adapt = _as_it_is,
+    ) -> None:
+        self._table = table
+        self._source = source
+        self._layers = layers
+        self._adapt = adapt
+        self._plain: dict[str, DescribeConfigsResourceResult] = {}
+        self._overridden: dict[tuple[str, str], DescribeConfigsResourceResult] = {}
 
+    def of(self, overrides: Mapping[str, str]) -> Sequence[DescribeConfigsResourceResult]:
+        """Return every config of a resource that overrides these, by name."""
+        plain = self._plain
+        if not plain:
+            for row in _sorted(self._table):
+                plain[row.name] = self._adapt(_entry(row, self._below(row)))
+        if not overrides:
+            return tuple(plain.values())
+        return tuple(
+            entry if (text := overrides.get(name)) is None else self._override(name, text)
+            for name, entry in plain.items()
+        )
 
-def _resource_entries(
-    table: Mapping[str, ConfigRow],
-    overrides: Mapping[str, str],
-    source: ConfigSource,
-    layers: BrokerLayers,
-) -> Iterable[DescribeConfigsResourceResult]:
-    for row in _sorted(table):
+    def _override(self, name: str, text: str) -> DescribeConfigsResourceResult:
+        known = self._overridden.get((name, text))
+        if known is None:
+            row = self._table[name]
+            values = [_synonym(row, text, self._source), *self._below(row)]
+            known = self._overridden[name, text] = self._adapt(_entry(row, values))
+        return known
+
+    def _below(self, row: ConfigRow) -> list[DescribeConfigsSynonym]:
+        """Return the values that count for a resource which overrides nothing."""
         below = BROKER_CONFIGS.get(row.synonym or row.name)
-        values = _broker_values(below, layers) if below else [_default(row)]
-        if row.name in overrides:
-            values.insert(0, _synonym(row, overrides[row.name], source))
-        yield _entry(row, values)
+        return _broker_values(below, self._layers) if below else [_default(row)]
+
+
+def topics_entries(layers: BrokerLayers, adapt: Adapt = _as_it_is) -> ResourceEntries:
+    """Describe the configs of topics."""
+    return ResourceEntries(TOPIC_CONFIGS, ConfigSource.TOPIC, layers, adapt)
+
+
+def groups_entries(layers: BrokerLayers, adapt: Adapt = _as_it_is) -> ResourceEntries:
+    """Describe the configs of groups."""
+    return ResourceEntries(GROUP_CONFIGS, ConfigSource.GROUP, layers, adapt)
 
 
 def _sorted(table: Mapping[str, ConfigRow]) -> list[ConfigRow]:

@@ -54,6 +54,10 @@ AUTO_CREATE_TIMEOUT: Final = timedelta(seconds=30)
 """``timeout`` of the CreateTopics request that a Metadata request for a missing topic causes."""
 
 
+AUTO_CREATED_MAX: Final = 1_000
+"""Topics that one Metadata request creates; clients ask again for the others."""
+
+
 def metadata(view: ClusterView, request: Request, now_ms: int) -> Entity | Mutating:  # noqa: ARG001
     """Describe the nodes and the topics asked for; missing ones may be created meanwhile.
 
@@ -116,7 +120,8 @@ def _creatable(view: ClusterView, message: MetadataRequest, missing: Iterable[st
         return []
     if not view.configs.boolean("auto.create.topics.enable"):
         return []
-    return [name for name in missing if name not in INTERNAL and why_invalid(name) is None]
+    names = (name for name in missing if name not in INTERNAL and why_invalid(name) is None)
+    return list(islice(names, AUTO_CREATED_MAX))
 
 
 def _creation(names: list[str]) -> CreateTopicsRequest:

@@ -70,6 +70,10 @@ _INTEGERS: Final = MappingProxyType(
 )
 
 
+NAME_CHARACTERS_MAX: Final = 80
+"""No config has a longer name, nor one that is nearly its name."""
+
+
 class Configs:
     """The broker configs of one moment: defaults, overridden by name.
 
@@ -173,24 +177,33 @@ def _check_assignors(configs: Configs) -> None:
                 )
 
 
-def find(name: str, scope: Scope = Scope.BROKER) -> ConfigRow:
-    """Find a config's row; the error names the config that was probably meant."""
+def find(name: str, scope: Scope = Scope.BROKER, *, suggests: bool = True) -> ConfigRow:
+    """Find a config's row; the error names the config that was probably meant.
+
+    To guess that takes a millisecond, so whoever looks for many names wants no suggestion. None is
+    made for a name that is longer than any config's.
+    """
     table = CONFIGS[scope]
     row = table.get(name)
     if row is not None:
         return row
     sentence = f"Unknown {scope.name.lower()} config name: {name}"
+    if not suggests or len(name) > NAME_CHARACTERS_MAX:
+        raise ConfigError(sentence)
     near = get_close_matches(name, [*table, *UNUSED_CONFIGS], n=1, cutoff=0.8)
     raise ConfigError(f"{sentence} (did you mean {near[0]}?)" if near else sentence)
 
 
-def validate(name: str, text: str | None, scope: Scope = Scope.BROKER) -> str | None:
+def validate(
+    name: str, text: str | None, scope: Scope = Scope.BROKER, *, suggests: bool = True
+) -> str | None:
     """Say what is wrong with one value as Kafka says it; None when nothing is.
 
-    For IncrementalAlterConfigs. The error code is INVALID_CONFIG throughout.
+    For IncrementalAlterConfigs. The error code is INVALID_CONFIG throughout. ``suggests`` as
+    :func:`find`.
     """
     try:
-        parse(find(name, scope), text)
+        parse(find(name, scope, suggests=suggests), text)
     except ConfigError as error:
         return str(error)
     return None

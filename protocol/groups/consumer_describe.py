@@ -51,7 +51,8 @@ def consumer_group_describe(ctx: Context, request: Request, now: int) -> None:  
     assert isinstance(message, ConsumerGroupDescribeRequest)
     check_served(ctx)
     operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
-    groups = tuple(_described(ctx, group_id, operations) for group_id in message.group_ids)
+    named = dict.fromkeys(message.group_ids)  # once each: their members may be thousands
+    groups = tuple(_described(ctx, group_id, operations) for group_id in named)
     response = ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
     ctx.reply(request.ticket, response, None)
 

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 PRODUCE: Final = 0
 
+ELEMENTS_MAX: Final = 100_000
+"""No request has more elements in its arrays: each costs up to 15 microseconds from the request's
+bytes to the answer's, and all partitions of the process wait meanwhile."""
+
+COSTLY_ELEMENTS_MAX: Final = 20_000
+"""The same for APIs that build more than a few fields for an element: up to 50 microseconds."""
+
 
 class Route(Enum):
     """Who answers a request."""
@@ -57,6 +64,8 @@ class Api:
     refuse: Refuse
     advertised_min_version: int
     """The lowest version that ApiVersions lists: lower than what is served where Kafka does so."""
+    elements_max: int = ELEMENTS_MAX
+    """Most elements in all arrays of a request; a connection that sends more is closed."""
 
 
 def group_id(request: Any) -> str:
@@ -166,12 +175,13 @@ _GROUPS: Final[Mapping[int, _Groups]] = MappingProxyType(
 )
 
 
-def _api(
+def _api(  # noqa: PLR0913, PLR0917 - a row of the table
     key: int,
     versions: tuple[int, int],
     route: Route,
     shapes: tuple[type[Entity], type[Entity]],
     refuse: Refuse | None = None,
+    elements_max: int = ELEMENTS_MAX,
 ) -> Api:
     request, response = shapes
     return Api(
@@ -184,6 +194,7 @@ def _api(
         response=response,
         refuse=refuse or refusals.at_top(response),
         advertised_min_version=versions[0],
+        elements_max=elements_max,
     )
 
 
@@ -220,7 +231,7 @@ _ROWS: Final = (
     _api(14, (0, 5), Route.GROUP, (m.SyncGroupRequest, m.SyncGroupResponse)),
     _api(
         15, (0, 6), Route.GROUPS, (m.DescribeGroupsRequest, m.DescribeGroupsResponse),
-        refusals.describe_groups,
+        refusals.describe_groups, COSTLY_ELEMENTS_MAX,
     ),
     _api(16, (0, 5), Route.ALL_GROUPS, (m.ListGroupsRequest, m.ListGroupsResponse)),
     _api(17, (0, 1), Route.NODE, (admin.SaslHandshakeRequest, admin.SaslHandshakeResponse)),
@@ -254,11 +265,11 @@ _ROWS: Final = (
     ),
     _api(
         32, (1, 4), Route.NODE, (m.DescribeConfigsRequest, m.DescribeConfigsResponse),
-        refusals.describe_configs,
+        refusals.describe_configs, COSTLY_ELEMENTS_MAX,
     ),
     _api(
         33, (0, 2), Route.CATALOG, (admin.AlterConfigsRequest, admin.AlterConfigsResponse),
-        admin_refusals.alter_configs,
+        admin_refusals.alter_configs, COSTLY_ELEMENTS_MAX,
     ),
     _api(35, (1, 5), Route.NODE, (admin.DescribeLogDirsRequest, admin.DescribeLogDirsResponse)),
     _api(
@@ -273,7 +284,7 @@ _ROWS: Final = (
     _api(
         44, (0, 1), Route.CATALOG,
         (m.IncrementalAlterConfigsRequest, m.IncrementalAlterConfigsResponse),
-        refusals.incremental_alter_configs,
+        refusals.incremental_alter_configs, COSTLY_ELEMENTS_MAX,
     ),
     _api(
         45, (0, 1), Route.NODE,
@@ -306,7 +317,7 @@ _ROWS: Final = (
     _api(
         69, (0, 1), Route.GROUPS,
         (m.ConsumerGroupDescribeRequest, m.ConsumerGroupDescribeResponse),
-        refusals.consumer_group_describe,
+        refusals.consumer_group_describe, COSTLY_ELEMENTS_MAX,
     ),
     _api(74, (0, 1), Route.NODE, (m.ListConfigResourcesRequest, m.ListConfigResourcesResponse)),
     _api(

@@ -38,6 +38,35 @@ ZEROS: Final[Mapping[str, object]] = MappingProxyType(
 )
 
 
+SHARED_ITEMS: Final = frozenset(
+    {"CreatableTopicConfigs", "DescribeConfigsResourceResult", "PartitionReplicas"}
+)
+"""Names of structs of which one message holds the same object many times: the configs and the
+placements that topics have in common. Each object is copied, and written, once."""
+
+SHARED_KEPT: Final = 4096
+
+
+def once_each(make: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Keep what was made of the last few thousand objects, known again by identity alone.
+
+    The object is kept beside what was made of it, so that its identity stays its own.
+    """
+    known: dict[int, tuple[Any, T]] = {}
+
+    def make_once(item: Any) -> T:
+        hit = known.get(id(item))
+        if hit is not None:
+            return hit[1]
+        made = make(item)
+        if len(known) >= SHARED_KEPT:
+            known.clear()
+        known[id(item)] = (item, made)
+        return made
+
+    return make_once
+
+
 def unwrap(column: Field[Any]) -> tuple[Any, bool, bool]:
     """Split a field's type: (type of the item, is it an array, may it be null)."""
     kind: Any = column.type
@@ -114,7 +143,8 @@ def _copied(source: Field[Any], target: Field[Any], index: int, names: dict[str,
     copied = value
     if is_dataclass(kind) and source_kind is not kind:
         assert isinstance(kind, type)
-        names[f"c{index}"] = converter(source_kind, kind)
+        convert = converter(source_kind, kind)
+        names[f"c{index}"] = once_each(convert) if kind.__name__ in SHARED_ITEMS else convert
         copied = f"tuple([c{index}(i) for i in {value}])" if is_array else f"c{index}({value})"
     if not source_nullable:
         return copied

@@ -20,7 +20,7 @@ from protocol.wire.versions import UnsupportedVersionError, request_plan, respon
 from protocol.wire.writers import encoder, remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 API_VERSIONS: Final = 18
@@ -131,9 +131,23 @@ def _request_codec(api_key: int, version: int, correlation: int) -> _Codec:
     if api is None or not api.min_version <= version <= api.max_version:
         raise UnsupportedApiVersion(api_key, version, _refusal(api_key, correlation))
     plan = request_plan(api_key, version)
-    codec = _Codec(request_decoder(plan.shape), plan.up, plan.shape.__flexible__)
+    codec = _Codec(request_decoder(plan.shape, api.elements_max), plan.up, plan.shape.__flexible__)
     _CODECS[api_key, version] = codec
     return codec
+
+
+def preparations() -> Iterator[None]:
+    """Prepare to read and write every version served; each step prepares one.
+
+    The first use of a version imports kio's modules of it and compiles its functions: some
+    milliseconds each, about a second for all.
+    """
+    for api in API.values():
+        for version in range(api.min_version, api.max_version + 1):
+            if (api.key, version) not in _CODECS:
+                _request_codec(api.key, version, 0)
+            _response_writer(api.key, version)
+            yield
 
 
 def group_id_in(frame: bytes) -> bytes | None:
@@ -285,5 +299,6 @@ __all__ = (
     "decode_response",
     "encode_request",
     "encode_response",
+    "preparations",
     "without_correlation_id",
 )

@@ -30,9 +30,6 @@ Read: TypeAlias = "Callable[[bytes, int], tuple[Any, int]]"
 
 LARGE: Final = 1 << 20
 """Requests of more bytes than this have their elements counted while they are read."""
-ELEMENTS_MAX: Final = 100_000
-"""No request has more elements in its arrays: each costs its handler 10 to 40 microseconds, and all
-partitions of the process wait meanwhile."""
 TEXT_BYTES_MAX: Final = 0x7FFF
 """UTF-8 bytes of any string in a request: Kafka's readers refuse longer ones, in every version."""
 
@@ -90,11 +87,12 @@ class _Counted(bytes):
     """A message's bytes, and how many elements of arrays may still be read from them."""
 
     left: int
+    most: int
 
 
 @cache
-def request_decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
-    """Make a :func:`decoder` that refuses a large message made of nothing but tiny elements.
+def request_decoder(shape: type[Entity], elements_max: int) -> Callable[[bytes, int], Any]:
+    """Make a :func:`decoder` that refuses more than ``elements_max`` elements in all arrays.
 
     100 MB of empty structs would become gigabytes of objects and stop the process for seconds. So a
     message of more than LARGE bytes is read in Python, counting.
@@ -119,11 +117,11 @@ def request_decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
             else:
                 message = decode(data, offset)
             # An element has a byte at least.
-            if count_elements is not None and len(data) > ELEMENTS_MAX:
-                _check_count(count_elements(message))
+            if count_elements is not None and len(data) > elements_max:
+                _check_count(count_elements(message), elements_max)
             return message
         counted = _Counted(data)
-        counted.left = ELEMENTS_MAX
+        counted.left = counted.most = elements_max
         return _read_carefully(shape, counted, offset)
 
     return decode_request
@@ -167,12 +165,12 @@ def _text_check(shape: type[Entity]) -> Callable[[Any], bool] | None:
 def _count(data: bytes, length: int) -> None:
     if isinstance(data, _Counted):
         data.left -= length
-        _check_count(ELEMENTS_MAX - data.left)
+        _check_count(data.most - data.left, data.most)
 
 
-def _check_count(count: int) -> None:
-    if count > ELEMENTS_MAX:
-        raise UnreadableError(f"it has more than {ELEMENTS_MAX} elements")
+def _check_count(count: int, most: int) -> None:
+    if count > most:
+        raise UnreadableError(f"it has more than {most} elements")
 
 
 @cache
