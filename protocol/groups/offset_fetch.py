@@ -35,12 +35,20 @@ TOPIC_IDS_SINCE: Final = 10
 
 
 def fetch(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
-    """Answer for each group asked about; a group that does not exist has committed nothing."""
+    """Answer for each group asked about; a group that does not exist has committed nothing.
+
+    All that a group has committed is listed once per request, however often it is asked for: it may
+    be tens of thousands of partitions.
+    """
     message = cast("OffsetFetchRequest", request.message)
     by_id = request.api_version >= TOPIC_IDS_SINCE
+    whole = {each.group_id: each for each in reversed(message.groups) if each.topics is None}
+    asked = (
+        each for each in message.groups if each.topics is not None or whole[each.group_id] is each
+    )
     response = OffsetFetchResponse(
         throttle_time=NO_THROTTLE,
-        groups=tuple(_fetched(ctx, group, by_id) for group in message.groups),
+        groups=tuple(_fetched(ctx, group, by_id) for group in asked),
     )
     ctx.reply(request.ticket, response, None)
 

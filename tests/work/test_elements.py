@@ -28,8 +28,10 @@ from protocol.wire.frames import (
     encode_response,
 )
 from protocol.wire.versions import response_plan
+from tests.failover import asks
 from tests.failover.catalogs import SECOND, Keeper, answer, topic
 from tests.failover.hosts import memory_driver
+from tests.failover.working import working_driver
 
 MANY = 500
 
@@ -212,6 +214,28 @@ def test_a_group_that_is_named_again_and_again_is_described_once(key: int, parti
     asked = blank(API[key].request, **{field: names})
     described = driver.ask(key, API[key].max_version, asked)
     assert [one.group_id for one in described.groups] == ["g0", "g1", "g2"]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_all_offsets_of_a_group_are_listed_once_however_often_they_are_asked_for(
+    partitions: int,
+) -> None:
+    driver = working_driver(partitions=partitions, leads=range(partitions))
+    for group in ("g0", "g1"):
+        driver.ask(8, 8, asks.commit(group, 5))
+    every = [
+        m.OffsetFetchRequestGroup(group_id=f"g{number % 2}", topics=None, member_id=f"m{number}")
+        for number in range(MANY)
+    ]
+    one = m.OffsetFetchRequestTopics(topic_id=None, name="t", partition_indexes=(7,))
+    some = m.OffsetFetchRequestGroup(group_id="g1", topics=(one,))
+    response = driver.ask(9, 9, m.OffsetFetchRequest(groups=(*every, some), require_stable=False))
+    found = [
+        (group.group_id, [each.partition_index for each in topic.partitions])
+        for group in response.groups
+        for topic in group.topics
+    ]
+    assert found == [("g0", [0]), ("g1", [0]), ("g1", [7])]
 
 
 def test_topics_that_collide_are_found_without_looking_at_all_others(
