@@ -139,7 +139,7 @@ def test_a_killed_coordinator_is_back_on_its_port_with_its_data(new_cluster: New
     assert cluster.addresses[1] == (host, port)
     until(
         lambda: cluster.status()["partitions"][1]["leader"] == 1,
-        30,
+        60,
         "it leads its partition again, once all is well",
     )
     until(lambda: nodes(cluster.bootstrap) == everyone, 30, "it is listed again")
