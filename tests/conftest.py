@@ -34,6 +34,14 @@ def leaks_are_found_where_they_are_made(request: pytest.FixtureRequest) -> Itera
         gc.collect()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def signals_are_blocked_by_no_test() -> Iterator[None]:
+    """Restore what a command called in this process has blocked: child processes inherit it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def rollcall(
     *arguments: str | Path, wait_s: float = READY_S, **environment: str
 ) -> subprocess.CompletedProcess[str]:
