@@ -197,6 +197,10 @@ class ControllerActor:
             return str(error)
         return ""
 
+    async def settle(self) -> None:
+        """Have the preferred nodes lead, as far as that goes quickly."""
+        await self._controller.settle()
+
     async def announce(self, node_id: int, pid: int) -> None:
         """Take a coordinator's word that it serves."""
         self._controller.announce(node_id, pid)

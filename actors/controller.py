@@ -46,6 +46,12 @@ LOOK_S: Final = 2.0
 PATIENCE_MS: Final = 5_000
 """At the start nobody is called on while some are still on their way."""
 
+SETTLE_S: Final = 5.0
+"""How long a cluster that starts waits at most until leadership is where it should be."""
+
+SETTLE_LOOK_S: Final = 0.1
+"""How often the controller looks around meanwhile."""
+
 SERVING: Final = frozenset({"Running", "Draining"})
 
 
@@ -83,13 +89,12 @@ class Controller:
         self._nodes = [_Watched(node_id) for node_id in range(spec.partitions)]
         self._console = Console(self.status)
         self._tasks = Tasks(_log)
+        self._rebalance_ms = _rebalance_ms(Configs(spec.overrides))
         self._advice = Advice(
-            range(spec.partitions),
-            spec.placement(),
-            spec.catalog_voters(),
-            _rebalance_ms(Configs(spec.overrides)),
+            range(spec.partitions), spec.placement(), spec.catalog_voters(), self._rebalance_ms
         )
         self._wake = asyncio.Event()
+        self._is_at_home = asyncio.Event()
         self._told: set[str] = set()
 
     async def start(self) -> None:
@@ -103,6 +108,23 @@ class Controller:
         """End watching: what dies from now on is meant to."""
         self._tasks.cancel()
         self._console.close()
+
+    async def settle(self) -> None:
+        """Have the preferred nodes lead before the cluster is called ready; takes 5 s at most.
+
+        Whoever is up first is elected first, so that one node may lead everything for the start.
+        """
+        if self._rebalance_ms is None:
+            return
+        self._advice.is_starting = True
+        self._is_at_home.clear()
+        self._wake.set()
+        try:
+            await asyncio.wait_for(self._is_at_home.wait(), SETTLE_S)
+        except TimeoutError:
+            _log.warning("not every partition is led by its preferred node after %g s", SETTLE_S)
+        finally:
+            self._advice.is_starting = False
 
     def announce(self, node_id: int, pid: int) -> None:
         """Take a coordinator's word that it serves."""
@@ -209,7 +231,11 @@ class Controller:
             if len(statuses) == len(self._nodes) or now - began_ms > PATIENCE_MS:
                 for order in self._advice.orders(now):
                     await self._give(order)
+            if len(statuses) == len(self._nodes) and self._advice.is_at_home():
+                self._is_at_home.set()
             wait_s = LOOK_S if self._is_well(statuses) else LOOK_MS / 1000
+            if self._advice.is_starting:
+                wait_s = SETTLE_LOOK_S
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), wait_s)
 

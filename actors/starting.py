@@ -109,7 +109,9 @@ def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operato
         _form(coordinators, opened, operator)
     if failure := ray.get(controller.ready.remote(), timeout=READY_S):
         raise FailureError(failure)
-    _await_ready(spec, coordinators, damaged, operator)
+    if _await_ready(spec, coordinators, damaged, operator):
+        with contextlib.suppress(RayError):  # it is for balance only
+            ray.get(controller.settle.remote(), timeout=READY_S)
     _start_workers(spec)
 
 
@@ -194,10 +196,10 @@ def _to_be_healed(failure: str) -> str:
 
 def _await_ready(
     spec: ClusterSpec, coordinators: Sequence[Any], damaged: Collection[int], operator: Operator
-) -> None:
+) -> bool:
     """Wait until clients find everything; go without a few, if the others have a majority.
 
-    Nodes that wait to be healed are not waited for.
+    Nodes that wait to be healed are not waited for. Return whether nobody is missing.
     """
     waiting = {
         actor.ready.remote(): node_id
@@ -218,11 +220,11 @@ def _await_ready(
             damaged = [*damaged, node_id]
         missing = [*damaged, *(waiting[one] for one in left)]
         if not left:
-            return
+            return not missing
         if spec.can_lose(missing):
             names = ", ".join(map(str, missing))
             operator.say(f"Not there yet: coordinator {names}.")
-            return
+            return False
     raise GetTimeoutError
 
 

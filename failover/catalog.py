@@ -92,6 +92,11 @@ class Catalog:
         self._image: CatalogImage | None = None
         self._result = Result()
 
+    @property
+    def has_groups(self) -> bool:
+        """False: no group is coordinated here."""
+        return False
+
     def handle(self, event: CatalogEvent, now_ms: int) -> Result:  # noqa: ARG002 - as every shard
         """Take one event; everything it led to is in the result."""
         self._result = Result()

@@ -32,7 +32,9 @@ REBALANCE_MS: Final = 300_000
 
 TRANSFER_AGAIN_MS: Final = 3_000
 """Pause between two moves for the sake of balance, whichever partitions they are of."""
-DRAIN_AGAIN_MS: Final = 500
+
+HAND_OVER_AGAIN_MS: Final = 500
+"""Pause between two attempts to move a partition that is not to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,11 @@ class _Partition:
 
 
 class Controller:
-    """Watches every partition of one cluster."""
+    """Watches every partition of one cluster.
+
+    ``is_starting`` is set while the whole cluster starts: what leads somewhere else than it should
+    goes home at once then, as clients only begin to look for their coordinators.
+    """
 
     def __init__(
         self,
@@ -97,6 +103,7 @@ class Controller:
         }
         self._rebalance_ms = rebalance_ms
         self._moved_ms: int | None = None
+        self.is_starting = False
 
     # --- what the driver knows
 
@@ -129,6 +136,23 @@ class Controller:
             if node.is_up and (row := node.rows.get(partition)) and row.state == "Leader"
         ]
         return max(claims)[1] if claims else -1
+
+    def is_at_home(self) -> bool:
+        """Tell whether each partition is led, and by its preferred node unless that can not yet.
+
+        It can not while it is down or drains, or while a replica of the partition is no voter.
+        """
+        return all(
+            (leader := self.leader(number)) >= 0
+            and (leader == partition.nodes[0] or not self._can_go_home(number, partition, leader))
+            for number, partition in self._partitions.items()
+        )
+
+    def _can_go_home(self, number: int, partition: _Partition, leader: int) -> bool:
+        preferred = self._nodes[partition.nodes[0]]
+        voters = self._nodes[leader].rows[number].voters
+        is_fit = preferred.is_up and not preferred.is_draining and number in preferred.rows
+        return is_fit and set(partition.nodes) <= set(voters)
 
     def orders(self, now: int) -> list[Order]:
         """Return what the hosts should do now."""
@@ -189,7 +213,7 @@ class Controller:
             and not self._nodes[node_id].is_draining
             and self._nodes[node_id].rows[number].state == "Follower"
         ]
-        if not fit or not self._is_due(partition, now, DRAIN_AGAIN_MS):
+        if not fit or not self._is_due(partition, now, HAND_OVER_AGAIN_MS):
             return None
         partition.ordered_ms = now
         return Transfer(leader, number, fit[0])
@@ -197,20 +221,28 @@ class Controller:
     def _give_back(
         self, number: int, partition: _Partition, leader: int, now: int
     ) -> Transfer | None:
-        """Let the preferred replica lead again, late, slowly, and only for balance.
+        """Let the preferred replica lead again: at once if nobody notices, else late and slowly.
 
-        Some clients join their groups again whenever a leader changes, so a move costs a rebalance.
-        All replicas have to be in sync for ``rebalance_ms`` before: while one is missing, a move
-        that fails is an outage.
+        Some clients join their groups again whenever a leader changes, so a move costs a rebalance,
+        and what holds groups is moved only for balance, after all replicas were in sync for
+        ``rebalance_ms``: while one is missing, a move that fails is an outage.
         """
         preferred = partition.nodes[0]
         in_sync = self._nodes[leader].rows[number].in_sync
         if (
             self._rebalance_ms is None
-            or not self._buys_balance(number, leader, preferred)
+            or leader == preferred
             or not set(partition.nodes) <= set(in_sync)
             or not self._is_well(number, preferred, leader)
         ):
+            partition.steady_ms = None
+            return None
+        if self._is_free(number, leader):
+            if not self._is_due(partition, now, HAND_OVER_AGAIN_MS):
+                return None
+            partition.ordered_ms = now
+            return Transfer(leader, number, preferred)
+        if not self._buys_balance(number, leader, preferred):
             partition.steady_ms = None
             return None
         if partition.steady_ms is None:
@@ -222,12 +254,18 @@ class Controller:
         partition.ordered_ms = self._moved_ms = now
         return Transfer(leader, number, preferred)
 
+    def _is_free(self, number: int, leader: int) -> bool:
+        """Tell whether a move costs no client anything."""
+        if self.is_starting:
+            return True
+        return number != CATALOG_PARTITION and not self._nodes[leader].rows[number].has_groups
+
     def _buys_balance(self, number: int, leader: int, preferred: int) -> bool:
         """Tell whether the leader leads at least two groups' partitions more than the preferred.
 
         The catalogue is next to no work, so it stays wherever it is.
         """
-        if number == CATALOG_PARTITION or leader == preferred:
+        if number == CATALOG_PARTITION:
             return False
         led = Counter(self.leader(each) for each in self._partitions if each != CATALOG_PARTITION)
         return led[leader] >= led[preferred] + 2

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 class Machine(Protocol):
     """What is replicated: a :class:`GroupShard` or the :class:`Catalog`."""
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether a client notices when another node leads: there are groups or offsets."""
+
     def handle(self, event: Any, now: int, /) -> Result:
         """Take one event; the records in the result are already applied."""
 

@@ -23,7 +23,8 @@ class PartitionStatus:
     that is committed. ``is_voter`` tells whether this very replica counts, as far as its own log
     says. ``lease_ms`` is for how long this leader may answer, 0 when it may not (one that nobody
     asks rests without a lease), and an hour when it has no peers. ``waiting_ms`` is how long
-    committed answers have waited for a lease.
+    committed answers have waited for a lease. ``has_groups`` is False when this replica holds
+    neither groups nor committed offsets, so that no client notices when another node leads.
     """
 
     partition: int
@@ -41,6 +42,7 @@ class PartitionStatus:
     lease_ms: int = 0
     waiting_ms: int = 0
     complete: tuple[int, ...] = ()
+    has_groups: bool = True
 
 
 def status_of(partition: Partition, now: int) -> PartitionStatus:
@@ -61,6 +63,7 @@ def status_of(partition: Partition, now: int) -> PartitionStatus:
         in_sync=tuple(replica.in_sync),
         is_voter=partition.is_voter,
         complete=tuple(replica.complete),
+        has_groups=partition.machine.has_groups,
         lease_ms=max(min(replica.lease_until_ms - now, FOREVER_MS), 0),
         waiting_ms=0 if unleased_from_ms is None else now - unleased_from_ms,
     )

@@ -102,6 +102,12 @@ class GroupShard:
     def wall(self, wall: WallClock) -> None:
         self._context.wall = wall
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether there is a group or a committed offset, of any type and in any state."""
+        ctx = self._context
+        return bool(ctx.groups or ctx.live or ctx.modern or ctx.offsets)
+
     def handle(self, event: Event, now: int) -> Result:
         """Do what an event asks for; ``now`` in even milliseconds that nobody sets."""
         ctx = self._context

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from failover.controller import (
     CAMPAIGN_AGAIN_MS,
+    HAND_OVER_AGAIN_MS,
     REBALANCE_MS,
     TRANSFER_AGAIN_MS,
     Campaign,
@@ -23,6 +26,7 @@ def row(
     epoch: int = 1,
     end_offset: int = 10,
     in_sync: Sequence[int] = (0, 1, 2),
+    has_groups: bool = True,
 ) -> PartitionStatus:
     return PartitionStatus(
         partition=partition,
@@ -36,6 +40,7 @@ def row(
         voters=(0, 1, 2),
         learners=(),
         in_sync=tuple(in_sync) if state == "Leader" else (),
+        has_groups=has_groups,
     )
 
 
@@ -51,6 +56,7 @@ class Watch:
         self.loading: set[int] = set()
         self.alive = {0, 1, 2}
         self.in_sync = [0, 1, 2]
+        self.empty: set[int] = set()
 
     def report(self) -> None:
         for node in sorted(self.alive):
@@ -61,7 +67,14 @@ class Watch:
         state = "Leader" if node == leader else "Loading" if node in self.loading else "Follower"
         end_offset = self.ends.get((node, partition), 10)
         epoch = self.epochs[partition]
-        return row(partition, state, epoch=epoch, end_offset=end_offset, in_sync=self.in_sync)
+        return row(
+            partition,
+            state,
+            epoch=epoch,
+            end_offset=end_offset,
+            in_sync=self.in_sync,
+            has_groups=partition not in self.empty,
+        )
 
     def orders(self, later_ms: int = 0) -> list[Campaign | Transfer]:
         self.now += later_ms
@@ -168,6 +181,66 @@ def test_leadership_stays_where_it_is_when_it_is_not_to_be_balanced() -> None:
     watch.report()
     assert watch.orders() == []
     assert watch.orders(10 * REBALANCE_MS) == []
+
+
+def test_a_partition_without_groups_goes_home_at_once_whatever_the_balance() -> None:
+    watch = Watch()
+    watch.leads |= {-1: 2, 0: 1, 1: 0}
+    watch.empty = {-1, 0}
+    watch.report()
+    assert watch.orders() == [Transfer(1, 0, 0)]  # neither the catalogue nor what holds groups
+    assert watch.orders(HAND_OVER_AGAIN_MS - 1) == []
+    assert watch.orders(1) == [Transfer(1, 0, 0)]  # it did not succeed
+
+
+def test_several_partitions_without_groups_go_home_together() -> None:
+    watch = Watch()
+    watch.leads |= {0: 2, 1: 2}
+    watch.empty = {0, 1, 2}
+    watch.report()
+    assert watch.orders() == [Transfer(2, 0, 0), Transfer(2, 1, 1)]
+
+
+@pytest.mark.parametrize("trouble", ["not in sync", "draining", "dead", "loading", "not wanted"])
+def test_a_partition_without_groups_stays_while_its_preferred_node_can_not_lead(
+    trouble: str,
+) -> None:
+    watch = Watch(None if trouble == "not wanted" else REBALANCE_MS)
+    watch.leads[0] = 1
+    watch.leads[-1] = 1
+    watch.empty = {0}
+    watch.in_sync = [1, 2] if trouble == "not in sync" else [0, 1, 2]
+    watch.loading = {0} if trouble == "loading" else set()
+    watch.controller.drain(0, trouble == "draining")
+    watch.report()
+    if trouble == "dead":
+        watch.kill(0)
+    assert watch.orders() == []
+    assert watch.orders(REBALANCE_MS) == []
+
+
+def test_while_the_cluster_starts_everything_goes_home_at_once() -> None:
+    watch = Watch()
+    watch.controller.is_starting = True
+    watch.leads |= {-1: 2, 0: 2, 1: 2}
+    watch.report()
+    assert not watch.controller.is_at_home()
+    assert watch.orders() == [Transfer(2, -1, 0), Transfer(2, 0, 0), Transfer(2, 1, 1)]
+    watch.leads |= {-1: 0, 0: 0, 1: 1}
+    watch.report()
+    assert watch.controller.is_at_home()
+    assert watch.orders(REBALANCE_MS) == []
+
+
+def test_a_start_waits_for_no_node_that_can_not_lead_yet() -> None:
+    watch = Watch()
+    watch.leads |= {-1: 1, 0: 1}
+    watch.report()
+    assert not watch.controller.is_at_home()
+    watch.kill(0)
+    assert watch.controller.is_at_home()
+    watch.kill(1)
+    assert not watch.controller.is_at_home()  # somebody has to lead
 
 
 def test_a_controller_that_begins_anew_orders_nothing_it_does_not_know_of() -> None:

@@ -336,3 +336,16 @@ def test_records_that_nothing_here_replays_are_counted_and_stay_in_the_state() -
     log.write(again.host.checkpoint().writes, sync=True)
     assert row in list(log.state(0))
     assert asks.offsets_in(again.ask(9, 8, asks.fetch("g"))) == {"g": {("t", 0): 6}}
+
+
+def test_a_partition_has_groups_from_the_first_member_or_offset_on() -> None:
+    driver = with_topic(memory_driver())
+
+    def has_groups() -> dict[int, bool]:
+        return {row.partition: row.has_groups for row in driver.host.status()}
+
+    assert not any(has_groups().values())
+    driver.ask(8, 8, asks.commit("g", 1))
+    static_group(driver, "h")
+    expected = {partition_for(group, driver.host.identity.partitions) for group in ("g", "h")}
+    assert {number for number, some in has_groups().items() if some} == expected
