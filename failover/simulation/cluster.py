@@ -195,6 +195,29 @@ class Cluster:
                 return False
         return True
 
+    def incomplete(self) -> list[Process]:
+        """Return the nodes whose directory is damaged, or is no voter where the node should be.
+
+        Without one of them a majority needs all the others.
+        """
+        first = self._first_voters
+        committed = self.checkers.replicated.committed
+        lists = [
+            committed[number].voters or voters if number in committed else voters
+            for number, voters in first.items()
+        ]
+        existing = {process.directory_id for process in self.processes}
+        return [
+            process
+            for process in self.processes
+            if process.is_damaged
+            or any(
+                key.node_id == process.node_id and key.directory_id not in existing
+                for voters in lists
+                for key in voters
+            )
+        ]
+
     def leader_of(self, number: int) -> Partition | None:
         """Return the leader's side of a partition, the newest one's if several think they lead."""
         leaders = [

@@ -50,7 +50,7 @@ class DiskInjector(Draws):
         if not self._world.settings.disk_faults.slow_disk:
             return
         if self._rng.random() < 0.4:
-            process = self._rng.choice(self._cluster.processes)
+            process = self._rng.choice(self._cluster.incomplete() or self._cluster.processes)
             high = self._slowness()
             self._world.fault("slow disk stays", f"node {process.node_id}, up to {high} ms")
             process.disk.sync_ms = (0, high)

@@ -53,9 +53,9 @@ def empty(cluster: Cluster) -> None:
 
 
 def _has_members(cluster: Cluster, group_id: str) -> bool:
-    """Tell whether the newest leader of a group knows members of it."""
+    """Tell whether the newest leader of a group knows members of it, or their end may be lost."""
     leader = cluster.leader_of(partition_for(group_id, cluster.world.settings.partitions))
-    if leader is None:
+    if leader is None or not leader.settled:
         return True
     group = leader.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
     if isinstance(group, ConsumerGroup):
