@@ -8,7 +8,7 @@ BIN := .venv/bin
 help:
 	@echo "make setup   .venv with all that is needed; every other target does it too"
 	@echo "make demo    a cluster, 1,000 members (or MEMBERS=N) driven by PySpark, a kill -9, a report"
-	@echo "make test    every test"
+	@echo "make test    every test (or TESTS='tests/storage -k rot': pytest's arguments)"
 	@echo "make check   format, lint, strict types, house rules"
 	@echo "make lock    renew requirements.lock from pyproject.toml"
 	@echo "make clean   remove what the targets made"
@@ -19,7 +19,7 @@ demo: .java .setup
 	@$(BIN)/python -m bench.demo $(if $(MEMBERS),--members $(MEMBERS))
 
 test: .java .setup
-	@$(BIN)/python -m pytest $(TESTS)
+	@.ci/test $(TESTS)
 
 check: .setup
 	@$(BIN)/ruff format --check .

@@ -161,7 +161,10 @@ def killed_and_back(cluster: RunningCluster, node_id: int) -> int:
     return until(successor, 30, "it runs again")
 
 
-def test_the_controller_may_die_too(new_cluster: NewCluster) -> None:
+def test_the_controller_may_die_too_and_another_shell_takes_the_cluster_down(
+    new_cluster: NewCluster,
+) -> None:
+    """And then a damaged log is refused in one sentence, where no other replica has it all."""
     cluster = new_cluster("--set", "offsets.topic.num.partitions=1").start()
     family = descendants(cluster.process.pid)
     titles = {pid: _title(pid) for pid in family}
@@ -174,6 +177,15 @@ def test_the_controller_may_die_too(new_cluster: NewCluster) -> None:
         return done.returncode == 0 and json.loads(done.stdout)["coordinators"][0]["leads"] == [0]
 
     until(shown, 60, "the status is back")
+    assert rollcall("down", "--data-dir", cluster.data_dir).returncode == 0
+    assert cluster.process.wait(10) == 0
+    (cluster.data_dir / "node-0" / "CURRENT").write_text("nonsense\n")
+    done = rollcall("up", "--port", "0", "--data-dir", cluster.data_dir)
+    assert done.returncode in {1, 2}
+    assert done.stdout == ""
+    assert "node-0" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
 
 
 def _title(pid: int) -> str:
@@ -183,20 +195,25 @@ def _title(pid: int) -> str:
         return ""
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_takes_everything_down_and_a_restart_keeps_ports_and_id(
-    new_cluster: NewCluster, how: signal.Signals
+    new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster("--set", "offsets.topic.num.partitions=2").start()
     ready = cluster.ready
     cluster_id = cluster.status()["cluster_id"]
+    assert_nothing_is_left(cluster, signal.SIGTERM)
+    assert cluster.start().ready == ready
+    assert cluster.status()["cluster_id"] == cluster_id
+    assert_nothing_is_left(cluster, signal.SIGINT)
+
+
+def assert_nothing_is_left(cluster: RunningCluster, how: signal.Signals) -> None:
+    """Stop a cluster by a signal and see that all its processes are gone."""
     family = [(pid, started(pid) or 0) for pid in descendants(cluster.process.pid)]
     assert len(family) >= 8
     assert cluster.stop(how) == 0
     assert [process for process in family if is_alive(process)] == []
-    assert not answers(ready["bootstrap"])
-    assert cluster.start().ready == ready
-    assert cluster.status()["cluster_id"] == cluster_id
+    assert not answers(cluster.bootstrap)
 
 
 def test_detached_it_runs_on_until_it_is_taken_down(tmp_path: Path) -> None:
@@ -221,24 +238,6 @@ def test_detached_it_runs_on_until_it_is_taken_down(tmp_path: Path) -> None:
     assert started(pid) is None
     assert not answers(bootstrap)
     assert rollcall("status", "--data-dir", data).returncode == 1
-
-
-def test_down_ends_a_cluster_in_the_foreground_of_another_shell(new_cluster: NewCluster) -> None:
-    cluster = new_cluster("--set", "offsets.topic.num.partitions=1").start()
-    assert rollcall("down", "--data-dir", cluster.data_dir).returncode == 0
-    assert cluster.process.wait(10) == 0
-
-
-def test_a_damaged_log_refuses_to_start_in_one_sentence(new_cluster: NewCluster) -> None:
-    cluster = new_cluster("--set", "offsets.topic.num.partitions=1").start()
-    assert cluster.stop() == 0
-    (cluster.data_dir / "node-0" / "CURRENT").write_text("nonsense\n")
-    done = rollcall("up", "--port", "0", "--data-dir", cluster.data_dir)
-    assert done.returncode in {1, 2}
-    assert done.stdout == ""
-    assert "node-0" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("\n") == 1, done.stderr
 
 
 def test_left_alone_it_is_small_and_comes_to_rest(cluster: RunningCluster) -> None:

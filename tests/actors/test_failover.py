@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -40,7 +40,18 @@ def balanced(cluster: RunningCluster) -> bool:
     )
 
 
-BALANCED_SOON = {"leader.imbalance.check.interval.seconds": "1"}
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """One cluster whose leadership comes home soon; each test that uses it leaves it well."""
+    soon = ("--set", "leader.imbalance.check.interval.seconds=1")
+    made = RunningCluster(tmp_path_factory.mktemp("failover") / "data", soon)
+    with ExitStack() as stack:
+        stack.callback(made.close)
+        yield made.start()
+
+
+def await_balance(cluster: RunningCluster) -> None:
+    until(lambda: balanced(cluster), 120, "everybody leads what he prefers, with all replicas")
 
 
 class Committer:
@@ -87,9 +98,10 @@ def kill(pid: int) -> None:
 
 
 def test_a_killed_leaders_partition_goes_on_elsewhere_and_comes_back_to_it(
-    new_cluster: NewCluster,
+    shared: RunningCluster,
 ) -> None:
-    cluster = new_cluster(settings=BALANCED_SOON).start()
+    cluster = shared
+    await_balance(cluster)
     committer = Committer(cluster, group_of(1))
     committer.commit(41)
     leader = leads(cluster, 1)
@@ -97,30 +109,31 @@ def test_a_killed_leaders_partition_goes_on_elsewhere_and_comes_back_to_it(
     committer.commit(42)
     assert leads(cluster, 1) not in {leader, -1}
     assert committer.committed() == 42
-    until(lambda: balanced(cluster), 60, "everybody leads what he prefers, with all replicas")
+    await_balance(cluster)
     assert committer.committed() == 42
 
 
 def test_a_coordinator_that_lost_its_disk_is_another_replica_and_is_filled_again(
-    new_cluster: NewCluster,
+    shared: RunningCluster,
 ) -> None:
-    cluster = new_cluster(settings=BALANCED_SOON).start()
+    cluster = shared
+    await_balance(cluster)
     committer = Committer(cluster, group_of(2))
     committer.commit(7)
     directory = cluster.data_dir / "node-2"
     before = (directory / "meta.properties").read_text()
     kill(cluster.pid_of(2))
     shutil.rmtree(directory)
-    until(lambda: balanced(cluster), 90, "it has everything again and leads")
+    await_balance(cluster)
     assert (directory / "meta.properties").read_text() != before
     kill(cluster.pid_of(0))  # so that its copy is needed for a majority
     committer.commit(8)
     assert committer.committed() == 8
 
 
-def test_a_drained_coordinator_leads_nothing_until_the_drain_ends(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(settings=BALANCED_SOON).start()
-    until(lambda: balanced(cluster), 60, "everybody leads what he prefers")
+def test_a_drained_coordinator_leads_nothing_until_the_drain_ends(shared: RunningCluster) -> None:
+    cluster = shared
+    await_balance(cluster)
     catalog = cluster.status()["catalog"]["leader"]
     drained = rollcall("drain", "0", "--data-dir", cluster.data_dir)
     assert drained.returncode == 0, drained.stderr
@@ -130,7 +143,7 @@ def test_a_drained_coordinator_leads_nothing_until_the_drain_ends(new_cluster: N
     row = cluster.status()["coordinators"][0]
     assert (row["state"], row["leads"]) == ("Draining", [])
     assert rollcall("drain", "0", "--end", "--data-dir", cluster.data_dir).stdout == ""
-    until(lambda: balanced(cluster), 60, "it leads again")
+    await_balance(cluster)
     refused = rollcall("drain", "3", "--data-dir", cluster.data_dir)
     assert (refused.returncode, refused.stderr) == (2, "rollcall: There is no coordinator 3.\n")
 
@@ -138,7 +151,10 @@ def test_a_drained_coordinator_leads_nothing_until_the_drain_ends(new_cluster: N
 def test_a_directory_put_back_from_a_copy_is_filled_by_the_others(
     new_cluster: NewCluster,
 ) -> None:
-    """S1: the start goes on without it; the controller has it set aside once the others lead."""
+    """S1: the start goes on without it; the controller has it set aside once the others lead.
+
+    And when then too many logs are lost, the next start is refused.
+    """
     cluster = new_cluster().start()
     committer = Committer(cluster, group_of(0))
     committer.commit(1)
@@ -155,10 +171,6 @@ def test_a_directory_put_back_from_a_copy_is_filled_by_the_others(
     until(lambda: not cluster.status()["under_replicated"], 60, "it has everything again")
     assert (cluster.data_dir / "node-0.stale-1").is_dir()
     assert committer.committed() == 999
-
-
-def test_too_many_lost_logs_are_refused_in_one_sentence(new_cluster: NewCluster) -> None:
-    cluster = new_cluster().start()
     assert cluster.stop() == 0
     for node_id in (0, 2):
         shutil.rmtree(cluster.data_dir / f"node-{node_id}")

@@ -64,7 +64,7 @@ def test_a_full_disk_refuses_writes_whole_and_takes_the_same_ones_when_there_is_
     assert (log.stored(0).end_offset, log.stored(0).epoch) == (end, 0)
     assert log.stored(0).applied_offset == 0
     filler.unlink()
-    until(lambda: writes_again(log, AppendBatch(0, refused)), 20, "writing works again")
+    until(lambda: writes_again(log, AppendBatch(0, refused)), 100, "writing works again")
     assert list(log.batches(0, 0)) == [*written, refused]
     log.close()
     again = RocksLog.open(small_disk / "log", IDENTITY)
