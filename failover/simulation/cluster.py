@@ -177,8 +177,8 @@ class Cluster:
 
         What the leaders have committed counts, so that there is never more than one disk missing.
         """
-        if any(process.is_damaged for process in self.processes):
-            return False
+        if any(process.is_damaged or process.is_mid_turn for process in self.processes):
+            return False  # in the middle of a turn more may be committed than checkers know of
         existing = {process.directory_id for process in self.processes}
         settings = self.world.settings
         for number in (CATALOG_PARTITION, *range(settings.partitions)):
