@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.client import ClientError, NotServedError, named
@@ -74,13 +74,7 @@ def _classic(client: Client, group_id: str) -> Group | None:
         state=group.group_state,
         assignor=group.protocol_data,
         members=tuple(
-            Member(
-                member_id=each.member_id,
-                instance_id=each.group_instance_id,
-                client_id=each.client_id,
-                host=each.client_host,
-                assigned=decode_assignment(each.member_assignment) or (),
-            )
+            _member(each, each.group_instance_id, decode_assignment(each.member_assignment) or ())
             for each in group.members
         ),
     )
@@ -102,12 +96,8 @@ def _consumer(client: Client, group_id: str) -> Group:
         state=group.group_state,
         assignor=group.assignor_name,
         members=tuple(
-            Member(
-                member_id=each.member_id,
-                instance_id=each.instance_id,
-                client_id=each.client_id,
-                host=each.client_host,
-                assigned=_partitions(each.assignment),
+            replace(
+                _member(each, each.instance_id, _partitions(each.assignment)),
                 epoch=each.member_epoch,
                 target=_partitions(each.target_assignment),
                 is_upgraded=None if each.member_type < 0 else each.member_type != CLASSIC_MEMBER,
@@ -116,6 +106,17 @@ def _consumer(client: Client, group_id: str) -> Group:
         ),
         epoch=group.group_epoch,
         target_epoch=group.assignment_epoch,
+    )
+
+
+def _member(said: Any, instance_id: str | None, assigned: tuple[TopicPartition, ...]) -> Member:
+    """Return what is told of a member of either type of group."""
+    return Member(
+        member_id=said.member_id,
+        instance_id=instance_id,
+        client_id=said.client_id,
+        host=said.client_host,
+        assigned=assigned,
     )
 
 

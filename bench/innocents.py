@@ -7,7 +7,6 @@ counts from the time at which a request was due, so that no stall is hidden.
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from array import array
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.asking import Connection
+from bench.beside import beside
 from bench.commits import commit
 from bench.frames import HEARTBEAT_ANSWER, frame_of
 from bench.joining import Joiner, Plan, heartbeat
@@ -79,16 +79,8 @@ def innocent_clients(
     bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str]
 ) -> Iterator[Innocents]:
     """Have a group of each id until the block ends; it must be stopped in it."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_live, args=(bootstrap, group_ids, theirs), daemon=True)
-    process.start()
-    try:
-        ours.recv()
-        yield Innocents(ours)
-    finally:
-        process.terminate()
-        process.join()
+    with beside(_live, bootstrap, group_ids) as pipe:
+        yield Innocents(pipe)
 
 
 def _live(bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: Pipe) -> None:

@@ -6,13 +6,13 @@ a heartbeat was due, so that neither the server nor the generator can hide a sta
 
 from __future__ import annotations
 
-import multiprocessing
 import struct
 import time
 from array import array
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from bench.beside import beside
 from bench.consumers import ConsumerLoad, ConsumerMember, is_settled
 from bench.frames import LENGTH, split_frames, with_number
 from bench.reactor import Reactor
@@ -51,16 +51,8 @@ class Victim:
 @contextmanager
 def heartbeating_victim(address: tuple[str, int], group_id: str) -> Iterator[Victim]:
     """Have an innocent group heartbeat until the block ends; it must be stopped in it."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_heartbeat, args=(address, group_id, theirs), daemon=True)
-    process.start()
-    try:
-        ours.recv()
-        yield Victim(ours)
-    finally:
-        process.terminate()
-        process.join()
+    with beside(_heartbeat, address, group_id) as pipe:
+        yield Victim(pipe)
 
 
 def _heartbeat(address: tuple[str, int], group_id: str, pipe: Connection) -> None:

@@ -18,11 +18,11 @@ with warnings.catch_warnings():
 
 # Sessions are short, so that members that died with a leader are not waited for long.
 DOOMED = {
-    "offsets.topic.replication.factor": "3",
+    "offsets.topic.replication.factor": "1" if servers.is_kafka() else "3",
     "group.consumer.min.session.timeout.ms": "5000",
     "group.consumer.session.timeout.ms": "10000",
     "group.consumer.min.heartbeat.interval.ms": "500",
-    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "500",
 }
 
 
@@ -42,7 +42,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def doomed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    """Start a server with replicas, for tests that kill its leaders."""
+    """Start a server with replicas and quick heartbeats, for tests that kill its leaders."""
     with ExitStack() as stack:
         server = servers.server(tmp_path_factory.mktemp("doomed"), DOOMED)
         stack.callback(server.close)

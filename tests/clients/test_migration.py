@@ -4,7 +4,7 @@ A rolling restart: one member after the other closes, and one that speaks the ot
 in its place. Nobody's committed offsets may get lost, and all partitions are always shared out.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -24,10 +24,6 @@ Closing = Callable[[Callable[[], object]], object]
 
 SETTLE_S = 90.0
 PARTITIONS = 6
-SETTINGS = {
-    "group.consumer.min.heartbeat.interval.ms": "500",
-    "group.consumer.heartbeat.interval.ms": "500",
-}
 COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 # librdkafka's own cooperative assignor puts data of its own into assignments, which an upgrade
 # would lose: such a group stays classic, here as in Kafka.
@@ -35,17 +31,6 @@ STRATEGIES = (("confluent-kafka", "range"), ("java", COOPERATIVE))
 CLASSIC, CONSUMER = 0, 1
 
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    """Start a server whose consumer groups heartbeat often, so that nobody is waited for long."""
-    server = servers.server(tmp_path_factory.mktemp("migration"), SETTINGS)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
 
 
 class Fleet:
@@ -125,9 +110,9 @@ class Fleet:
 
 @pytest.mark.parametrize(("client", "strategy"), STRATEGIES)
 def test_a_group_is_upgraded_and_downgraded_by_rolling_restarts_while_it_commits(
-    quick: servers.Server, name: str, closing: Closing, client: str, strategy: str
+    doomed: servers.Server, name: str, closing: Closing, client: str, strategy: str
 ) -> None:
-    fleet = Fleet(client, strategy, quick.bootstrap, name)
+    fleet = Fleet(client, strategy, doomed.bootstrap, name)
     closing(fleet.kill)
     fleet.settle(None)
     for label in fleet.lives("ab"):
@@ -153,7 +138,7 @@ def test_a_group_is_upgraded_and_downgraded_by_rolling_restarts_while_it_commits
 
     fleet.classic.stop()
     fleet.consumer.stop()
-    assert invented(quick.bootstrap, fleet.lives("abcd")) == []
+    assert invented(doomed.bootstrap, fleet.lives("abcd")) == []
     assert not [
         life.trouble for life in fleet.lives("abcd") if any("FATAL" in x for x in life.trouble)
     ]
@@ -161,18 +146,18 @@ def test_a_group_is_upgraded_and_downgraded_by_rolling_restarts_while_it_commits
 
 @pytest.mark.skipif(servers.is_kafka(), reason="one broker of Kafka takes long to come back")
 def test_a_leader_that_is_killed_between_the_steps_changes_nothing(
-    quick: servers.Server, name: str, closing: Closing
+    doomed: servers.Server, name: str, closing: Closing
 ) -> None:
-    fleet = Fleet("confluent-kafka", "range", quick.bootstrap, name)
+    fleet = Fleet("confluent-kafka", "range", doomed.bootstrap, name)
     closing(fleet.kill)
     fleet.settle(None)
     fleet.order("open", "c")
-    quick.kill_coordinator(name)
+    doomed.kill_coordinator(name)
     fleet.settle([CLASSIC, CLASSIC, CONSUMER])
     fleet.order("close", "a")
-    quick.kill_coordinator(name)
+    doomed.kill_coordinator(name)
     fleet.settle([CLASSIC, CONSUMER])
     fleet.order("close", "c")
-    quick.kill_coordinator(name)
+    doomed.kill_coordinator(name)
     fleet.settle(None)
-    assert wire.describe(quick.bootstrap, name).group_state == "Stable"
+    assert wire.describe(doomed.bootstrap, name).group_state == "Stable"

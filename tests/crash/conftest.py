@@ -11,9 +11,9 @@ from tests.clients.conftest import closing, name
 __all__ = ("closing", "doomed", "name")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def doomed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    """Start a server for the tests of one module to kill and to bring back."""
+    """Start a server for the tests to kill and to bring back."""
     with ExitStack() as stack:
         server = servers.server(tmp_path_factory.mktemp("doomed"))
         stack.callback(server.close)

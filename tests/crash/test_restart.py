@@ -56,10 +56,12 @@ DISRUPTIONS = [kill_coordinator, kill_everything, stop_and_start]
 
 
 @pytest.mark.parametrize("disrupt", DISRUPTIONS)
-def test_static_members_notice_nothing_but_a_reconnect(
+def test_static_members_notice_nothing_but_a_reconnect_and_all_else_is_kept(
     doomed: Server, name: str, closing: Closing, disrupt: Callable[[Server, str], None]
 ) -> None:
+    """One disruption for both: topics, configs and offsets of a group without members are kept."""
     bootstrap = doomed.bootstrap
+    kept = Kept(bootstrap, f"{name}-kept")
     create_topics(bootstrap, [name], 4)
     members = []
     for instance_id in ("one", "two"):
@@ -95,33 +97,33 @@ def test_static_members_notice_nothing_but_a_reconnect(
         member.consumer.commit(offsets=owned, asynchronous=False)
     assert wire.generation_of(bootstrap, name) == generation
     assert [(m.given, m.revoked) for m in members] == story
+    kept.check(bootstrap)
 
 
-@pytest.mark.parametrize("disrupt", DISRUPTIONS)
-def test_topics_configs_and_offsets_of_groups_without_members_are_kept(
-    doomed: Server, name: str, disrupt: Callable[[Server, str], None]
-) -> None:
-    bootstrap = doomed.bootstrap
-    create_topics(bootstrap, [name], 3)
-    client = admin(bootstrap)
-    topic_id = str(described_topic(client, name).topic_id)
-    entry = ConfigEntry("retention.ms", "12345", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
-    client.incremental_alter_configs([resource])[resource].result(ADMIN_S)
-    partitions = [TopicPartition(name, p, 10 + p) for p in range(3)]
-    request = [ConsumerGroupTopicPartitions(name, partitions)]
-    client.alter_consumer_group_offsets(request)[name].result(ADMIN_S)
-    # librdkafka's admin client may abort the process when its server dies under it.
-    del client
+class Kept:
+    """A topic with a config and a group without members that has offsets; the same name."""
 
-    disrupt(doomed, name)
+    def __init__(self, bootstrap: str, name: str) -> None:
+        self._name = name
+        create_topics(bootstrap, [name], 3)
+        # librdkafka's admin client may abort the process when its server dies under it.
+        client = admin(bootstrap)
+        self._topic_id = str(described_topic(client, name).topic_id)
+        entry = ConfigEntry("retention.ms", "12345", incremental_operation=AlterConfigOpType.SET)
+        self._resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
+        client.incremental_alter_configs([self._resource])[self._resource].result(ADMIN_S)
+        partitions = [TopicPartition(name, p, 10 + p) for p in range(3)]
+        request = [ConsumerGroupTopicPartitions(name, partitions)]
+        client.alter_consumer_group_offsets(request)[name].result(ADMIN_S)
 
-    assert wire.offsets_once_back(bootstrap, name) == {(name, p): 10 + p for p in range(3)}
-    client = admin(bootstrap)
-    topic = until(lambda: described_topic(client, name), 30, "the topic is described")
-    assert (str(topic.topic_id), len(topic.partitions)) == (topic_id, 3)
-    shown = client.describe_configs([resource])[resource].result(ADMIN_S)
-    assert shown["retention.ms"].value == "12345"
+    def check(self, bootstrap: str) -> None:
+        name = self._name
+        assert wire.offsets_once_back(bootstrap, name) == {(name, p): 10 + p for p in range(3)}
+        client = admin(bootstrap)
+        topic = until(lambda: described_topic(client, name), 30, "the topic is described")
+        assert (str(topic.topic_id), len(topic.partitions)) == (self._topic_id, 3)
+        shown = client.describe_configs([self._resource])[self._resource].result(ADMIN_S)
+        assert shown["retention.ms"].value == "12345"
 
 
 def described_topic(client: AdminClient, topic: str) -> TopicDescription | None:
