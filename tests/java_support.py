@@ -34,7 +34,7 @@ def run_java(program: str, text: str = "") -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
@@ -50,6 +50,6 @@ def _compiled(program: str, libs: str) -> Path:
             ["javac", "-nowarn", "-cp", libs, "-d", str(classes), str(source)],
             check=True,
             capture_output=True,
-            timeout=100,
+            timeout=500,
         )
     return classes

@@ -32,7 +32,7 @@ def reports() -> Iterator[Report]:
         yield from pool.map(run_seed, range(SEEDS), chunksize=4)
 
 
-@pytest.mark.timeout(120 + SEEDS * 5)
+@pytest.mark.timeout(120 + SEEDS * 10)
 def test_no_fault_breaks_what_clients_and_replicas_rely_on() -> None:
     injected: Counter[str] = Counter()
     for report in reports():

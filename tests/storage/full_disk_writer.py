@@ -38,7 +38,7 @@ def main(path: Path, filler: Path, recover: bool) -> None:
         pass
     if recover:
         filler.unlink()
-        until(write, 20, "writing works again")
+        until(write, 100, "writing works again")
         for _ in range(50):
             write()
     os.write(1, b"%d\n" % offset)

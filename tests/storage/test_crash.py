@@ -33,7 +33,7 @@ def killed_at_random(path: Path, rng: random.Random, *options: str) -> int:
     return int(rest[-1]) if rest else acknowledged
 
 
-@pytest.mark.timeout(60 + 5 * ROUNDS)
+@pytest.mark.timeout(60 + 20 * ROUNDS)
 def test_no_acknowledged_write_is_lost_over_many_kills(tmp_path: Path) -> None:
     rng = random.Random(os.environ.get("ROLLCALL_CRASH_SEED", "1"))
     end = 0
@@ -51,7 +51,7 @@ def test_no_acknowledged_write_is_lost_over_many_kills(tmp_path: Path) -> None:
     assert end > ROUNDS
 
 
-@pytest.mark.timeout(60 + 5 * ROUNDS)
+@pytest.mark.timeout(60 + 20 * ROUNDS)
 def test_nothing_that_a_sync_in_a_thread_covered_is_lost_over_many_kills(tmp_path: Path) -> None:
     rng = random.Random(os.environ.get("ROLLCALL_CRASH_SEED", "2"))
     end = 0
