@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -70,5 +70,54 @@ def test_a_damaged_node_begins_empty_only_when_a_majority_without_it_is_sound(
         await until_async(has_looked, 10, "the controller has looked twice")
         looking.cancel()
         assert (("coordinator-1", "start_anew") in cluster.told) is is_voter
+
+    asyncio.run(test())
+
+
+class Willing(Cluster):
+    """Coordinators of which each hands over what it is told to."""
+
+    def __init__(self, leader: int) -> None:
+        self.leaders = dict.fromkeys(EVERYTHING, leader)
+        super().__init__({})
+        self._show()
+
+    def _show(self) -> None:
+        self.statuses = {
+            node_id: status(
+                [
+                    leads(0, 1, 2, partition=n) if node_id == leader else row(n)
+                    for n, leader in self.leaders.items()
+                ]
+            )
+            for node_id in range(3)
+        }
+
+    async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
+        if method == "transfer":
+            partition, to = arguments
+            assert name == f"coordinator-{self.leaders[partition]}"
+            self.leaders[partition] = to
+            self._show()
+        return await super().ask(name, method, *arguments, wait_s=wait_s)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "home"),
+    [("true", {-1: 0, 0: 0, 1: 1, 2: 2}), ("false", dict.fromkeys(EVERYTHING, 2))],
+)
+def test_a_cluster_that_starts_is_ready_when_preferred_nodes_lead(
+    enabled: str, home: dict[int, int]
+) -> None:
+    """Whoever was up first leads everything, groups and catalogue, unless nothing may be moved."""
+    spec = replace(SPEC, overrides={"auto.leader.rebalance.enable": enabled})
+
+    async def test() -> None:
+        cluster = Willing(leader=2)
+        controller = Controller(spec, cluster)
+        looking = asyncio.create_task(controller._look())
+        await asyncio.wait_for(controller.settle(), 10)
+        looking.cancel()
+        assert cluster.leaders == home
 
     asyncio.run(test())
