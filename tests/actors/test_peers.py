@@ -119,6 +119,15 @@ async def linked(*nodes: Node) -> None:
     await seen(all_of_them, "every node is linked to every other")
 
 
+@contextlib.asynccontextmanager
+async def pair() -> AsyncIterator[list[Node]]:
+    """Two nodes, 0 and 1, that are linked."""
+    async with some() as made:
+        nodes = [await made.add(me(number)) for number in (0, 1)]
+        await linked(*nodes)
+        yield nodes
+
+
 def leading(epoch: int) -> Leading:
     return Leading(0, epoch, 0)
 
@@ -340,9 +349,7 @@ def test_garbage_from_a_stranger_closes_the_connection(
     caplog.set_level(logging.WARNING, "rollcall.peers")
 
     async def test() -> None:
-        async with some() as made:
-            nodes = [await made.add(me(number)) for number in (0, 1)]
-            await linked(*nodes)
+        async with pair() as nodes:
             reader, writer = await asyncio.open_connection(HOST, nodes[1].port)
             writer.write(garbage)
             assert await asyncio.wait_for(reader.read(), 5) == b""
@@ -359,9 +366,7 @@ def test_garbage_from_a_peer_closes_its_link_and_it_may_come_again(
     caplog.set_level(logging.WARNING, "rollcall.peers")
 
     async def test() -> None:
-        async with some() as made:
-            nodes = [await made.add(me(number)) for number in (0, 1)]
-            await linked(*nodes)
+        async with pair() as nodes:
             nodes[0].peers._open[1].send(b"no messages")
             await seen(lambda: nodes[1].story == [("up", 0), ("down", 0), ("up", 0)], "it is back")
             assert "refused node 0" in caplog.text
@@ -389,9 +394,7 @@ def test_a_slow_peer_is_given_no_more_than_the_buffer_holds(
     caplog.set_level(logging.WARNING, "rollcall.peers")
 
     async def test() -> None:
-        async with some() as made:
-            nodes = [await made.add(me(number)) for number in (0, 1)]
-            await linked(*nodes)
+        async with pair() as nodes:
             link = nodes[1].peers._open[0]
             assert link._transport is not None
             link._transport.pause_reading()
@@ -414,9 +417,7 @@ def test_what_a_peer_says_before_the_door_knows_of_it_is_not_lost() -> None:
     """Who leads what is said once, when a link is told: the other end may know it later."""
 
     async def test() -> None:
-        async with some() as made:
-            nodes = [await made.add(me(number)) for number in (0, 1)]
-            await linked(*nodes)
+        async with pair() as nodes:
             nodes[1].peers._told.discard(0)  # as if it still waited to be judged
             nodes[0].peers.send(1, [leading(1)])
             nodes[0].peers.send(1, [leading(2)])
@@ -438,9 +439,7 @@ def test_a_message_larger_than_a_frame_arrives_and_the_link_stays() -> None:
     """One JoinGroup of 70 MB closed the link that all partitions share, again and again."""
 
     async def test() -> None:
-        async with some() as made:
-            nodes = [await made.add(me(number)) for number in (0, 1)]
-            await linked(*nodes)
+        async with pair() as nodes:
             large = append(70_000_000)
             nodes[0].peers.send(1, [leading(1), large, leading(2)])
             await seen(lambda: len(nodes[1].said) == 3, "everything has come")
@@ -458,9 +457,7 @@ def test_a_message_larger_than_any_peer_takes_is_dropped_and_the_link_stays(
     caplog.set_level(logging.WARNING, "rollcall.peers")
 
     async def test() -> None:
-        async with some() as made:
-            nodes = [await made.add(me(number)) for number in (0, 1)]
-            await linked(*nodes)
+        async with pair() as nodes:
             for epoch in range(3):
                 nodes[0].peers.send(1, [append(5_000_000), leading(epoch)])
             await seen(lambda: len(nodes[1].said) == 3, "the others have come")
@@ -477,9 +474,7 @@ def test_a_slow_peer_is_sent_no_records_but_still_signs_of_life(
     monkeypatch.setattr(peer_link, "BUFFER_BYTES_MAX", 10_000_000)
 
     async def test() -> None:
-        async with some() as made:
-            nodes = [await made.add(me(number)) for number in (0, 1)]
-            await linked(*nodes)
+        async with pair() as nodes:
             link = nodes[1].peers._open[0]
             assert link._transport is not None
             link._transport.pause_reading()
@@ -588,9 +583,7 @@ def test_the_secret_is_not_shown() -> None:
 
 def test_small_messages_are_sent_at_once() -> None:
     async def test() -> None:
-        async with some() as made:
-            nodes = [await made.add(me(number)) for number in (0, 1)]
-            await linked(*nodes)
+        async with pair() as nodes:
             for node in nodes:
                 (link,) = node.peers._open.values()
                 assert link._transport is not None
