@@ -13,8 +13,10 @@ All writes of one call are one atomic unit: after a crash all of them are there 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -332,6 +334,9 @@ class _Image:
         )
 
 
+_END_OFFSET: Final = attrgetter("end_offset")
+
+
 class MemoryLog:
     """A log for tests and the simulator. What was not synced may be lost by :meth:`crash`."""
 
@@ -392,8 +397,11 @@ class MemoryLog:
 
     def batches(self, partition: int, offset: int) -> Iterator[Batch]:
         """Iterate over the batches that end after ``offset``."""
-        image = self._live.get(partition, _Image())
-        return (batch for batch in list(image.batches) if batch.end_offset > offset)
+        image = self._live.get(partition)
+        if image is None:
+            return iter(())
+        first = bisect_right(image.batches, offset, key=_END_OFFSET)
+        return iter(image.batches[first:])
 
     def state(self, partition: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the compacted state in key order."""

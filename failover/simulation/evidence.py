@@ -76,6 +76,7 @@ class Evidence:
         self._terms: dict[Partition, Term] = {}
         self._needs: dict[tuple[int, int], Need] = {}
         self._answered: dict[int, int] = {}
+        self._bound: dict[Partition, tuple[Any, ...]] = {}
         self.is_lawful = True
 
     @contextmanager
@@ -98,7 +99,8 @@ class Evidence:
             evidence._wrote(self, groups)
 
         def watched_merge(self: Requests, replies: list[Reply]) -> list[Reply]:
-            evidence._leave(self._held.identity.node_id, replies)
+            if replies:
+                evidence._leave(self._held.identity.node_id, replies)
             return merge(self, replies)
 
         def watched_refresh(self: Host, *arguments: Any) -> None:
@@ -221,12 +223,17 @@ class Evidence:
         """Hold that for as long as a leader's lease lasts nobody else can be elected.
 
         So it must be at every moment, whatever happens until then: most voters are bound by their
-        promises for at least as long, in true time.
+        promises for at least as long, in true time. Looked at again when the lease is another one,
+        or when a replica anywhere has another epoch, role or process.
         """
         replica, number = partition.replica, partition.number
         until_ms, voters = replica.lease_until_ms, replica.voters
         if not self.is_lawful or len(voters) == 1 or until_ms <= process.local_now():
             return
+        looked_at = (until_ms, voters, self._replicated.changes)
+        if self._bound.get(partition) == looked_at:
+            return
+        self._bound[partition] = looked_at
         ends = process.clock.true(until_ms)
         free = [
             voter.node_id

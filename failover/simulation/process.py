@@ -295,7 +295,7 @@ class Process:
         return partition.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
 
     def _partition(self, number: int) -> Partition | None:
-        return next((each for each in self.partitions() if each.number == number), None)
+        return None if self.host is None else self.host._held.all.get(number)
 
     # --- how it ends and stands still
 

@@ -80,6 +80,7 @@ class Replicated:
     """Checks votes, leaders, acknowledgements and commits of all replicas.
 
     ``first_written``: when its leader wrote each batch (partition, base offset, leader epoch).
+    ``changes`` counts new epochs, roles and processes of any replica.
     """
 
     def __init__(self, world: World, visible: Visible) -> None:
@@ -94,6 +95,7 @@ class Replicated:
         self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
         self._serving: dict[int, int] = {}
         self._votes: dict[tuple[int, int, ReplicaKey], int] = {}
+        self.changes = 0
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
         """Take notice of what is about to be written: what is committed is never truncated."""
@@ -253,6 +255,7 @@ class Replicated:
         if life != process.life:
             watched = tuple((partition, Seen()) for partition in process.partitions())
             self._watched[process.node_id] = process.life, watched
+            self.changes += 1
         return watched
 
     def _moved(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
@@ -279,6 +282,7 @@ class Replicated:
             text = f"node {process.node_id} is {replica.role} in epoch {replica.epoch}"
             self._world.tell(subject, f"{text}, log ends at {replica.end_offset}")
         seen.epoch, seen.role = replica.epoch, replica.role
+        self.changes += 1
         if replica.role is Role.LEADER:
             me = (process.node_id, process.life)
             leader = self._leaders.setdefault((number, replica.epoch), me)
