@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from failover.routing import partition_for
 from failover.simulation.any_answer import AnyAnswer
 from failover.simulation.evidence import Evidence
 from failover.simulation.replicated import Replicated
@@ -57,6 +58,12 @@ class Checkers:
         """Check an answer that a node lets out."""
         self.visible.answered(process, answer)
         self.any_answer.answered(process, answer)
+
+    def repeated(self, process: Process, answer: Answer) -> None:
+        """Check an answer that a node repeats without asking its host."""
+        number = partition_for(answer.message.group_id, process.identity.partitions)
+        self.evidence.repeated(process, number)
+        self.answered(process, answer)
 
     def forget(self) -> None:
         """Learn that all groups have expired: new ones begin."""

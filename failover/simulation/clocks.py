@@ -13,12 +13,33 @@ class NodeClock:
         self._start_ms = EPOCH_MS + offset_ms
         self._speed = speed
 
+        self._frozen_ms: int | None = None
+
     def run_at(self, speed: float, true_ms: int) -> None:
         """Run at another speed from a true time on."""
-        self._start_ms, self._since_ms, self._speed = self.local(true_ms), true_ms, speed
+        start_ms = self.local(true_ms)
+        self._since_ms = true_ms if self._frozen_ms is None else self._frozen_ms
+        self._start_ms, self._speed = start_ms, speed
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the clock stands still."""
+        return self._frozen_ms is not None
+
+    def freeze(self, true_ms: int) -> None:
+        """Stand still from a true time on, until :meth:`go_on`."""
+        self._frozen_ms = true_ms
+
+    def go_on(self, true_ms: int) -> None:
+        """Show at a true time what it showed when it was frozen, and run on; else do nothing."""
+        if self._frozen_ms is not None:
+            self._since_ms += true_ms - self._frozen_ms
+            self._frozen_ms = None
 
     def local(self, true_ms: int) -> int:
         """Return what the clock shows at a true time."""
+        if self._frozen_ms is not None:
+            true_ms = min(true_ms, self._frozen_ms)
         return self._start_ms + int((true_ms - self._since_ms) * self._speed)
 
     def true(self, local_ms: int) -> int:

@@ -18,12 +18,14 @@ from failover.simulation.clocks import NodeClock
 from failover.simulation.kinds import is_modern
 from failover.simulation.network import Network
 from failover.simulation.process import Process
+from failover.simulation.story import Violation
 from failover.simulation.supervisor import Supervisor
 from failover.simulation.values import Values
 from failover.simulation.workers import Workers
 from protocol.config import Configs
 from protocol.groups.consumer_members import TAKEOVER
 from storage.messages import ReplicaKey
+from storage.quorum import majority
 from storage.replica import Role
 
 if TYPE_CHECKING:
@@ -163,8 +165,29 @@ class Cluster:
         for process in self.processes:
             if process.is_waiting and not process.is_alive and self._may_set_aside(process):
                 self.world.fault("log set aside", f"node {process.node_id} begins empty")
+                self._loses_nothing(process)
                 process.new_disk(self._directory_id(process.node_id))
                 self.start(process.node_id)
+
+    def _loses_nothing(self, process: Process) -> None:
+        """Hold that most voters have all that is committed, without what a node's disk has."""
+        for number, committed in sorted(self.checkers.replicated.committed.items()):
+            voters = committed.voters or self._first_voters[number]
+            sound = [
+                other
+                for key in voters
+                if (other := self.processes[key.node_id]) is not process
+                and other.directory_id == key.directory_id
+                and not other.is_damaged
+                and other.log.synced(number).end_offset >= committed.end_offset
+            ]
+            is_held = any(key.node_id == process.node_id for key in voters)
+            if is_held and len(sound) < majority(len(voters)):
+                raise Violation(
+                    f"node {process.node_id}'s log is set aside, and {len(sound)} others have all"
+                    f" that is committed up to {committed.end_offset}",
+                    f"partition {number}",
+                )
 
     def _may_set_aside(self, process: Process) -> bool:
         reports = {

@@ -13,7 +13,11 @@ from storage.incarnation import Incarnation, Memory, descends
 from storage.log import CorruptLogError, FullDiskError, LogError, MemoryLog, StaleLogError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.batch import Batch
     from storage.incarnation import Seen
+    from storage.log import Snapshot
 
 
 @dataclass(slots=True, eq=False)
@@ -47,13 +51,14 @@ class Disk:
     """What is wrong with a node's disk, now; ``witness`` is the file beside the directory.
 
     ``sync_ms`` is how long a sync takes at least and at most, where that is not as the settings
-    say. ``fails_writes`` and ``fails_syncs`` count the writes and syncs that are yet to fail.
+    say. ``fails_writes``, ``fails_syncs`` and ``fails_reads`` count those that are yet to fail.
     """
 
     sync_ms: tuple[int, int] | None = None
     is_full: bool = False
     fails_writes: int = 0
     fails_syncs: int = 0
+    fails_reads: int = 0
     is_rotten: bool = False
     witness: Seen | None = None
 
@@ -64,6 +69,12 @@ class Disk:
         if self.fails_writes:
             self.fails_writes -= 1
             raise LogError("The simulated disk failed a write.")
+
+    def read(self) -> None:
+        """Raise what a read raises now."""
+        if self.fails_reads:
+            self.fails_reads -= 1
+            raise CorruptLogError("A sector of the simulated disk cannot be read.")
 
     def open(self, directory: Directory, token: str) -> None:
         """Begin another start of a directory; raises when it can not be trusted."""
@@ -78,3 +89,28 @@ class Disk:
     def replaced(self) -> None:
         """Begin with an empty directory: nothing is known of it, and nothing is wrong with it."""
         self.is_rotten, self.witness = False, None
+
+
+class Readable:
+    """A log as its host reads it: a read may fail at any time, not only when the log is opened."""
+
+    def __init__(self, log: MemoryLog, disk: Disk) -> None:
+        self._log = log
+        self._disk = disk
+        self.write = log.write
+        self.stored = log.stored
+
+    def batches(self, partition: int, offset: int) -> Iterator[Batch]:
+        """Iterate over the batches that end after ``offset``."""
+        self._disk.read()
+        return self._log.batches(partition, offset)
+
+    def state(self, partition: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the compacted state in key order."""
+        self._disk.read()
+        return self._log.state(partition, prefix)
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """Return the compacted state as it is now."""
+        self._disk.read()
+        return self._log.snapshot(partition)

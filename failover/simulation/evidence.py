@@ -23,7 +23,9 @@ from protocol.groups.effects import Request as HandledRequest
 from protocol.groups.shard import GroupShard
 from protocol.wire import apis
 from protocol.wire.apis import Route
+from storage.election import Election
 from storage.log import NOBODY
+from storage.messages import Voted
 from storage.quorum import majority
 from storage.replica import Role
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from failover.simulation.replicated import Replicated
     from failover.simulation.world import World
     from protocol.groups.effects import Reply, Request
+    from storage.messages import Vote
 
 NOT_WRITTEN: Final = 1 << 60
 """The end offset of a batch that is yet to be appended."""
@@ -67,7 +70,7 @@ class Term:
 class Evidence:
     """Notes what answers rest on, and holds when they leave that it is committed.
 
-    With ``is_lawful`` off, clocks break what leases rely on: then only commits are looked at.
+    While clocks break what leases rely on (:attr:`World.is_lawless`) only commits are looked at.
     """
 
     def __init__(self, world: World, replicated: Replicated) -> None:
@@ -77,13 +80,12 @@ class Evidence:
         self._needs: dict[tuple[int, int], Need] = {}
         self._answered: dict[int, int] = {}
         self._bound: dict[Partition, tuple[Any, ...]] = {}
-        self.is_lawful = True
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Look on while hosts run, as long as this lasts."""
         handle, append_turn = Partition.handle, Partition._append_turn
-        merge, refresh = Requests.merge, Host._refresh
+        merge, refresh, on_vote = Requests.merge, Host._refresh, Election.on_vote
         evidence = self
 
         def watched_handle(self: Partition, event: Any, *arguments: Any) -> int:
@@ -109,7 +111,14 @@ class Evidence:
             if self.view.catalog is not before:
                 evidence._shows(self)
 
+        def watched_on_vote(self: Election, vote: Vote) -> None:
+            had_lease = self.core.role is Role.LEADER and self.core.lease_until_ms > self.core.now
+            on_vote(self, vote)
+            if had_lease:
+                evidence._keeps_lease(self, vote)
+
         patches = (
+            (Election, "on_vote", watched_on_vote),
             (Partition, "handle", watched_handle),
             (Partition, "_append_turn", watched_append),
             (Requests, "merge", watched_merge),
@@ -117,6 +126,16 @@ class Evidence:
         )
         with patched(patches), patched(_poisoned(self._world)):
             yield
+
+    def _keeps_lease(self, election: Election, vote: Vote) -> None:
+        """Hold that a leader with a lease votes for nobody: whoever asks only cannot hear it."""
+        core = election.core
+        votes = (each for _, each in core.out.messages[-1:] if isinstance(each, Voted))
+        if core.voted_for == vote.candidate.node_id or any(each.granted for each in votes):
+            raise Violation(
+                f"node {core.me.node_id} has a lease, and votes for node {vote.candidate.node_id}",
+                f"partition {core.partition}",
+            )
 
     # --- what comes about
 
@@ -178,7 +197,7 @@ class Evidence:
                 f" {self._committed(process, number)}",
                 subject,
             )
-        if not self.is_lawful:
+        if self._world.is_lawless:
             return
         if process.leads(number) != need.epoch:
             raise Violation(
@@ -210,7 +229,7 @@ class Evidence:
 
         A voter cannot vote while it is bound by a promise, or is down: then it begins with one.
         """
-        if not self.is_lawful:
+        if self._world.is_lawless:
             return
         if partition.replica.lease_until_ms <= process.local_now():
             raise Violation(
@@ -228,7 +247,7 @@ class Evidence:
         """
         replica, number = partition.replica, partition.number
         until_ms, voters = replica.lease_until_ms, replica.voters
-        if not self.is_lawful or len(voters) == 1 or until_ms <= process.local_now():
+        if self._world.is_lawless or len(voters) == 1 or until_ms <= process.local_now():
             return
         looked_at = (until_ms, voters, self._replicated.changes)
         if self._bound.get(partition) == looked_at:
@@ -294,22 +313,26 @@ def _poisoned(world: World) -> tuple[Patch, ...]:
     emit, machine_handle = Context.emit, GroupShard.handle
     left = [-1]
 
+    def fire(when: str) -> None:
+        world.poison = left[0] = -1
+        world.fault("handler raises", when)
+        raise PoisonError(f"the simulation says so, {when}")
+
     def poisoned_handle(self: GroupShard, event: Any, now: int) -> Any:
         if world.poison >= 0 and isinstance(event, HandledRequest):
-            left[0], world.poison = world.poison, -1
+            left[0] = world.poison
             if not left[0]:
-                left[0] = -1
-                raise PoisonError("the simulation says so")
+                fire("before the first record")
         try:
             return machine_handle(self, event, now)
         finally:
             left[0] = -1
 
     def poisoned_emit(self: Context, record: Any) -> None:
+        emit(self, record)
         if left[0] > 0:
             left[0] -= 1
             if not left[0]:
-                raise PoisonError("the simulation says so, after some records")
-        emit(self, record)
+                fire("after some records")
 
     return (GroupShard, "handle", poisoned_handle), (Context, "emit", poisoned_emit)

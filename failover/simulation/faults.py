@@ -99,7 +99,7 @@ class Injector(Draws):
         for process in self._cluster.processes:
             self._kill_one(process.node_id)
 
-    def _lose_disk(self, tries: int = 60) -> None:
+    def _lose_disk(self, tries: int = 120) -> None:
         """Lose a disk as soon as the cluster can bear it, which it seldom can for long."""
         node_id = self._victim()
         if not self._is_on:
@@ -109,7 +109,7 @@ class Injector(Draws):
                 self._world.after(500, self._lose_disk, tries - 1)
         else:
             doomed = [node_id]
-            if self._world.settings.replication >= 5 and self._rng.random() < 0.5:
+            if self._world.settings.replication >= 5 and self._rng.random() < 0.8:
                 doomed.append((node_id + 1) % len(self._cluster.processes))
                 self._world.fault("two disks lost", f"nodes {doomed} die and their disks are gone")
             for each in doomed:

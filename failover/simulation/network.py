@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage.peer_frames import unpack_messages
-from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, bodies, framed
+from storage.peer_packing import (
+    BODY_BYTES_MAX,
+    FRAME_BYTES_MAX,
+    FrameReader,
+    bodies,
+    framed,
+    without_payload,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +39,10 @@ class Link:
 
 
 class Network:
-    """Who reaches whom. ``cut`` holds (sender, receiver) pairs that nothing passes between."""
+    """Who reaches whom. ``cut`` holds (sender, receiver) pairs that nothing passes between.
+
+    ``slow`` holds those whose receiver takes too little: then nothing with records is sent.
+    """
 
     RECONNECT_MS = 50
     NOTICE_LATE_MS = 24_000
@@ -44,6 +54,7 @@ class Network:
         self.processes: dict[int, Process] = {}
         self.cut: set[tuple[int, int]] = set()
         self.cut_from_clients: set[int] = set()
+        self.slow: set[tuple[int, int]] = set()
 
     def add(self, process: Process) -> None:
         """Place a process; its links come up as soon as both ends live."""
@@ -56,6 +67,8 @@ class Network:
     def send(self, sender: Process, node_id: int, messages: Sequence[Message]) -> None:
         """Carry one turn's messages; they may be lost, late, repeated or overtaken."""
         link = self._link(sender.node_id, node_id)
+        if (sender.node_id, node_id) in self.slow:
+            messages = without_payload(messages)
         if not link.is_up or not messages:
             return
         frames = b"".join(map(framed, bodies(messages)))

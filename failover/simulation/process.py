@@ -13,7 +13,7 @@ from failover.inbox import Inbox, serve
 from failover.memo import LeasedAnswers
 from failover.ports import Ports
 from failover.routing import partition_for
-from failover.simulation.disks import Directory, Disk
+from failover.simulation.disks import Directory, Disk, Readable
 from failover.simulation.story import Violation
 from failover.turn import Turn
 from protocol.groups.effects import Client, Request
@@ -81,6 +81,9 @@ class Watcher(Protocol):
 
     def answered(self, process: Process, answer: Answer) -> None:
         """Take notice that the process let an answer out."""
+
+    def repeated(self, process: Process, answer: Answer) -> None:
+        """Take notice that the process let out once more what it had answered before, unread."""
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
         """Take notice that the process is about to write its log."""
@@ -199,14 +202,21 @@ class Process:
         self._connections.clear()
         self._requests, self._memo = Inbox(), LeasedAnswers()
         self._is_scheduled, self._armed_true = False, None
-        self.host = Host(identity, configs, self.log, rng, self.local_now())
+        log = Readable(self.log, self.disk)
+        if not self._survives(self._begin_host, identity, configs, log, rng):
+            return
+        self.network.connect(self.node_id)
+        self._load(self.life)
+        self.world.after(1, self._read_wall, self.life)
+
+    def _begin_host(
+        self, identity: Identity, configs: Configs, log: Readable, rng: random.Random
+    ) -> None:
+        self.host = Host(identity, configs, log, rng, self.local_now())
         ports = Ports(
             log=self, clock=self, peers=self, answers=self, tasks=self, facts=self, timer=self
         )
         self._turn = Turn(self.host, ports)
-        self.network.connect(self.node_id)
-        self._load(self.life)
-        self.world.after(1, self._read_wall, self.life)
 
     def local_now(self) -> int:
         """Return what this node's clock shows."""
@@ -228,10 +238,26 @@ class Process:
         if self.is_paused:
             self._inbox.append((self._load, (life,)))
             return
-        self.is_loading = not self.host.load_slice(LOAD_SLICE_RECORDS)
+        if not self._survives(self._load_slice):
+            return
         self._take_turn()
         if self.is_loading:
             self.world.after(1, self._load, life)
+
+    def _load_slice(self) -> None:
+        assert self.host is not None
+        self.is_loading = not self.host.load_slice(LOAD_SLICE_RECORDS)
+
+    def _survives(self, action: Callable[..., Any], *arguments: Any) -> bool:
+        """Do something that may read the disk; the process ends when that cannot be read."""
+        try:
+            action(*arguments)
+        except LogError as error:
+            self.world.tell("", f"node {self.node_id} ends: {error}")
+            self.kill(self.log.unsynced // 2, 1)
+            self.died_mid_turn(self.node_id)
+            return False
+        return True
 
     def new_disk(self, directory_id: str) -> None:
         """Begin with an empty disk; what was on the old one is remembered by checkers only."""
@@ -316,6 +342,7 @@ class Process:
         for connection in self._connections:
             self.world.after(notice_ms + self.network.client_delay(), connection.close)
         self._connections.clear()
+        self.clock.go_on(self.world.now)
         for asked in self._open.values():
             if isinstance(asked.end, ForwardedFrom):
                 asked.end.answer(asked.token, None)
@@ -323,10 +350,12 @@ class Process:
         self._inbox.clear()
         self.is_paused = False
 
-    def pause(self, duration_ms: int) -> None:
-        """Stand still, as SIGSTOP does."""
+    def pause(self, duration_ms: int, *, freezes_clock: bool = False) -> None:
+        """Stand still, as SIGSTOP does; ``freezes_clock``: as the steady clock of a VM does too."""
         if self.is_alive and not self.is_paused:
             self.is_paused = True
+            if freezes_clock:
+                self.clock.freeze(self.world.now)
             self._paused_at = self.world.now
             if duration_ms:
                 self.world.after(duration_ms, self.thaw, self.life)
@@ -338,8 +367,16 @@ class Process:
         self.is_paused = self._is_scheduled = False
         self._armed_true = None
         late_ms = self.world.now - self._paused_at - BEAT_MS
-        if late_ms >= STALL_MS and self.host is not None:
-            self.host.tick(self.local_now(), late_ms)
+        if self.clock.is_frozen:
+            self.clock.go_on(self.world.now)
+            if self.host is not None and late_ms > 0:  # the wall clock went on: that is noticed
+                self.host.doubt(self.local_now())
+        elif (
+            late_ms >= STALL_MS
+            and self.host is not None
+            and not self._survives(self.host.tick, self.local_now(), late_ms)
+        ):
+            return
         inbox, self._inbox = self._inbox, []
         for action, arguments in inbox:
             if life == self.life:
@@ -357,8 +394,10 @@ class Process:
         self.watcher.asked(self, message)
         if isinstance(message, MEMORABLE):
             known = self._memo.recall(message, self.local_now)
+            if known is not None and self._is_outdated():
+                return
             if known is not None:
-                self.watcher.answered(self, Answer(message, known, self.world.now))
+                self.watcher.repeated(self, Answer(message, known, self.world.now))
                 connection.answer(token, known)
                 return
         self._connections[connection] = None
@@ -436,8 +475,9 @@ class Process:
         """Give the host an event (a method of it that takes the time last), now or when thawed."""
         if self.is_paused:
             self._inbox.append((self.event, (method, *arguments)))
-        elif self.host is not None:
-            method(self.host, *arguments, self.local_now())
+        elif self.host is not None and self._survives(
+            method, self.host, *arguments, self.local_now()
+        ):
             self._soon()
 
     # --- the driver's loop
@@ -530,11 +570,28 @@ class Process:
         if opened is None:
             raise Violation(f"node {self.node_id} answers ticket {reply.ticket} a second time")
         end, token, message, asked_at = opened
+        if self._is_outdated():
+            if isinstance(end, ForwardedFrom):
+                end.answer(token, None)
+            return
         self.world.mark(reply.ticket)
         self.watcher.answered(self, Answer(message, reply.message, asked_at))
         if reply.lease is not None and end in self._connections:
             self._memo.remember(cast("Hashable", message), reply.lease, reply.message)
         end.answer(token, reply.message)
+
+    def _is_outdated(self) -> bool:
+        """Tell whether this node takes itself for a leader that has a successor.
+
+        Only while clocks break what leases rely on: then its answers are lost, for nothing is
+        promised of them.
+        """
+        return self.world.is_lawless and any(
+            (other.leads(number) or -1) > epoch
+            for number in self.leading()
+            if (epoch := self.leads(number)) is not None
+            for other in self.network.processes.values()
+        )
 
     def flush(self) -> None:
         """Do nothing: each answer is on its way."""
@@ -588,8 +645,8 @@ class Process:
         now = self.local_now()
         deadline_ms = self.host.next_deadline()
         if deadline_ms is not None and deadline_ms <= now:
-            self.host.tick(now)
-            self._soon()
+            if self._survives(self.host.tick, now):
+                self._soon()
         else:
             self.arm(deadline_ms, now)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from failover import common_time
+from failover import common_time, containment
+from failover.simulation import older_machine
 from failover.simulation.any_answer import KEYS
 from failover.simulation.callers import SPARE_GROUPS
 from failover.simulation.cluster import Cluster
@@ -18,10 +19,10 @@ from failover.simulation.quiet import RETENTION_MINUTES, SETTLED_MS, Quiet, empt
 from failover.simulation.settings import Groups, settings_for
 from failover.simulation.story import Violation
 from failover.simulation.world import World
-from protocol.groups import modern, target
+from protocol.groups import joining, modern, target
 from protocol.wire import apis
 from protocol.wire.apis import Route
-from storage import log, snapshot
+from storage import log, sending, snapshot
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from failover.simulation.story import Story
 
 WARM_UP_MS: Final = 20_000
+PARKED: Final = frozenset({11, 14})
+"""JoinGroup and SyncGroup wait for the group's other members."""
+
 LOOK_EVERY_MS: Final = 1_000
 AFTERWARDS_MS: Final = 3_000
 
@@ -41,6 +45,10 @@ SMALL: Final = (
     (target, "SLICE_MEMBERS", 2),
     (modern, "SLICE_SESSIONS", 3),
     (common_time, "SETTLED_MS", 60_000),
+    (containment, "BATCH_BYTES", 3_000),
+    (containment, "GROUP_BYTES_MAX", 20_000),
+    (joining, "MEMBER_BYTES_MAX", 20_000),
+    (sending, "MESSAGE_BYTES_MAX", 2_000),
 )
 """Limits of logs and of large groups made small: minutes of a simulation meet what takes days."""
 
@@ -125,6 +133,8 @@ def _live(cluster: Cluster) -> None:
     injector.end()
     group_injector.end()
     disk_injector.end()
+    if older_machine.may_come(cluster):
+        older_machine.put_back(cluster)
     settle(cluster)
     if world.settings.quiet is not Quiet.NEVER:
         _be_quiet(cluster)
@@ -163,8 +173,9 @@ def settle(cluster: Cluster) -> None:
             raise Violation(f"no rest {world.settings.settle_ms} ms after the faults: {why}", "")
         world.run(world.now + LOOK_EVERY_MS)
     world.tell("", "everything is at rest")
+    rested_at = world.now
     _read_all(cluster)
-    _has_answered_all(cluster)
+    _has_answered_all(cluster, rested_at)
     cluster.checkers.states.check(cluster.processes)
     for number, committed in sorted(cluster.checkers.replicated.committed.items()):
         world.mark(number)
@@ -172,18 +183,22 @@ def settle(cluster: Cluster) -> None:
             world.mark(batch.base_offset)
 
 
-def _has_answered_all(cluster: Cluster) -> None:
+def _has_answered_all(cluster: Cluster, rested_at: int) -> None:
     """Hold that no request waits for ever: none may take as long as a rebalance and a session.
 
-    What a node alone answers is forgotten when its client goes.
+    A group's requests that wait for no other member are answered as soon as there is rest. What a
+    node alone answers is forgotten when its client goes.
     """
     settings = cluster.world.settings
     longest_ms = settings.rebalance_timeout_ms + settings.session_timeout_ms
     for process in cluster.processes:
         for _, _, message, asked_at in process._open.values():
-            if apis.API[KEYS[type(message)]].route is Route.NODE:
+            key = KEYS[type(message)]
+            route = apis.API[key].route
+            if route is Route.NODE:
                 continue
-            if cluster.world.now - asked_at > longest_ms:
+            is_quick = key not in PARKED and route in (Route.GROUP, Route.GROUPS)
+            if cluster.world.now - asked_at > longest_ms or (is_quick and asked_at < rested_at):
                 raise Violation(
                     f"node {process.node_id} has not answered {type(message).__name__} for"
                     f" {cluster.world.now - asked_at} ms",

@@ -29,7 +29,7 @@ class Faults:
 
     kill: int = 32_000
     kill_mid_turn: int = 32_000
-    lose_disk: int = 80_000
+    lose_disk: int = 50_000
     pause: int = 50_000
     cut_node: int = 50_000
     cut_pair: int = 50_000
@@ -46,7 +46,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskFaults:
-    """Mean milliseconds between two faults of disks, clocks and handlers; 0: never."""
+    """Mean milliseconds between two faults of disks, clocks, handlers, requests and links."""
 
     slow_disk: int = 50_000
     full_disk: int = 70_000
@@ -58,6 +58,11 @@ class DiskFaults:
     drift: int = 30_000
     wall_clock: int = 40_000
     handler: int = 30_000
+    failed_read: int = 60_000
+    wild_clock: int = 120_000
+    freeze: int = 50_000
+    oversize: int = 15_000
+    slow_link: int = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +80,8 @@ class GroupFaults:
     worker: int = 18_000
     slow_run: float = 0.2
     twice: float = 0.3
-    lost_run: float = 0.02
-    failed_run: float = 0.02
+    lost_run: float = 0.08
+    failed_run: float = 0.05
 
 
 NO_DISK_FAULTS: Final = DiskFaults(**dict.fromkeys(DiskFaults.__dataclass_fields__, 0))

@@ -22,6 +22,7 @@ from protocol.groups.invariants import broken
 from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topics
 from protocol.records import GroupMetadataValue
+from storage.control import voters_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from failover.simulation.downgrades import GaveUp, Name
     from failover.simulation.process import Process
     from failover.simulation.replicated import Replicated
+    from storage.messages import ReplicaKey
 
 
 UNRECORDED: Final = GroupMetadataValue(
@@ -118,6 +120,7 @@ class States:
         known = reference.advance(self._replicated, number)
         if not known or replica.high_watermark != reference.offset:
             return
+        self._has_voters(process, partition)
         machine, offset = self._compared.get((process.node_id, number), (None, -1))
         if machine is partition.machine and offset == reference.offset:
             return
@@ -128,6 +131,26 @@ class States:
                 f" committed log says: {difference}",
                 f"partition {number}",
             )
+
+    def _has_voters(self, process: Process, partition: Partition) -> None:
+        """Hold that a replica's voters are those of the last change in its log."""
+        if process.has_backlog:
+            return
+        number = partition.number
+        voters = self._replicated.committed[number].voters
+        for batch in process.log.batches(number, 0):
+            if batch.control:
+                voters = voters_in(batch) or voters
+        if voters is not None and partition.replica.voters != voters:
+            raise Violation(
+                f"node {process.node_id} counts {_names(partition.replica.voters)}, its log says"
+                f" {_names(voters)}",
+                f"partition {number}",
+            )
+
+
+def _names(voters: tuple[ReplicaKey, ...]) -> str:
+    return ", ".join(voter.directory_id for voter in voters)
 
 
 def _difference(machine: Any, reference: Reference) -> str:

@@ -41,10 +41,16 @@ class World:
         self.faulty = False
         self.injected: Counter[str] = Counter()
         self.calls: Counter[tuple[str, bool]] = Counter()
+        self.lawless_until = 0
         self.may_fail = False
         self.poison = -1
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = 0
+
+    @property
+    def is_lawless(self) -> bool:
+        """Whether clocks break, or may have broken, what leases rely on."""
+        return self.now < self.lawless_until
 
     def random(self, name: str) -> random.Random:
         """Return the stream of chance called so; streams do not disturb each other."""
