@@ -292,10 +292,26 @@ class Evidence:
             )
 
     def repeated(self, process: Process, number: int) -> None:
-        """Hold that an answer that is repeated unread is a leader's that nobody can replace."""
+        """Hold that an answer that is repeated unread is a leader's that nobody can replace.
+
+        A lease that is given up in this turn still holds: nobody has been told of it yet.
+        """
         partition = process._partition(number)
-        if partition is not None and partition.replica.role is Role.LEADER:
-            self.has_lease(process, partition, "what it said before")
+        if partition is None or self._world.is_lawless:
+            return
+        why = ""
+        if partition.leadership.lease_until_ms <= process.local_now():
+            why = "without a lease"
+        elif any(
+            (other.leads(number) or -1) > partition._led_epoch
+            for other in self._replicated.processes.values()
+        ):
+            why = "after another leader was elected"
+        if why:
+            raise Violation(
+                f"node {process.node_id} lets out what it said before, {why}",
+                f"partition {number}",
+            )
 
 
 def _groups(request: Request) -> tuple[str, ...] | None:

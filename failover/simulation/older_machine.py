@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from failover.simulation.cluster import Cluster
     from failover.simulation.process import Process
+    from storage.incarnation import Incarnation
 
 SHARE: Final = 0.12
 """In so many of the seeds that know stale copies."""
@@ -26,7 +27,8 @@ def may_come(cluster: Cluster) -> bool:
 def put_back(cluster: Cluster) -> None:
     """Copy a machine, restart its process, and put the copy back; between, all is replicated."""
     world = cluster.world
-    process = world.random("which older machine").choice(cluster.processes)
+    slow = [process for process in cluster.processes if process.disk.sync_ms is not None]
+    process = world.random("which older machine").choice(slow or cluster.processes)
     if not _rests(cluster):
         return
     copy = process.directory.copy()
@@ -35,9 +37,9 @@ def put_back(cluster: Cluster) -> None:
         process.kill(process.log.unsynced, 1)
         world.run(world.now + LOOK_MS)
         cluster.start(process.node_id)
-        if not _rests(cluster):
+        if not (_is_known(cluster, process) and _rests(cluster)):
             return
-    if copy.directory_id != process.directory_id or not _all_know(cluster, process):
+    if copy.directory_id != process.directory_id:
         return
     world.fault("stale machine", f"node {process.node_id} dies and is the machine of before")
     process.kill(0, 1)
@@ -58,11 +60,18 @@ def _rests(cluster: Cluster) -> bool:
     return True
 
 
-def _all_know(cluster: Cluster, process: Process) -> bool:
-    """Tell whether every other process has seen the newest start of this one."""
-    newest = process.directory.incarnation
-    return all(
-        other.is_alive and not other.directory.memory.learn(newest)
-        for other in cluster.processes
-        if other is not process
-    )
+def _is_known(cluster: Cluster, process: Process) -> bool:
+    """Wait until every other process has seen the newest start of this one; False: not soon."""
+    world, newest = cluster.world, process.directory.incarnation
+    deadline = world.now + PATIENCE_MS
+    others = [other for other in cluster.processes if other is not process]
+    while not all(_remembers(other, newest) for other in others):
+        if world.now >= deadline:
+            return False
+        world.run(world.now + LOOK_MS)
+    return True
+
+
+def _remembers(process: Process, newest: Incarnation) -> bool:
+    row = (newest.directory_id, newest.number, newest.tokens[-1])
+    return process.is_alive and row in process.directory.memory.rows()

@@ -243,12 +243,15 @@ def _settings_for(seed: int) -> Settings:
         rates["kill_all"] = 60_000
     is_datagram = rng.random() < 0.5
     nodes = rng.choice((3, 3, 3, 3, 5))
+    replication = 5 if nodes == 5 and rng.random() < 0.5 else 3
+    if replication == 5:
+        rates["lose_disk"] = faults.lose_disk // 2
     quiet = QUIET.get(seed % 50 // 2 if seed % 2 else -1, Quiet.NEVER)
     return Settings(
         faults=Faults(**rates),
         disk_faults=_disk_faults(seed, rough),
         nodes=nodes,
-        replication=5 if nodes == 5 and rng.random() < 0.5 else 3,
+        replication=replication,
         partitions=rng.choice((2, 3)),
         groups=3,
         members=12,

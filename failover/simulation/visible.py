@@ -325,6 +325,13 @@ class Visible:
         return codes
 
     def _fetch(self, process: Process, answer: Answer) -> None:
+        """Take what was read; of an answer in parts each is looked at when it leaves its partition.
+
+        A part may have to wait for another one, for longer than its leader leads.
+        """
+        partitions = self._world.settings.partitions
+        if len({partition_for(each.group_id, partitions) for each in answer.response.groups}) > 1:
+            return
         for group in answer.response.groups:
             if group.error_code is OK:
                 self.speaks(process, group.group_id, OK)
