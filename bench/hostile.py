@@ -1,13 +1,22 @@
 """``rollcall bench hostile``: a storm of bytes on three coordinators, and what the innocent feel.
 
 The verdict is good when no process ended, no partition had an election, every request of the
-innocents was answered as before, their p99 at most doubled against the calm phase of the same run,
-and no coordinator took more memory than the bound.
+innocents was answered as before, their p99 at most doubled, and no coordinator took more memory
+than the bound.
+
+Coordinators, innocents and the generator share one machine, whose part is kept apart in two ways.
+The generator only gets the CPU time that nobody else wants (SCHED_IDLE), and is paced: the figures
+tell whether it kept its pace. Before the storm it sends the same frames at the same pace to sinks
+(:mod:`bench.sink`), while the innocents go on with the idle cluster: this phase is ``neutral``. The
+p99 of the storm is compared with that of the calm or the neutral phase, whichever is greater; both
+ratios are among the figures. For each phase these also say how many CPUs other processes used, and
+which part of their time the coordinators, or the innocents, waited for a CPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import socket
@@ -15,15 +24,15 @@ import sys
 import time
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 
 from actors.admission import raise_open_files_limit
 from actors.peer_handshake import MAGIC
-from bench import processes
+from bench import machine, processes
 from bench.asking import Connection
 from bench.frames import frame_of
 from bench.hostile_frames import Pool
@@ -37,11 +46,13 @@ from bench.report import aligned, document
 from bench.rollcall import running_rollcall
 from bench.rounds import Row, latencies
 from bench.server import StartError
+from bench.sink import running_sinks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bench.innocents import Felt
+    from bench.machine import Usage
     from bench.server import Server
 
 OK, FAILURE = 0, 1
@@ -53,9 +64,15 @@ MEMORY_BOUND_MIB: Final = 512
 answers that are not read, and the groups, topics and offsets that the storm makes."""
 
 P99_RATIO_MAX: Final = 2.0
-NICENESS: Final = 10
-"""Of the generator: it shares the machine with the innocents."""
+CALM, NEUTRAL, STORM = "calm", "neutral", "storm"
+METHOD: Final = (
+    "The generator only had the CPU time that nobody else wanted. In the neutral phase it sent the"
+    " same frames to servers that do nothing, while the innocents used the idle cluster."
+)
+QUIET_CPUS: Final = 0.1
+"""When others use more than this, the report says that the machine was not quiet."""
 
+KEPT_PACE: Final = 0.9
 CALM_S: Final = 10.0
 SETTLE_S: Final = 2.0
 STATUS_S: Final = 30.0
@@ -66,6 +83,41 @@ PACE_SHARE: Final = 0.95
 POLL_S: Final = 0.5
 FRAMES_PER_POOL: Final = 2_000_000
 POOL_FRAMES: Final = 6_000
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of time, in ``time.perf_counter()``, and the CPU time used in it."""
+
+    begun: float
+    ended: float
+    coordinators: Usage
+    innocents: Usage
+
+    @property
+    def seconds(self) -> float:
+        """How long it was."""
+        return self.ended - self.begun
+
+
+@dataclass(slots=True)
+class Phases:
+    """Reads clocks and CPU times at both ends of each phase."""
+
+    coordinators: Sequence[int]
+    innocents: Sequence[int]
+    by_name: dict[str, Phase] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measure what happens in the block."""
+        begun = time.perf_counter()
+        before = [machine.usage(pids) for pids in (self.coordinators, self.innocents)]
+        yield
+        ended = time.perf_counter()
+        after = [machine.usage(pids) for pids in (self.coordinators, self.innocents)]
+        used = (now.since(then) for now, then in zip(after, before, strict=True))
+        self.by_name[name] = Phase(begun, ended, *used)
 
 
 @dataclass(slots=True)
@@ -97,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     raise_open_files_limit()
     try:
         with interruptible(), running_rollcall(SETTINGS) as server:
-            row, broken = run(server, asked)
+            row, broken, notes = run(server, asked)
     except Interrupted as stop:
         print(f"rollcall: The benchmark was {stop}.", file=sys.stderr)
         return stop.exit_code
@@ -106,43 +158,69 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILURE
     figures = row.rounds[0]
     print(aligned([["figure", "", "value"], *([n, "", f"{v:,.3f}"] for n, v in figures.items())]))
-    print("\n".join(broken) or "Nothing was broken.")
+    print("\n".join([*notes, *(broken or ["Nothing was broken."])]))
     if asked.json:
-        asked.json.write_text(
-            json.dumps({**document("hostile", [row]), "broken": broken}, indent=2) + "\n"
-        )
+        told = {**document("hostile", [row]), "notes": notes, "broken": broken}
+        asked.json.write_text(json.dumps(told, indent=2) + "\n")
     return FAILURE if broken else OK
 
 
-def run(server: Server, asked: argparse.Namespace) -> tuple[Row, list[str]]:
-    """Let the storm loose on a running cluster; return the figures, and what was broken."""
+def run(server: Server, asked: argparse.Namespace) -> tuple[Row, list[str], list[str]]:
+    """Let the storm loose on a running cluster; return figures, what was broken, and notes."""
     before = _epochs(server)
     group_ids = [next(groups_on(number, PARTITIONS, "innocent")) for number in range(PARTITIONS)]
     pool = Pool(asked.seed, POOL_FRAMES)
     floods = _floods(server)
-    with innocent_clients(server.bootstrap, group_ids) as innocents:
+    per_second = asked.frames / (60 * asked.minutes) / PACE_SHARE
+    with (
+        running_sinks(len(server.bootstrap)) as sinks,
+        innocent_clients(server.bootstrap, group_ids) as innocents,
+    ):
         time.sleep(SETTLE_S)
         observed = Observed([0.0] * len(server.serving), [0.0] * len(server.serving))
         observed.look(server)
         observed.calm_mib = list(observed.most_mib)
-        calm = time.perf_counter()
-        time.sleep(asked.calm)
-        os.nice(NICENESS)
-        begun = time.perf_counter()
-        per_second = asked.frames / (60 * asked.minutes) / PACE_SHARE
-        storm = Storm(pool, server.bootstrap, _other_ports(server), floods, per_second)
-        try:
+        phases = Phases(server.serving, [innocents.pid])
+        with phases.phase(CALM):
+            time.sleep(asked.calm)
+        _take_idle_time_only()
+        at_sinks = dict(zip(sinks, floods.values(), strict=False))
+        with phases.phase(NEUTRAL), _storm(pool, sinks, (), at_sinks, per_second) as neutral:
+            deadline = time.perf_counter() + asked.calm
+            while time.perf_counter() < deadline:
+                neutral.turn()
+        time.sleep(SETTLE_S)
+        others = _other_ports(server)
+        with (
+            phases.phase(STORM),
+            _storm(pool, server.bootstrap, others, floods, per_second) as storm,
+        ):
             _rage(storm, server, observed, asked)
-        finally:
-            storm.close()
-        ended = time.perf_counter()
         felt = innocents.stop()
     after = _epochs(server)
     observed.elections = sum(after[key] != epoch for key, epoch in before.items())
     observed.gone = observed.gone or [*map(processes.started, server.serving)].count(None) > 0
-    figures = _figures(storm, felt, observed, (calm, begun, ended))
+    measured = phases.by_name
+    figures = _figures(storm, felt, observed, measured)
+    figures["asked_frames_per_s"] = per_second
+    figures["neutral_frames_per_s"] = neutral.count.frames / measured[NEUTRAL].seconds
     row = Row(case="storm of bytes", server=server.name, rounds=(figures,))
-    return row, _broken(figures, felt, observed)
+    return row, _broken(figures, felt, observed), _notes(figures)
+
+
+@contextlib.contextmanager
+def _storm(*arguments: Any) -> Iterator[Storm]:
+    """Have a storm, all of whose connections are closed at the end."""
+    storm = Storm(*arguments)
+    try:
+        yield storm
+    finally:
+        storm.close()
+
+
+def _take_idle_time_only() -> None:
+    """Leave the CPUs to whoever else wants them, from now on."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _floods(server: Server) -> dict[tuple[str, int], list[bytes]]:
@@ -178,28 +256,39 @@ def _rage(storm: Storm, server: Server, observed: Observed, asked: argparse.Name
 
 
 def _figures(
-    storm: Storm, felt: Felt, observed: Observed, marks: tuple[float, float, float]
+    storm: Storm, felt: Felt, observed: Observed, phases: Mapping[str, Phase]
 ) -> dict[str, float]:
-    calm, begun, ended = marks
-    count = storm.count
-    quiet, stormy = felt.between(calm, begun), felt.between(begun, ended)
+    count, raged = storm.count, phases[STORM]
+    fuzz = storm.mutated.answered
     figures = {
         "frames": float(count.frames),
         "frames_answered": float(count.answered),
         "of_these_repeated_heartbeats": float(storm.flooding.answered),
-        "seconds_s": ended - begun,
-        "frames_per_s": count.frames / (ended - begun),
+        "of_these_fuzz_share": fuzz / max(count.answered, 1),
+        "seconds_s": raged.seconds,
+        "frames_per_s": count.frames / raged.seconds,
         "connections": float(count.connections),
         "given_up": float(count.gave_up),
         "connections_closed_on_us": float(count.closed_on_us),
-        "innocent_heartbeats": float(len(stormy)),
+        "innocent_heartbeats": float(len(felt.between(raged.begun, raged.ended))),
         "innocent_other_requests": float(felt.others),
         "added_memory_most_mib": observed.added_mib,
         "elections": float(observed.elections),
     }
-    for name, phase in (("calm", quiet), ("storm", stormy)):
-        if phase:
-            figures |= {f"{name}_{key}": value for key, value in latencies(phase).items()}
+    for name, phase in phases.items():
+        if taken := felt.between(phase.begun, phase.ended):
+            figures |= {f"{name}_{key}": value for key, value in latencies(taken).items()}
+        coordinators, innocents = phase.coordinators, phase.innocents
+        figures |= {
+            f"{name}_coordinators_cpus": coordinators.run_s / phase.seconds,
+            f"{name}_coordinators_waited_share": coordinators.waited_share,
+            f"{name}_innocents_waited_share": innocents.waited_share,
+            f"{name}_other_processes_cpus": coordinators.others_s / phase.seconds,
+        }
+    raging = figures.get("storm_p99_ms", 0.0)
+    for name in (CALM, NEUTRAL):
+        if undisturbed := figures.get(f"{name}_p99_ms"):
+            figures[f"storm_p99_by_{name}"] = raging / undisturbed
     return figures
 
 
@@ -216,10 +305,32 @@ def _broken(figures: dict[str, float], felt: Felt, observed: Observed) -> list[s
         broken.append(
             f"A coordinator took {observed.added_mib:.0f} MiB more, above {MEMORY_BOUND_MIB}."
         )
-    calm, storm = figures.get("calm_p99_ms", 0.0), figures.get("storm_p99_ms", 0.0)
-    if not felt.failure and storm > P99_RATIO_MAX * calm:
-        broken.append(f"The innocents' p99 went from {calm:.2f} to {storm:.2f} ms.")
+    calm, neutral, storm = (figures.get(f"{name}_p99_ms", 0.0) for name in (CALM, NEUTRAL, STORM))
+    if not felt.failure and storm > P99_RATIO_MAX * max(calm, neutral):
+        broken.append(
+            f"The innocents' p99 went from {calm:.2f} ms, and {neutral:.2f} ms beside a generator"
+            f" that does not trouble the cluster, to {storm:.2f} ms."
+        )
     return broken
+
+
+def _notes(figures: dict[str, float]) -> list[str]:
+    """Say in a sentence each what a reader of the figures should know."""
+    notes = [METHOD]
+    others = max(figures[f"{name}_other_processes_cpus"] for name in (CALM, NEUTRAL, STORM))
+    if others > QUIET_CPUS:
+        notes.append(
+            f"The machine was not quiet: in one phase other processes used {others:.2f} CPUs."
+        )
+    kept, asked = figures["frames_per_s"], figures["asked_frames_per_s"]
+    if kept < KEPT_PACE * asked:
+        notes.append(f"The generator sent {kept:.0f} of {asked:.0f} frames per second.")
+    waited = figures["storm_coordinators_waited_share"]
+    notes.append(
+        f"In the storm the coordinators waited for a CPU in {waited:.0%} of the time in which they"
+        " had something to do."
+    )
+    return notes
 
 
 def _epochs(server: Server) -> dict[int, int]:

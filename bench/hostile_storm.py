@@ -33,6 +33,8 @@ FLOOD_BURSTS: Final = 100
 """Bursts that are made ahead."""
 FLOOD_BURST: Final = 99
 FLOOD_SHARE: Final = 0.8
+"""So much of the pace is for valid heartbeats, and whatever of the rest is not answered in time: a
+frame of another kind costs a server as much as some twenty of these."""
 PACE_S: Final = 0.01
 ANYWHERE: Final = ("", 0)
 NO_FLOODS: Final[Mapping[Address, Sequence[bytes]]] = MappingProxyType({})
@@ -61,17 +63,16 @@ class Count:
 
 
 class Talkers:
-    """Talkers of one kind: they send no faster than ``per_second`` in all."""
+    """Talkers of one kind: they send no more than ``due()`` frames in all."""
 
-    def __init__(self, storm: Storm, bursts: Bursts, per_second: float) -> None:
+    def __init__(self, storm: Storm, bursts: Bursts, due: Callable[[], float]) -> None:
         self.storm = storm
         self.bursts = bursts
         self.answered = 0
+        self.sent = 0
         self.waiting: deque[Talker] = deque()
         self._talkers: list[Talker] = []
-        self._per_second = per_second
-        self._begun_s = storm.now_s
-        self._sent = 0
+        self._due = due
 
     def add(self, address: Address) -> None:
         """Add one."""
@@ -79,10 +80,10 @@ class Talkers:
 
     def turn(self) -> None:
         """Let those send whose time has come."""
-        due = (self.storm.now_s - self._begun_s) * self._per_second
-        while self.waiting and self._sent < due:
+        due = self._due()
+        while self.waiting and self.sent < due:
             talker = self.waiting.popleft()
-            self._sent += talker.send()
+            self.sent += talker.send()
 
     def tick(self) -> None:
         """Let those give up that have waited too long."""
@@ -234,7 +235,7 @@ class Storm:
         """``clients`` are the coordinators' listeners, ``others`` ports for peers and people.
 
         ``floods`` are valid heartbeats, by the coordinator that answers them; with them,
-        :data:`FLOOD_SHARE` of the frames are these.
+        :data:`FLOOD_SHARE` of the frames, or more, are these.
         """
         self.pool = pool
         self.count = Count()
@@ -254,13 +255,22 @@ class Storm:
             for _ in range(count)
         ]
         self._odd += [Odd(self, address, knock) for address in others for _ in range(KNOCKING)]
-        share = FLOOD_SHARE if floods else 0.0
-        self.mutated = Talkers(self, self.next_burst, per_second * (1 - share))
-        self.flooding = Talkers(self, self._next_flood, per_second * share if share else 0.0)
+        self._begun_s = self.now_s
+        self._per_second = per_second
+        self._fuzz_share = 1 - FLOOD_SHARE if floods else 1.0
+        self.mutated = Talkers(self, self.next_burst, self._mutated_due)
+        self.flooding = Talkers(self, self._next_flood, self._flooding_due)
         for kind, addresses in ((self.mutated, clients), (self.flooding, list(floods))):
             for address in addresses:
                 for _ in range(TALKERS):
                     kind.add(address)
+
+    def _mutated_due(self) -> float:
+        return (self.now_s - self._begun_s) * self._per_second * self._fuzz_share
+
+    def _flooding_due(self) -> float:
+        """All that are due, less what was sent of the others: so the pace is kept."""
+        return (self.now_s - self._begun_s) * self._per_second - self.mutated.sent
 
     def turn(self) -> None:
         """Do what is to be done now; takes about a tick at most."""

@@ -7,6 +7,7 @@ counts from the time at which a request was due, so that no stall is hidden.
 
 from __future__ import annotations
 
+import os
 import time
 from array import array
 from contextlib import contextmanager
@@ -60,8 +61,9 @@ class Felt:
 class Innocents:
     """The process with the innocents."""
 
-    def __init__(self, pipe: Pipe) -> None:
+    def __init__(self, pipe: Pipe, pid: int) -> None:
         self._pipe = pipe
+        self.pid = pid
 
     def stop(self) -> Felt:
         """End it, and take what it measured."""
@@ -80,7 +82,7 @@ def innocent_clients(
 ) -> Iterator[Innocents]:
     """Have a group of each id until the block ends; it must be stopped in it."""
     with beside(_live, bootstrap, group_ids) as pipe:
-        yield Innocents(pipe)
+        yield Innocents(pipe, pipe.recv())
 
 
 def _live(bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: Pipe) -> None:
@@ -90,6 +92,7 @@ def _live(bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: 
     for group_id in group_ids:
         _join(group_id, bootstrap[0], reactor, beats, others)
     pipe.send("ready")
+    pipe.send(os.getpid())
     due = array("d")
     failure = ""
     try:
