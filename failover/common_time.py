@@ -6,7 +6,9 @@ old to the next leader. So nodes tell each other what their wall clocks show:
 
 * While a majority of the cluster agrees with the own clock, that is the time.
 * When a majority of the cluster agrees on another time, theirs is.
-* Else, and for a while after the time was set, it is the own clock's, and nothing expires.
+* Else it is the latest of the clocks that are known: a record that looks old would be expired by
+  the next leader, one from the future is only kept for longer.
+* Nothing expires while no majority agrees, and for a while after the time was set.
 
 The differences to ``now`` are kept, not times: a message that came late makes a clock look slow,
 never fast, so the largest difference of the last messages counts.
@@ -54,6 +56,7 @@ class CommonTime:
         self._unsettled_until: int | None = None
         self._told_at: int | None = None
         self._is_agreed = False
+        self._believed_ms = 0  # as a majority agreed on last, or as the own clock began
         self.offset_ms = 0
 
     def read(self, wall_ms: int, now: int) -> None:
@@ -95,8 +98,12 @@ class CommonTime:
                     near = [each for each in others if abs(each - candidate) <= AGREE_MS]
                     offset_ms, self._is_agreed = near[len(near) // 2], True
                     break
-        if not is_first and abs(offset_ms - self.offset_ms) > JUMP_MS:
+            else:
+                offset_ms = max([offset_ms, *others])
+        if self._is_agreed and not is_first and abs(offset_ms - self._believed_ms) > JUMP_MS:
             self._unsettled_until = now + SETTLED_MS
+        if self._is_agreed or is_first:
+            self._believed_ms = offset_ms
         self.offset_ms = offset_ms
 
     def _known(self, now: int) -> list[int]:

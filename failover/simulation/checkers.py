@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from failover.common_time import AGREE_MS
 from failover.routing import partition_for
 from failover.simulation.any_answer import AnyAnswer
 from failover.simulation.evidence import Evidence
@@ -11,6 +12,7 @@ from failover.simulation.replicated import Replicated
 from failover.simulation.states import States
 from failover.simulation.told import Told
 from failover.simulation.visible import Visible
+from protocol.wire.messages import OffsetCommitRequest
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -49,6 +51,8 @@ class Checkers:
     def asked(self, process: Process, message: Entity) -> None:
         """Take notice that a request reached a node."""
         self.visible.asked(process, message)
+        if isinstance(message, OffsetCommitRequest):
+            self._is_ahead(process, message.group_id)
         self.any_answer.asked(message)
         group_id = getattr(message, "group_id", "")
         if group_id and getattr(message, "member_id", ""):
@@ -56,8 +60,18 @@ class Checkers:
 
     def answered(self, process: Process, answer: Answer) -> None:
         """Check an answer that a node lets out."""
+        if isinstance(answer.message, OffsetCommitRequest):
+            self._is_ahead(process, answer.message.group_id)
         self.visible.answered(process, answer)
         self.any_answer.answered(process, answer)
+
+    def _is_ahead(self, process: Process, group_id: str) -> None:
+        """Note a commit under a time that is ahead: without a majority that agrees it may be."""
+        host = process.host
+        if host is not None:
+            ahead_ms = host.wall.at(process.local_now()) - self._world.client_now
+            if ahead_ms > AGREE_MS:
+                self._values.late.add(group_id)
 
     def repeated(self, process: Process, answer: Answer) -> None:
         """Check an answer that a node repeats without asking its host."""

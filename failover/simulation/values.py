@@ -50,7 +50,8 @@ class Register:
 class Values:
     """All places, and what may be read of them.
 
-    ``retention_ms`` is how long offsets are kept at least that nobody uses.
+    ``retention_ms`` is how long offsets are kept at least that nobody uses. ``late`` are the groups
+    in which something was committed under a time that was ahead: it expires late.
     """
 
     def __init__(self, retention_ms: int = FOREVER) -> None:
@@ -60,6 +61,7 @@ class Values:
         self._last = 0
         self._places: dict[Place, Register] = {}
         self._deleted: set[str] = set()
+        self.late: set[str] = set()
 
     def draw(self) -> int:
         """Return a value that was never committed before."""
@@ -132,6 +134,7 @@ class Values:
 
     def forget(self) -> None:
         """Learn that everything has expired."""
+        self.late.clear()
         self._places.clear()
 
     def topic_deleted(self, topic: str) -> None:

@@ -41,11 +41,13 @@ def told(time: CommonTime, *offsets: int | None, now: int = NOW) -> None:
         (30 * DAYS, (5, 9), 9, True),
         (-30 * DAYS, (5, 9), 9, True),
         (7, (30 * DAYS, 5), 7, True),
-        (7, (30 * DAYS, -30 * DAYS), 7, False),
+        (7, (30 * DAYS, -30 * DAYS), 30 * DAYS, False),
+        (-30 * DAYS, (5, None), 5, False),
     ],
     ids=[
         "nobody else", "one agrees", "both nearly", "one against one", "ahead of two",
         "behind two", "one is ahead", "all differ",
+        "one against one, behind",
     ],
 )  # fmt: skip
 def test_the_time_is_what_a_majority_of_the_clocks_says(
