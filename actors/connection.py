@@ -27,6 +27,7 @@ from protocol.wire.frames import (
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from failover.inbox import Inbox
     from protocol.groups.effects import Ticket
 
 WAITING_FRAMES_MAX: Final = 64
@@ -53,11 +54,8 @@ class Door(Protocol):
     def wake(self) -> None:
         """Learn that requests wait: have a turn that calls :meth:`Listener.serve`."""
 
-    def receive(self, request: Request) -> int:
-        """Take a request; the answer comes by :meth:`Listener.answer`.
-
-        Return of how many parts the record consists that it rewrites; 0 when it rewrites none.
-        """
+    def receive(self, request: Request) -> None:
+        """Take a request; the answer comes by :meth:`Listener.answer`."""
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""
@@ -75,6 +73,7 @@ class Connections(Protocol):
     sweeps: int
     unflushed: list[Connection]
     request_bytes_max: int
+    inbox: Inbox[Connection]
 
     def opened(self, connection: Connection) -> None:
         """Count a connection."""
@@ -190,6 +189,8 @@ class Connection(asyncio.Protocol):
         if len(self._waiting) > WAITING_FRAMES_MAX or self._waiting_bytes > WAITING_BYTES_MAX:
             self._is_crowded = True
             self._read_or_not()
+        if self.is_held_back:
+            self._read_or_not()
         if connections.held.is_over:
             self._make_room()
 
@@ -253,9 +254,12 @@ class Connection(asyncio.Protocol):
         self._read_or_not()
 
     def hold_back(self) -> None:
-        """Do not read the socket: there is no place for its request."""
+        """Do not read the socket once more has come: there is no place even for this request.
+
+        To stop reading and to go on are two system calls each, which a client that waits for its
+        answer is spared.
+        """
         self.is_held_back = True
-        self._read_or_not()
 
     # --- what the sweep looks at
 
@@ -302,31 +306,31 @@ class Connection(asyncio.Protocol):
         self.queue_key = self if group_id is None else group_id
         connections.enqueue(self)
 
-    def ask(self) -> int:
-        """Ask the coordinator what the client has asked; return as :meth:`Door.receive`."""
+    def ask(self) -> None:
+        """Ask the coordinator what the client has asked."""
         (frame, memo_key), self._asked = self._asked, NOTHING_ASKED
         if self._transport is None:
-            return 0
+            return
         if not frame:
             self.is_busy = False
             self._go_on()
             self.flush()
-            return 0
+            return
         try:
             decoded = decode_request(frame)
         except BadFrame as error:
             self.drop(str(error))
-            return 0
+            return
         except UnsupportedApiVersion as error:
             if error.answer is None:
                 self.drop(str(error))
             else:
                 self.send(error.answer)
                 self.flush()
-            return 0
+            return
         if wants_no_answer(decoded.api_key, decoded.message):
             self.drop("its request wants no answer and can not be carried out")
-            return 0
+            return
         client = self._client
         client_id = decoded.client_id or ""
         if client is None or client.client_id != client_id:
@@ -338,8 +342,9 @@ class Connection(asyncio.Protocol):
             api_version=decoded.api_version,
             client=client,
             message=decoded.message,
+            following=self._connections.inbox.following,
         )
-        return self._connections.door.receive(request)
+        self._connections.door.receive(request)
 
     def _go_on_later(self) -> None:
         """Look at the next requests when the others that wait have had their turn."""
@@ -371,7 +376,12 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        pauses = self._is_full or self._is_crowded or self._is_out_of_room or self.is_held_back
+        pauses = (
+            self._is_full
+            or self._is_crowded
+            or self._is_out_of_room
+            or (self.is_held_back and bool(self._waiting or self.unfinished_bytes))
+        )
         if pauses and not self._is_paused:
             self._is_paused = True
             transport.pause_reading()

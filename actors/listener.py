@@ -4,7 +4,7 @@ A connection has one request in flight and gets its answers in order, as in Kafk
 is like the one before is answered as soon as it is read, without asking the host (see
 :class:`Memo`); all else waits in an :class:`Inbox`, from which the coordinator takes as much as it
 has time for. When ``queued.max.requests`` wait there, the next wait in their connections, whose
-sockets are not read meanwhile; they too are let in by group in turn.
+sockets are not read on meanwhile; they too are let in by group in turn.
 """
 
 from __future__ import annotations
@@ -107,11 +107,10 @@ class Listener:
         """
         return serve(self.inbox, self._ask, time.thread_time, seconds)
 
-    def _ask(self, connection: Connection) -> int:
-        parts = connection.ask()
+    def _ask(self, connection: Connection) -> None:
+        connection.ask()
         if self._held_back:
             self._let_in()
-        return parts
 
     def _let_in(self) -> None:
         held_back, inbox = self._held_back, self.inbox

@@ -140,12 +140,9 @@ class Pump:
             self.forgive(self._clock.stalled_ms())
             self.schedule()
 
-    def receive(self, request: Request) -> int:
-        """Take a client's request; all that are handled in one turn are answered together.
-
-        Return as :meth:`failover.host.Host.receive`.
-        """
-        return self._turn.receive(request)
+    def receive(self, request: Request) -> None:
+        """Take a client's request; all that are handled in one turn are answered together."""
+        self._turn.receive(request)
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""

@@ -24,7 +24,6 @@ class Held:
 
     ``view`` is what this node knows of the cluster, ``leaders`` who leads what, ``unlinked`` the
     nodes to which the link is broken. ``effects`` collects what is to be done in this turn.
-    ``rewritten`` is as :class:`protocol.groups.effects.Result` has it, of the last request.
     """
 
     identity: Identity
@@ -34,7 +33,6 @@ class Held:
     groups: Mapping[int, Partition] = field(default_factory=dict)
     unlinked: set[int] = field(default_factory=set)
     effects: Effects = field(default_factory=Effects)
-    rewritten: int = 0
     all: Mapping[int, Partition] = field(init=False)
     schedule: Schedule = field(init=False)
 

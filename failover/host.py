@@ -124,16 +124,9 @@ class Host:
 
     # --- events, in the order in which a client's request meets them
 
-    def receive(self, request: Request, now: int) -> int:
-        """Take a client's request; its reply comes out of a later :meth:`drain`.
-
-        Return of how many parts the record consists that it rewrites, 0 when there is none: as
-        many more requests of the group had better come before the drain.
-        """
-        held = self._held
-        held.rewritten = 0
+    def receive(self, request: Request, now: int) -> None:
+        """Take a client's request; its reply comes out of a later :meth:`drain`."""
         self._requests.receive(request, now)
-        return held.rewritten
 
     def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
         """Take the catalogue leader's answer to a forward; None: it could not be reached."""

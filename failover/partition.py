@@ -26,6 +26,7 @@ from failover.containment import (
 )
 from failover.gate import Gate
 from failover.loading import Loading
+from failover.runs import Runs
 from protocol.groups.effects import Elected, Leadership, Reply, Request, Resigned
 from protocol.reasons import reason, shown
 from protocol.records import BadRecord, UnknownRecordType
@@ -105,6 +106,7 @@ class Partition:
         self.deferred: list[tuple[Request, Sequence[str] | None]] = []
         self._replies: list[tuple[Reply, Sequence[str] | None]] = []
         self._held: list[Reply] = []
+        self._runs = Runs()
         self._patience_ms = setting.timing.election_min_ms
         self.unleased_from_ms: int | None = None
         """Since when committed answers wait for the lease of this leader."""
@@ -187,11 +189,10 @@ class Partition:
 
     # --- events
 
-    def handle(self, event: Any, now: int, waits: Sequence[str] | None = ()) -> int:
+    def handle(self, event: Any, now: int, waits: Sequence[str] | None = ()) -> None:
         """Give an event to the machine and gather what it led to, for :meth:`drain`.
 
-        A request's own reply waits for the groups ``waits`` (all when None) beside its own. Return
-        what the event rewrites, as :class:`protocol.groups.effects.Result` has it. Raises
+        A request's own reply waits for the groups ``waits`` (all when None) beside its own. Raises
         :class:`HandlerFailed` when a request failed: answer it; its group is well again.
         """
         if self._failure is not None:
@@ -200,14 +201,25 @@ class Partition:
             result = self.machine.handle(event, now)
         except Exception as error:
             self._contain(event, error, now)
-            return 0
+            return
         if isinstance(event, Request):
             self._open[event.ticket] = event
             self._gather(result, now, event.ticket if waits != () else None, waits)
+            self._run_on(event, result, now, waits)
         else:
+            self._runs.end()
             self._gather(result, now)
         self._mend(now)
-        return result.rewritten
+
+    def _run_on(
+        self, request: Request, result: Result, now: int, waits: Sequence[str] | None
+    ) -> None:
+        """Let a large record wait for the requests right behind, unless this one waits for it."""
+        if waits == ():
+            group_id = getattr(request.message, "group_id", None) or ""
+            self._runs.served(group_id, result.rewritten, request.following, now)
+        else:
+            self._runs.end()
 
     def _gather(
         self,
@@ -222,6 +234,7 @@ class Partition:
             turn.pop(record.key, None)
             turn[record.key] = record
         if result.ends_batch and turn and self._leads:
+            self._runs.end()
             self._append_turn(now)
         for reply in result.replies:
             if reply.ticket == asked:
@@ -322,6 +335,9 @@ class Partition:
                 own = self.machine.next_deadline()
                 if own is not None and (due is None or own < due):
                     due = own
+            run_ms = self._runs.next_deadline()
+            if run_ms is not None and (due is None or run_ms < due):
+                due = run_ms
             silent_at_ms = self.silent_at_ms
             if silent_at_ms is not None and (due is None or silent_at_ms < due):
                 return silent_at_ms
@@ -351,6 +367,7 @@ class Partition:
         replica, has_moved = self.replica, self._has_loaded
         self._has_loaded = False
         if self.state is PartitionState.LEADER:
+            self._runs.settle(now)
             if self._replies or self._held:
                 replica.need_lease(now)
             if self._turn and self._leads:
@@ -436,10 +453,13 @@ class Partition:
     def _answer(self, effects: Effects) -> None:
         """Let each new reply pass the gate, or wait there."""
         gate, held = self.gate, self._held
-        for reply, groups in self._replies:
-            if (free := gate.pass_or_hold(reply, groups)) is not None:
+        replies, self._replies = self._replies, []
+        running = self._runs.groups
+        for reply, groups in replies:
+            if running and groups and groups[0] in running:
+                self._replies.append((reply, groups))
+            elif (free := gate.pass_or_hold(reply, groups)) is not None:
                 held.append(free)
-        self._replies.clear()
         effects.facts += self._facts
         self._facts.clear()
         effects.notes += self._notes
@@ -469,14 +489,23 @@ class Partition:
         self._held.clear()
 
     def _append_turn(self, now: int) -> None:
-        records = self._turn
+        """Append the turn's records, but those of groups that wait for more."""
         encode, group_of = self._kind.encode, self._kind.group_of
+        waiting: dict[Any, Record] = {}
+        if self._runs:
+            running = self._runs.groups
+            waiting = {key: one for key, one in self._turn.items() if group_of(key) in running}
+            for key in waiting:
+                del self._turn[key]
+        records = self._turn
         rows = encoded(records.values(), encode)
         if rows is None:
             self._append_by_groups(now)
-        else:
+        elif rows:
             self._append(rows, dict.fromkeys(group_of(key) for key in records), now)
             records.clear()
+        if waiting:
+            self._turn = waiting | self._turn
 
     def _append(self, rows: Sequence[RawRecord], groups: Iterable[str], now: int) -> None:
         end_offset = self.replica.append(rows, now)
@@ -544,6 +573,7 @@ class Partition:
         self._held.clear()
         self.unleased_from_ms = self.silent_at_ms = None
         self._tasks.clear()
+        self._runs.end()
         self.gate.clear()
         if self._turn or not is_sound:
             self._reload()

@@ -89,7 +89,7 @@ class Requests:
         """Have a partition that is led here answer; ``waits`` as there."""
         self._held.schedule.touch(partition.number)
         try:
-            self._held.rewritten = partition.handle(request, now, waits)
+            partition.handle(request, now, waits)
         except HandlerFailed as error:
             self._failed(request, str(error))
 

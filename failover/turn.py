@@ -41,16 +41,13 @@ class Turn:
         self._covers = -1
         self._persisted = -1
 
-    def receive(self, request: Request) -> int:
-        """Hand a client's request to the host, or refuse what a full disk has no room for.
-
-        Return as :meth:`failover.host.Host.receive`.
-        """
+    def receive(self, request: Request) -> None:
+        """Hand a client's request to the host, or refuse what a full disk has no room for."""
         refusal = self._backlog.refusal(request)
         if refusal is None:
-            return self.host.receive(request, self._ports.clock.now())
-        self._ports.answers.answer(refusal)
-        return 0
+            self.host.receive(request, self._ports.clock.now())
+        else:
+            self._ports.answers.answer(refusal)
 
     def synced(self) -> None:
         """Learn that the sync that was begun is done; the next :meth:`take` goes on from there."""

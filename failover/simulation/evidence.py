@@ -64,7 +64,7 @@ class Term:
     floor: int
     ends: dict[str, int] = field(default_factory=dict)
     last_end: int = 0
-    unwritten: list[Need] = field(default_factory=list)
+    unwritten: list[tuple[Need, frozenset[str]]] = field(default_factory=list)
 
 
 class Evidence:
@@ -88,17 +88,17 @@ class Evidence:
         merge, refresh, on_vote = Requests.merge, Host._refresh, Election.on_vote
         evidence = self
 
-        def watched_handle(self: Partition, event: Any, *arguments: Any) -> int:
+        def watched_handle(self: Partition, event: Any, *arguments: Any) -> None:
             before = len(self._replies)
-            rewritten = handle(self, event, *arguments)
+            handle(self, event, *arguments)
             if len(self._replies) > before:
                 evidence._answers(self, before)
-            return rewritten
 
         def watched_append(self: Partition, *arguments: Any) -> None:
             groups = {self._kind.group_of(key) for key in self._turn}
             append_turn(self, *arguments)
-            evidence._wrote(self, groups)
+            left = {self._kind.group_of(key) for key in self._turn}
+            evidence._wrote(self, groups - left, left)
 
         def watched_merge(self: Requests, replies: list[Reply]) -> list[Reply]:
             if replies:
@@ -156,7 +156,7 @@ class Evidence:
             need = Need(partition, term.epoch, max(end_offset, term.floor), reply.message)
             if not is_written:
                 need.end_offset = NOT_WRITTEN
-                term.unwritten.append(need)
+                term.unwritten.append((need, frozenset(groups or ())))
             self._needs[partition._me.node_id, reply.ticket] = need
 
     def _term(self, partition: Partition) -> Term:
@@ -168,14 +168,19 @@ class Evidence:
             term = self._terms[partition] = Term(epoch, floor)
         return term
 
-    def _wrote(self, partition: Partition, groups: set[str]) -> None:
+    def _wrote(self, partition: Partition, groups: set[str], left: set[str]) -> None:
+        if not groups:
+            return
         term, end_offset = self._term(partition), partition.replica.end_offset
         for group in groups:
             term.ends[group] = end_offset
         term.last_end = end_offset
-        for need in term.unwritten:
-            need.end_offset = end_offset
-        term.unwritten.clear()
+        unwritten, term.unwritten = term.unwritten, []
+        for need, of in unwritten:
+            if left.isdisjoint(of):
+                need.end_offset = end_offset
+            else:
+                term.unwritten.append((need, of))
 
     # --- what leaves
 

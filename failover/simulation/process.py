@@ -405,15 +405,15 @@ class Process:
         self._requests.push(getattr(message, "group_id", connection), asked)
         self._soon()
 
-    def _ask(self, asked: Asked) -> int:
+    def _ask(self, asked: Asked) -> None:
         """Hand a request that waited to the host, unless its client is gone."""
         self._spent_s += ASK_S
         if asked.end not in self._connections or self._turn is None:
-            return 0
+            return
         self._tickets += 1
         self._open[self._tickets] = asked
         asked.end.tickets = [self._tickets]
-        return self._turn.receive(_request(self._tickets, asked.message))
+        self._turn.receive(_request(self._tickets, asked.message, self._requests.following))
 
     def abandoned(self, connection: Connection) -> None:
         """Learn that a client has closed its connection."""
@@ -667,7 +667,7 @@ def _abandon(host: Host, ticket: int, _now: int) -> None:
     host.abandon(ticket)
 
 
-def _request(ticket: int, message: Entity) -> Request:
+def _request(ticket: int, message: Entity, following: int = 0) -> Request:
     key = KEYS[type(message)]
     return Request(
         ticket=ticket,
@@ -675,4 +675,5 @@ def _request(ticket: int, message: Entity) -> Request:
         api_version=VERSIONS.get(key) or apis.API[key].max_version,
         client=CLIENT,
         message=message,
+        following=following,
     )

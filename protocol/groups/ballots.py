@@ -20,12 +20,13 @@ _Key = TypeVar("_Key", str, Ballot)
 class Ballots:
     """The lists of a group's members."""
 
-    __slots__ = ("_count", "_lists", "_supporters")
+    __slots__ = ("_count", "_lists", "_supporters", "_winner")
 
     def __init__(self) -> None:
         self._lists: dict[Ballot, int] = {}
         self._supporters: dict[str, int] = {}
         self._count = 0
+        self._winner: str | None = None
 
     @property
     def lists(self) -> Mapping[Ballot, int]:
@@ -34,6 +35,7 @@ class Ballots:
 
     def add(self, ballot: Ballot) -> None:
         """Count a member in."""
+        self._winner = None
         self._count += 1
         self._lists[ballot] = self._lists.get(ballot, 0) + 1
         for name in ballot:
@@ -41,6 +43,7 @@ class Ballots:
 
     def remove(self, ballot: Ballot) -> None:
         """Count a member out."""
+        self._winner = None
         self._count -= 1
         _decrement(self._lists, ballot)
         for name in ballot:
@@ -54,8 +57,13 @@ class Ballots:
     def winner(self) -> str:
         """Choose the protocol with most votes among those that all support; somebody must vote.
 
-        A tie goes to the protocol that was voted for first.
+        A tie goes to the protocol that was voted for first. Counted once until a vote changes.
         """
+        if self._winner is None:
+            self._winner = self._count_votes()
+        return self._winner
+
+    def _count_votes(self) -> str:
         candidates = {name for name, count in self._supporters.items() if count == self._count}
         votes: dict[str, int] = {}
         for ballot, count in self._lists.items():

@@ -34,7 +34,8 @@ class Request:
     """A client's request in the newest shape of its API.
 
     ``api_version`` is the version the client used: a few rules depend on it (KIP-394's
-    MEMBER_ID_REQUIRED from JoinGroup 4 on, for one).
+    MEMBER_ID_REQUIRED from JoinGroup 4 on, for one). ``following`` other requests of its group wait
+    right behind it: a record that each of them rewrites is written once for many.
     """
 
     ticket: Ticket
@@ -42,6 +43,7 @@ class Request:
     api_version: int
     client: Client
     message: Entity
+    following: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from failover.inbox import PARTS_PER_REQUEST, ROW_MAX, Inbox, serve
+from failover.inbox import ROW_MAX, Inbox, serve
 
 
 def popped(inbox: Inbox[str]) -> list[str]:
@@ -61,42 +61,23 @@ def filled(**groups: int) -> Inbox[str]:
     return inbox
 
 
-def served(inbox: Inbox[str], parts: int, seconds: float, seconds_max: float = 1e9) -> list[str]:
+def served(inbox: Inbox[str], seconds: float) -> list[str]:
     """Serve with a clock on which each look is a second later."""
-    ticks, asked = count(), []
-
-    def ask(item: str) -> int:
-        asked.append(item)
-        return parts if item[0] == "a" else 0
-
-    assert serve(inbox, ask, lambda: float(next(ticks)), seconds, seconds_max) is bool(inbox)
+    ticks, asked = count(), list[str]()
+    assert serve(inbox, asked.append, lambda: float(next(ticks)), seconds) is bool(inbox)
     return asked
 
 
-def test_who_rewrites_a_large_record_is_followed_by_others_of_its_group_whatever_the_time() -> None:
-    inbox = filled(a=50, b=50)
-    parts = 10 * PARTS_PER_REQUEST
-    assert served(inbox, parts, 1) == [f"a{n}" for n in range(10)]
-    assert served(inbox, parts, 1) == ["b0"]
-    assert served(inbox, parts, 3) == ["b1", *(f"a{n}" for n in range(10, 20))]
-
-
-def test_a_long_row_ends_with_the_longest_time_and_goes_on_in_the_next_turn() -> None:
-    inbox = filled(a=50, b=50)
-    parts = 10 * PARTS_PER_REQUEST
-    assert served(inbox, parts, 1, 4) == ["a0", "a1", "a2", "a3"]
-    assert served(inbox, parts, 1) == [f"a{n}" for n in range(4, 10)]
-    assert served(inbox, parts, 1) == ["b0"]
-
-
-def test_a_row_ends_with_the_groups_last_item() -> None:
-    inbox = filled(a=3, b=2)
-    assert served(inbox, 1_000_000, 1) == ["a0", "a1", "a2"]
-    inbox.push("a", "a3")
-    assert served(inbox, 1_000_000, 2) == ["b0", "b1"]
-
-
-def test_without_such_a_record_the_time_alone_decides() -> None:
+def test_items_are_served_until_the_time_is_over() -> None:
     inbox = filled(a=9)
-    assert served(inbox, 0, 3) == ["a0", "a1", "a2"]
-    assert served(inbox, PARTS_PER_REQUEST - 1, 1) == ["a3"]
+    assert served(inbox, 3) == ["a0", "a1", "a2"]
+    assert served(inbox, 0) == ["a3"]
+    assert served(inbox, 100) == [f"a{n}" for n in range(4, 9)]
+
+
+def test_each_item_tells_how_many_of_its_group_follow() -> None:
+    inbox = filled(a=3, b=1)
+    following = []
+    while inbox:
+        following.append((inbox.pop(), inbox.following))
+    assert following == [("a0", 2), ("a1", 1), ("b0", 0), ("a2", 0)]

@@ -67,11 +67,10 @@ class Door:
         if self.is_serving and self.listener.serve(self.serve_s):
             self.wake()
 
-    def receive(self, request: Request) -> int:
+    def receive(self, request: Request) -> None:
         self.requests.append(request)
         if self.answers_at_once:
             asyncio.get_running_loop().call_soon(self.answer, request)
-        return 0
 
     def abandon(self, ticket: Ticket) -> None:
         self.abandoned.append(ticket)

@@ -180,7 +180,7 @@ class OneNode(Driver):
     def serve(self) -> bool:
         return serve(self.inbox, self._ask, lambda: (self.now + self._spent_ms) / 1000, SERVE_S)
 
-    def _ask(self, item: tuple[Line, bytes, bytes | None]) -> int:
+    def _ask(self, item: tuple[Line, bytes, bytes | None]) -> None:
         line, frame, key = item
         self._spent_ms += self._request_ms
         passed_ms = int(self._spent_ms)
@@ -198,8 +198,9 @@ class OneNode(Driver):
             api_version=decoded.api_version,
             client=replace(CLIENT, client_id=decoded.client_id or ""),
             message=decoded.message,
+            following=self.inbox.following,
         )
-        return self.host.receive(request, self.now)
+        self.host.receive(request, self.now)
 
     def answer(self, reply: Reply) -> None:
         asked = self._asked.pop(reply.ticket, None)

@@ -41,11 +41,13 @@ def join(node: OneNode, of: Plan) -> Joiner:
     return joiner
 
 
-def restarted(members: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Work, int, int]:
+def restarted(
+    members: int, request_ms: float, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Work, int, int]:
     """Restart all static members of a group; return the work, group records, members written."""
     written: list[Any] = []
     write = record_writers._member
-    node = OneNode()
+    node = OneNode(request_ms)
     joiner = join(node, plan(members, is_static=True))
     generation, before = joiner.generation, node.records[2]
     with monkeypatch.context() as patch:
@@ -55,16 +57,18 @@ def restarted(members: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Work, int,
     return work, node.records[2] - before, len(written)
 
 
+@pytest.mark.parametrize("request_ms", [0.05, 0.5])
 @pytest.mark.parametrize("members", [250, 500, 1_000])
 def test_static_members_that_all_restart_write_their_group_a_few_times_however_many_they_are(
-    members: int, monkeypatch: pytest.MonkeyPatch
+    members: int, request_ms: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work, records, written = restarted(members, monkeypatch)
+    work, records, written = restarted(members, request_ms, monkeypatch)
     assert records <= 18
     assert written == members, "the bytes of a member that has not changed are not made again"
     assert work.record_bytes <= 18 * members * MEMBER_BYTES
     assert work.writes <= 20
-    assert work.turns <= 20 + members * 2 / 18
+    assert work.turns <= 20 + members * 2 * request_ms * 1.1
+    assert work.turns >= members * request_ms, "others wait for a short turn only"
     assert work.asked == 2 * members
 
 
