@@ -7,6 +7,7 @@ against kio's and Kafka's.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -16,15 +17,50 @@ from protocol.wire.writers import encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
-    from protocol.record_types.classic import GroupMetadataValue, MemberMetadata
+    from protocol.record_types.classic import (
+        GroupMetadataValue,
+        MemberMetadata,
+        OffsetCommitKey,
+        OffsetCommitValue,
+    )
     from protocol.record_types.consumer import ConsumerGroupMemberMetadataValue
 
 _NULL_STRING: Final = b"\xff\xff"
 _INT32: Final = struct.Struct(">i")
 _INT32_INT32: Final = struct.Struct(">ii")
 _INT64: Final = struct.Struct(">q")
+_INT64_INT32: Final = struct.Struct(">qi")
+_INT64_INT64: Final = struct.Struct(">qq")
+NAMES_REMEMBERED: Final = 16_384
 _BYTES_OF: Final = attrgetter("written")
+
+
+def offset_commit_key(key: OffsetCommitKey) -> bytes:
+    """Write the key of one partition's committed offset; one request may hold 100,000."""
+    return _text(key.group) + _text(key.topic) + _INT32.pack(key.partition)
+
+
+def offset_commit(value: OffsetCommitValue) -> bytes:
+    """Write a committed offset in version 4, or in version 1 when it has a time of expiry."""
+    if value.expire_timestamp != -1:
+        return b"".join(
+            [
+                _INT64.pack(value.offset),
+                _string(value.metadata),
+                _INT64_INT64.pack(value.commit_timestamp, value.expire_timestamp),
+            ]
+        )
+    topic_id = value.topic_id
+    return b"".join(
+        [
+            _INT64_INT32.pack(value.offset, value.leader_epoch),
+            compact.string(value.metadata),
+            _INT64.pack(value.commit_timestamp),
+            _topic_id(topic_id) if topic_id else compact.NO_TAGS,
+        ]
+    )
 
 
 def group_metadata(value: GroupMetadataValue) -> bytes:
@@ -68,6 +104,16 @@ def _member(member: MemberMetadata) -> bytes:
             _bytes(member.assignment),
         ]
     )
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED)
+def _topic_id(topic_id: UUID) -> bytes:
+    return b"\x01\x00\x10" + topic_id.bytes
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED)
+def _text(name: str) -> bytes:
+    return _string(name)
 
 
 def _string(text: str | None) -> bytes:

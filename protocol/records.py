@@ -180,7 +180,8 @@ class RecordType:
     """One row of the table of record types.
 
     ``written`` names the version that a value is written in; ``newest`` the last that can be read.
-    ``write`` makes the bytes of a value in that version where kio does not.
+    ``write`` makes the bytes of a value in that version where kio does not, and ``write_key`` those
+    of a key.
     """
 
     number: int
@@ -190,6 +191,7 @@ class RecordType:
     first_flexible: int = 0
     written: Callable[[Any], int] = lambda _: 0
     write: Callable[[Any], bytes] | None = None
+    write_key: Callable[[Any], bytes] | None = None
 
 
 KEYS_REMEMBERED: Final = 16_384
@@ -263,8 +265,8 @@ def _read(read: Callable[[bytes, int], Any], data: bytes) -> Any:
 
 @cache
 def _key_writing(key: type[Entity]) -> tuple[bytes, Callable[[Any], bytes]]:
-    number = RECORD_TYPES[key].number
-    return number.to_bytes(2, "big"), encoder(key)
+    row = RECORD_TYPES[key]
+    return row.number.to_bytes(2, "big"), row.write_key or encoder(key)
 
 
 @cache
@@ -300,6 +302,8 @@ _CLASSIC = (
         newest=4,
         first_flexible=4,
         written=_offset_commit_version,
+        write=record_writers.offset_commit,
+        write_key=record_writers.offset_commit_key,
     ),
     RecordType(
         number=2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -112,6 +113,45 @@ def test_a_tombstone_has_a_key_alone(row: RecordType, data: st.DataObject) -> No
     assert value is None
     assert decode(key, value) == record
     assert hash(record.key) == hash(decode(key, None).key)
+
+
+@MANY
+@given(messages(OffsetCommitKey), messages(OffsetCommitValue))
+def test_a_committed_offset_is_written_as_its_schema_says(
+    key: OffsetCommitKey, value: OffsetCommitValue
+) -> None:
+    assert encode_key(key) == b"\0\1" + encoder(OffsetCommitKey)(key)
+    for version, expires in ((4, -1), (1, 5)):
+        schema = at_version(OffsetCommitValue, version, flexible=version == 4)
+        written = replace(value, expire_timestamp=expires)
+        plain = encoder(schema)(written)
+        assert encode_value(key, written) == version.to_bytes(2, "big") + plain
+
+
+def test_to_write_a_committed_offset_calls_few_functions() -> None:
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    offsets = [
+        Record(
+            OffsetCommitKey("group", "topic", partition),
+            OffsetCommitValue(
+                offset=partition, metadata="", commit_timestamp=1, topic_id=UUID(int=7)
+            ),
+        )
+        for partition in range(1_000_000, 1_000_100)
+    ]
+    encode(offsets[0])
+    sys.setprofile(count)
+    try:
+        for offset in offsets[1:]:
+            encode(offset)
+    finally:
+        sys.setprofile(None)
+    assert calls <= 12 * len(offsets)
 
 
 @MANY
