@@ -36,7 +36,8 @@ WAITING_BYTES_MAX: Final = 1 << 20
 
 TAKEN_AT_ONCE: Final = 8
 """So many requests of one connection are looked at in a row; then it waits its turn with others.
-Repeated heartbeats are answered at once, so one reading can hold thousands of them."""
+Repeated heartbeats are answered at once, so one reading can hold thousands of them: where it holds
+more than this, none is looked at before the coordinator's turn, which is bounded in time."""
 
 WRITE_BUFFER_BYTES: Final = 64 << 10
 """Answers not taken by the client beyond this: none of its requests is looked at any more."""
@@ -176,8 +177,9 @@ class Connection(asyncio.Protocol):
             return
         if self._frames.pending_bytes or self.unfinished_bytes:
             self._count_unfinished(bool(frames))
-        for number, frame in enumerate(frames):
-            if self.is_busy or self._is_full or self._waiting or number == TAKEN_AT_ONCE:
+        is_flood = len(frames) > TAKEN_AT_ONCE
+        for frame in frames:
+            if is_flood or self.is_busy or self._is_full or self._waiting:
                 self._waiting.append(frame)
                 self._waiting_bytes += len(frame)
                 connections.held.add(len(frame))

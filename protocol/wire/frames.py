@@ -29,6 +29,7 @@ SAME_ANSWERS: Final = frozenset({8, 12})
 GROUP_ID_FIRST: Final = frozenset({8, 11, 12, 13, 14, 68})
 """OffsetCommit, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat: their first
 field is the group id, in every version."""
+_LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _PREFIX: Final = struct.Struct(">ii")
 _FLEXIBLE_PREFIX: Final = struct.Struct(">iib")
@@ -99,17 +100,20 @@ class FrameBuffer:
         return self._cut()
 
     def _cut(self) -> list[bytes]:
-        pending, frames, at = self._pending, [], 0
-        while len(pending) - at >= 4:
-            size = int.from_bytes(pending[at : at + 4], "big", signed=True)
-            if size < 0:
-                raise FrameError(f"a frame's length is negative ({size})")
-            if size > self._max_bytes:
-                raise FrameError(f"a frame of {size} bytes is over the limit of {self._max_bytes}")
-            if len(pending) - at - 4 < size:
-                break
-            frames.append(bytes(pending[at + 4 : at + 4 + size]))
-            at += 4 + size
+        pending, frames, at, end = self._pending, [], 0, len(self._pending)
+        with memoryview(pending) as view:
+            while end - at >= 4:
+                (size,) = _LENGTH.unpack_from(view, at)
+                if size < 0:
+                    raise FrameError(f"a frame's length is negative ({size})")
+                if size > self._max_bytes:
+                    raise FrameError(
+                        f"a frame of {size} bytes is over the limit of {self._max_bytes}"
+                    )
+                if end - at - 4 < size:
+                    break
+                at += 4 + size
+                frames.append(bytes(view[at - size : at]))
         del pending[:at]
         return frames
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from actors.acceptor import ACCEPTS
 from actors.admission import Limits
-from actors.connection import WAITING_FRAMES_MAX
+from actors.connection import TAKEN_AT_ONCE, WAITING_FRAMES_MAX
 from actors.listener import Listener
+from actors.memo import Memo
 from protocol.groups.effects import HeartbeatLease, Reply, Request, Ticket
 from protocol.wire.apis import api_versions_response
 from protocol.wire.convert import blank
@@ -33,6 +34,7 @@ from tests.waiting import until_async
 
 PRODUCE, API_VERSIONS, HEARTBEAT = 0, 18, 12
 BYTES_MAX = 10_000
+FLOODS, FLOOD = 5, TAKEN_AT_ONCE + 12
 API_VERSIONS_ASKED = ApiVersionsRequest(client_software_name="c", client_software_version="1")
 
 
@@ -325,6 +327,45 @@ def test_a_leased_heartbeat_does_not_wait_behind_the_requests_of_others() -> Non
             assert len(door.listener.inbox) == 1
             writer.close()
             other_writer.close()
+
+    run(test)
+
+
+def test_floods_of_leased_heartbeats_wait_their_turn_whoever_sends_one_does_not() -> None:
+    class Counting(Memo):
+        recalls = 0
+
+        def recall(self, *arguments: Any) -> bytes | None:
+            self.recalls += 1
+            return super().recall(*arguments)
+
+    async def test() -> None:
+        async with listening() as (door, port):
+            memo = door.listener.memo = Counting()
+            door.lease = HeartbeatLease(Group(), 1, Member())
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(heartbeat(1))
+            await read_answer(reader)
+            door.is_serving = False
+            memo.recalls = 0
+            floods = [await asyncio.open_connection("127.0.0.1", port) for _ in range(FLOODS)]
+            for _, flooding in floods:
+                flooding.write(b"".join(map(heartbeat, range(FLOOD))))
+            await until_async(
+                lambda: _true(len(door.listener.inbox) == FLOODS), 5, "the floods wait"
+            )
+            assert memo.recalls == 0  # before the coordinator's turn, that is bounded in time
+            writer.write(heartbeat(2))
+            assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 2
+            assert memo.recalls == 1
+            door.is_serving = True
+            door.wake()
+            for flooded, flooding in floods:
+                for number in range(FLOOD):
+                    assert decode_response(HEARTBEAT, 4, await read_answer(flooded))[0] == number
+                flooding.close()
+            assert len(door.requests) == 1
+            writer.close()
 
     run(test)
 

@@ -64,6 +64,22 @@ def test_an_unfinished_frame_waits_for_its_rest() -> None:
     assert buffer.pending_bytes == 1
 
 
+def test_a_large_frame_is_copied_once_when_it_is_whole() -> None:
+    size, piece = 8 << 20, bytes(1 << 16)
+    buffer = FrameBuffer(size)
+    buffer.feed(size.to_bytes(4, "big"))
+    for _ in range(size // len(piece) - 1):
+        assert not buffer.feed(piece)
+    tracemalloc.start()
+    try:
+        (frame,) = buffer.feed(piece)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(frame) == size
+    assert most < 1.5 * size
+
+
 @pytest.mark.parametrize("rest", [b"", b"x" * 30])
 def test_an_oversized_frame_is_refused_by_its_length_alone(rest: bytes) -> None:
     with pytest.raises(FrameError, match="over the limit of 20"):
