@@ -320,7 +320,8 @@ def _notes(figures: dict[str, float]) -> list[str]:
     others = max(figures[f"{name}_other_processes_cpus"] for name in (CALM, NEUTRAL, STORM))
     if others > QUIET_CPUS:
         notes.append(
-            f"The machine was not quiet: in one phase other processes used {others:.2f} CPUs."
+            f"The machine was not quiet: in one phase other processes used {others:.2f} CPUs, so"
+            " the p99 says little of the cluster, whether it doubled or not."
         )
     kept, asked = figures["frames_per_s"], figures["asked_frames_per_s"]
     if kept < KEPT_PACE * asked:
