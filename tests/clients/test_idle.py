@@ -25,8 +25,16 @@ from tests.waiting import until
 __all__ = ("program",)
 
 WINDOW_S = 10.0
-SHARE_MAX = 0.05
-"""Of one processor. A client at rest takes about 0.01, one that spins takes 1."""
+SHARE_MAX = 0.01
+"""Of one processor, of a client that is at rest. One that spins takes 1."""
+
+SHARES_MAX = {
+    "aiokafka": 0.016,
+    "kafka-python": 0.04,
+    "Java classic": 0.04,
+    "Java consumer": 0.03,
+}
+"""Of those that come near 0.01 or take more themselves: twice what they took on a busy machine."""
 
 REST_S = 60.0
 """Time to come to rest: a virtual machine compiles at first, members find each other."""
@@ -122,11 +130,15 @@ def shares(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Mapping[s
         began_s = time.monotonic()
         while True:
             found |= _shares(clients)
-            if all(found[name] < SHARE_MAX for name in clients):  # type: ignore[operator]
+            if all(found[name] <= _most(name) for name in clients):  # type: ignore[operator]
                 break
             if time.monotonic() - began_s > REST_S:
                 break
         yield found
+
+
+def _most(client: str) -> float:
+    return SHARES_MAX.get(client, SHARE_MAX)
 
 
 def _shares(clients: Mapping[str, Idle]) -> dict[str, float]:
@@ -146,4 +158,4 @@ def test_an_idle_consumer_costs_next_to_nothing(
     if isinstance(share, str):
         pytest.skip(share)
     print(f"{client}: {share:.4f} of a processor")  # noqa: T201 - the figure is what one wants
-    assert share < SHARE_MAX
+    assert share <= _most(client)
