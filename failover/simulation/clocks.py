@@ -6,7 +6,10 @@ from failover.simulation.settings import EPOCH_MS
 
 
 class NodeClock:
-    """Unix milliseconds of one node; ``speed`` is how fast it runs against true time."""
+    """Unix milliseconds of one node; ``speed`` is how fast it runs against true time.
+
+    ``changes`` counts what moved it against true time.
+    """
 
     def __init__(self, offset_ms: int, speed: float) -> None:
         self._since_ms = 0
@@ -14,12 +17,14 @@ class NodeClock:
         self._speed = speed
 
         self._frozen_ms: int | None = None
+        self.changes = 0
 
     def run_at(self, speed: float, true_ms: int) -> None:
         """Run at another speed from a true time on."""
         start_ms = self.local(true_ms)
         self._since_ms = true_ms if self._frozen_ms is None else self._frozen_ms
         self._start_ms, self._speed = start_ms, speed
+        self.changes += 1
 
     @property
     def is_frozen(self) -> bool:
@@ -35,6 +40,7 @@ class NodeClock:
         if self._frozen_ms is not None:
             self._since_ms += true_ms - self._frozen_ms
             self._frozen_ms = None
+            self.changes += 1
 
     def local(self, true_ms: int) -> int:
         """Return what the clock shows at a true time."""

@@ -248,13 +248,13 @@ class Evidence:
 
         So it must be at every moment, whatever happens until then: most voters are bound by their
         promises for at least as long, in true time. Looked at again when the lease is another one,
-        or when a replica anywhere has another epoch, role or process.
+        when its clock was changed, or when a replica anywhere has another epoch, role or process.
         """
         replica, number = partition.replica, partition.number
         until_ms, voters = replica.lease_until_ms, replica.voters
         if self._world.is_lawless or len(voters) == 1 or until_ms <= process.local_now():
             return
-        looked_at = (until_ms, voters, self._replicated.changes)
+        looked_at = (until_ms, voters, process.clock.changes, self._replicated.changes)
         if self._bound.get(partition) == looked_at:
             return
         self._bound[partition] = looked_at

@@ -285,9 +285,9 @@ MUTATIONS: Mapping[str, Mutation] = {
         (last_slice_dropped, 0, "the last slice of a snapshot is lost"),
         (epoch_not_bumped, 0, "a candidate stands in the old epoch"),
         (incomplete_candidate_elected, 0, "a vote goes to a candidate that lacks records"),
-        (logs_not_matched, 11, "a follower appends where the logs differ"),
-        (lease_kept_while_handing_over, 0, "a leader that hands over keeps its lease"),
-        (waiting_answered_after_demotion, 0, "who waits is answered by a leader of the past"),
+        (logs_not_matched, 50, "a follower appends where the logs differ"),
+        (lease_kept_while_handing_over, 1, "a leader that hands over keeps its lease"),
+        (waiting_answered_after_demotion, 7, "who waits is answered by a leader of the past"),
         (sessions_not_renewed, 4, "sessions go on counting through a failover"),
     )
 }
