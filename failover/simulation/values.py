@@ -18,6 +18,10 @@ CLASSIC: Final = "group-"
 EARLY: Final = 0.9
 """Clocks may be so fast."""
 
+SLOW_MS: Final = 40_000
+"""So far behind may a record's time be: clocks agree within 30 s, and a machine that froze takes
+the others' clocks, for some seconds, to be as slow as it was itself."""
+
 
 @dataclass(slots=True)
 class Write:
@@ -55,7 +59,7 @@ class Values:
     """
 
     def __init__(self, retention_ms: int = FOREVER) -> None:
-        self._retention_ms = int(EARLY * retention_ms)
+        self._retention_ms = int(EARLY * retention_ms) - (SLOW_MS if retention_ms < FOREVER else 0)
         self._contacts: dict[str, int] = {}
         self._gaps: dict[str, list[tuple[int, int]]] = {}
         self._last = 0
