@@ -176,6 +176,6 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         (downgrade_takes_targets_for_owned, 7, Groups.MIXED, "what classic members have is lost"),
         (sessions_not_armed_after_election, 0, Groups.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 1, Groups.CONSUMER, "a worker is not told who has gone"),
-        (zombie_commits, 32, Groups.MIXED, "whoever has lost its place may commit all the same"),
+        (zombie_commits, 15, Groups.MIXED, "whoever has lost its place may commit all the same"),
     )
 }
