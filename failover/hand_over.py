@@ -50,8 +50,9 @@ class HandOver:
     def disk_is_full(self) -> bool:
         """Whether drained writes wait for room on the disk.
 
-        As long as it is so, whoever waits for them is sent away with a retriable error, and what is
-        led here is handed over to a replica with room, if there is one.
+        As long as it is so, whoever waits for them is sent away with a retriable error, what is
+        led here is handed over to a replica with room, if there is one, and nothing is loaded: the
+        log does not show yet what those writes take away.
         """
         return self._disk_is_full
 
@@ -67,6 +68,7 @@ class HandOver:
                 code = ErrorCode.not_controller
             partition.stuck = code if is_full else None
             partition.refuse_waiting(self._held.effects)
+        self._held.schedule.touch_all()
 
     def tick(self, now: int) -> None:
         """Hand over what is led here, if it is time to."""

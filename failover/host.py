@@ -337,8 +337,13 @@ class Host:
             self._held.all[partition].replica.persisted(now, number)
 
     def checkpoint(self) -> Effects:
-        """Bring the compacted state on disk up to the last commit, before a clean stop."""
+        """Bring the compacted state on disk up to the last commit, before a clean stop.
+
+        Not past writes that wait for room on the disk: the state rests on them.
+        """
         effects = Effects(sync=True)
+        if self.disk_is_full:
+            return effects
         for partition in self._held.all.values():
             effects.writes += partition.compact()
         return effects

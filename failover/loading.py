@@ -33,7 +33,7 @@ class Loading:
         self._is_open = False
 
     def begin(self) -> None:
-        """Begin anew, with the next :meth:`records`: what is drained now is on disk by then."""
+        """Begin anew, with the next :meth:`records`: call that when what is drained is written."""
         self._records, self._is_open = None, False
 
     def records(self, replica: Replica) -> Iterator[RawRecord]:
@@ -80,9 +80,20 @@ class Loading:
         self._is_open = True
 
     def _tail(self, replica: Replica) -> Iterator[RawRecord]:
-        for batch in self._log.batches(self._number, self.offset):
-            if batch.end_offset > replica.high_watermark:
+        """Read what is committed, from the log as it is when the reading begins.
+
+        What is committed later may have replaced what this iteration would still find: it is looked
+        up in the log as it is then.
+        """
+        while True:
+            high_watermark = replica.high_watermark
+            for batch in self._log.batches(self._number, self.offset):
+                if batch.end_offset > high_watermark:
+                    break
+                if not batch.control:
+                    yield from batch.records
+                self.committed(batch)
+            else:
                 return
-            if not batch.control:
-                yield from batch.records
-            self.committed(batch)
+            if replica.high_watermark == high_watermark:
+                return

@@ -165,9 +165,18 @@ class Partition:
     # --- reading the log
 
     def load_slice(self, records: int) -> int:
-        """Replay at most so many committed records of the log; return how many there were."""
+        """Replay at most so many committed records of the log; return how many there were.
+
+        None as long as the log has yet to lose what the replica has given up: by the offsets alone
+        that would pass for committed. On a full disk this is until there is room.
+        """
         loading = self._loading
         if self.state is not PartitionState.LOADING or loading.is_blocked:
+            return 0
+        if self.stuck is not None:
+            self.is_reloading = True  # as soon as there is room, while the process does its work
+            return 0
+        if self.replica.is_rewriting:
             return 0
         replayed = self._replay(islice(loading.records(self.replica), records))
         if replayed < records and loading.has_all(self.replica):
@@ -342,7 +351,7 @@ class Partition:
             if silent_at_ms is not None and (due is None or silent_at_ms < due):
                 return silent_at_ms
         elif self.state is PartitionState.LOADING:
-            if self.is_reloading and not self._loading.is_blocked:
+            if self.is_reloading and not self._loading.is_blocked and self.stuck is None:
                 return 0
             if self._is_alone:
                 return None

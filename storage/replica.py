@@ -25,14 +25,14 @@ follower's promise counts from it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.control import LEADER_CHANGE_KEY, leader_change
 from storage.core import FOREVER_MS, Core, Ready, Role, Setting, SnapshotNotice
 from storage.election import Election
 from storage.following import Following
 from storage.leadership import Leadership
-from storage.log import NOBODY
+from storage.log import NOBODY, BeginInstall, FinishInstall, TruncateFrom
 from storage.messages import (
     Append,
     Appended,
@@ -61,6 +61,8 @@ __all__ = [
     "SnapshotNotice",
     "leader_change",
 ]
+
+REWRITES: Final = (TruncateFrom, BeginInstall, FinishInstall)
 
 
 class Replica:
@@ -186,6 +188,11 @@ class Replica:
             or out.resigned
             or out.snapshot
         )
+
+    @property
+    def is_rewriting(self) -> bool:
+        """Whether writes that :meth:`ready` has yet to hand out take away some of the log."""
+        return any(isinstance(write, REWRITES) for write in self._core.out.writes)
 
     def step(self, message: Message, now: int) -> None:
         """Take a peer's message. ``now`` is read after it came."""

@@ -17,7 +17,7 @@ from storage.batch import Batch
 from storage.log import AppendBatch, FullDiskError, MemoryLog, SaveVote, Write
 from storage.messages import Appended, Voted
 from tests.failover import asks
-from tests.failover.clusters import Cluster
+from tests.failover.clusters import Cluster, Member
 from tests.failover.hosts import Driver
 from tests.failover.test_host import with_topic
 
@@ -327,3 +327,62 @@ def test_a_full_leader_stays_when_too_few_have_room_to_elect_another(disks: Smal
         assert leader.replies[ticket].error_code is ErrorCode.none
     disks.fill(leader.node_id)
     disks.until(lambda: disks.leaders(0) not in ([], [leader]), "another leader")
+
+
+def commit_in(cluster: Cluster, group: str) -> int | None:
+    """Return the offset that the leader knows of a group, None when it knows none."""
+    fetched = asks.offsets_in(cluster.ask(cluster.leader(), 9, 9, asks.fetch(group)))
+    return fetched[group].get(("t", 0))
+
+
+def lead(cluster: Cluster, member: Member) -> None:
+    """Have a host lead partition 0."""
+
+    def leads() -> bool:
+        leader = cluster.leader()
+        if leader is not member:
+            leader.host.transfer(0, member.node_id, cluster.now)
+            cluster.pump(leader)
+        return cluster.leaders(0) == [member]
+
+    cluster.until(leads, "the leader that is wanted")
+
+
+def test_what_waits_to_be_truncated_on_a_full_disk_is_not_loaded(disks: SmallDisks) -> None:
+    """A deposed leader is read again only when its log is what its replica takes it for."""
+    assert commit_to(disks, "kept", 1) is ErrorCode.none
+    old = disks.leader()
+    disks.cut(old.node_id)
+    for number in range(6):
+        disks.send(old, 8, 9, asks.commit(f"lost-{number}", 99))
+    disks.until(lambda: disks.leaders(0) not in ([], [old]), "another leader")
+    for number in range(3):
+        assert commit_to(disks, f"new-{number}", 2) is ErrorCode.none
+    disks.fill(old.node_id)
+    disks.mend()
+    disks.run(2_000)
+    assert old.host.disk_is_full
+    disks.fill()
+    disks.until(lambda: disks.row(old).state == "Follower", "the log is read")
+    lead(disks, old)
+    expected: dict[str, int | None] = {"kept": 1, **{f"new-{n}": 2 for n in range(3)}}
+    expected |= {f"lost-{n}": None for n in range(6)}
+    assert {group: commit_in(disks, group) for group in expected} == expected
+
+
+def test_a_checkpoint_does_not_overtake_what_waits_for_room(disks: SmallDisks) -> None:
+    """The state would stand where the log does not reach, or lack what waits before it."""
+    standby = next(each for each in disks.members if each is not disks.leader())
+    disks.fill(standby.node_id)
+    for offset in range(3):
+        assert commit_to(disks, "g", offset) is ErrorCode.none
+    disks.run(1_000)
+    disks.fill()
+    standby.log.write(standby.host.checkpoint().writes, sync=True)
+    stored = standby.log.stored(0)
+    assert stored.applied_offset <= stored.end_offset
+    disks.kill(standby.node_id)
+    disks.start(standby.node_id)
+    disks.run(1_000)
+    lead(disks, standby)
+    assert commit_in(disks, "g") == 2
