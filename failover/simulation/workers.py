@@ -7,21 +7,27 @@ under way there is answered as the coordinator's side does when it loses a worke
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from failover.host import Host
+from failover.simulation.story import Violation
 from protocol.groups.effects import (
+    AssignmentComputed,
     AssignmentFailed,
     CancelAssignment,
     ComputeAssignment,
     RegexesResolved,
 )
+from protocol.groups.shard import GroupShard
 
 if TYPE_CHECKING:
+    from failover.host import Host
     from failover.simulation.process import Process
     from failover.simulation.world import World
     from protocol.assignors.executor import Executor
     from protocol.groups.effects import ResolveRegexes, Task
+    from protocol.groups.modern import ModernGroup, Run
+
+Answer: TypeAlias = AssignmentComputed | AssignmentFailed | RegexesResolved
 
 WORKERS: Final = 2
 SLOW_MS: Final = (500, 150_000)
@@ -150,7 +156,30 @@ class Workers:
 
     def _answer(self, process: Process, life: int, partition: int, answer: Any) -> None:
         if process.life == life:
-            process.event(Host.computed, partition, answer)
+            process.event(_computed, partition, answer)
+
+
+def _computed(host: Host, number: int, answer: Answer, now: int) -> None:
+    """Give an answer to its coordinator; raises Violation when it is taken for another run's."""
+    live, run = _waiting(host, number, answer)
+    host.computed(number, answer, now)
+    if run is None or isinstance(answer, RegexesResolved) or answer.run == run.number:
+        return
+    after, waits_for = _waiting(host, number, answer)
+    if after is live and waits_for is not run:
+        raise Violation(
+            f"the answer of run {answer.run} is taken for the one of run {run.number}",
+            answer.group_id,
+        )
+
+
+def _waiting(host: Host, number: int, answer: Answer) -> tuple[ModernGroup | None, Run | None]:
+    """Find the group that an answer is about, and the run that it waits for."""
+    for partition in host.partitions:
+        if partition.number == number and isinstance(partition.machine, GroupShard):
+            live = partition.machine._context.modern.get(answer.group_id)
+            return live, None if live is None else live.run
+    return None, None
 
 
 def _nobody(task: ComputeAssignment | ResolveRegexes) -> Any:

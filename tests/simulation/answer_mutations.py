@@ -355,7 +355,7 @@ PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (who_left_comes_back, 0, "a member that leaves stays"),
     (offsets_never_expire, 1, "offsets never expire"),
     (offsets_expire_early, 9, "offsets expire early"),
-    (offsets_of_members_expire, 14, "offsets expire though members use them"),
+    (offsets_of_members_expire, 15, "offsets expire though members use them"),
     (sessions_never_expire, 0, "sessions never expire"),
     (sessions_expire_early, 9, "sessions expire early"),
     (promise_as_short_as_the_lease, 0, "the promise has no margin for clocks"),

@@ -157,7 +157,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         (target_slice_applied_early, 0, Groups.CONSUMER, "a part of a target is in force at once"),
         (
             stale_assignment_applied,
-            5,
+            7,
             Groups.CONSUMER,
             "a late answer is taken for the next run's",
         ),
@@ -171,10 +171,10 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
             Groups.MIXED,
             "a generation is ahead of the target",
         ),
-        (upgrade_forgets_who_owns_what, 11, Groups.MIXED, "classic members' partitions are free"),
+        (upgrade_forgets_who_owns_what, 16, Groups.MIXED, "classic members' partitions are free"),
         (answers_repeated_for_ever, 2, Groups.CONSUMER, "a new target does not end leases"),
         (downgrade_takes_targets_for_owned, 7, Groups.MIXED, "what classic members have is lost"),
-        (sessions_not_armed_after_election, 0, Groups.CONSUMER, "a new leader expects nobody"),
+        (sessions_not_armed_after_election, 1, Groups.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 1, Groups.CONSUMER, "a worker is not told who has gone"),
         (zombie_commits, 15, Groups.MIXED, "whoever has lost its place may commit all the same"),
     )
