@@ -541,10 +541,10 @@ class Coordinator:
         )
 
     def _jumped(self, moved_ms: int) -> None:
-        """Believe no lease from before the machine's clock was set, or stood still."""
+        """Believe no lease and no clock from before the machine's was set, or stood still."""
         _log.warning("the machine's clock was set by %d ms, or stood still for as long", moved_ms)
         if self._pump is not None:
-            self._pump.host.doubt(self.now())
+            self._pump.host.jumped(moved_ms, self._clock.wall(), self.now())
             self._pump.schedule()
 
     def _beat(self) -> None:

@@ -13,13 +13,18 @@ old to the next leader. So nodes tell each other what their wall clocks show:
 The differences to ``now`` are kept, not times: a message that came late makes a clock look slow,
 never fast, so the largest difference of the last messages counts.
 
+When the wall clock moved ahead of the steady one (:meth:`CommonTime.jumped`), the machine may have
+stood still. Its ``now`` did so too, and what was heard before looks as old as that was long. Until
+a majority is heard again, the time is the one of before, moved by the jump: right after a freeze,
+whatever the own clock shows, and ahead if an operator set the clock.
+
 Pure: the driver reads the wall clock (``Host.clock_read``), messages carry it to the others.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
 from storage.quorum import majority
 
@@ -44,6 +49,16 @@ KEPT: Final = 3
 LATE_MS: Final = 1_000
 """A clock that is suddenly further ahead than this was set, or ours stood still."""
 
+IN_FLIGHT_MS: Final = 10_000
+"""For so long after ours stood still messages may arrive that were sent before or meanwhile."""
+
+
+class _Moved(NamedTuple):
+    """What to add to ``now`` if the machine stood still, as was noticed at ``at``."""
+
+    offset_ms: int
+    at: int
+
 
 class CommonTime:
     """One node's opinion of the time. ``offset_ms`` is what to add to its ``now``."""
@@ -56,6 +71,7 @@ class CommonTime:
         self._unsettled_until: int | None = None
         self._told_at: int | None = None
         self._is_agreed = False
+        self._moved: _Moved | None = None  # until a majority is heard
         self._believed_ms = 0  # as a majority agreed on last, or as the own clock began
         self.offset_ms = 0
 
@@ -66,12 +82,32 @@ class CommonTime:
             self._told_at = None  # tell the others at once
         self._decide(now, is_first=before is None)
 
+    def jumped(self, moved_ms: int, wall_ms: int, now: int) -> None:
+        """Take what the own wall clock shows after it moved by ``moved_ms`` against ``now``.
+
+        It was set or, if it moved ahead, the machine may have stood still. A clock that was wrong
+        and is right now was set.
+        """
+        if self._own is None:
+            return
+        own_ms = wall_ms - now
+        was_wrong = abs(own_ms - moved_ms - self.offset_ms) > AGREE_MS
+        is_right = abs(own_ms - self.offset_ms) <= AGREE_MS
+        if moved_ms > LATE_MS and not (was_wrong and is_right):
+            self._moved = _Moved(self.offset_ms + moved_ms, now)
+            for heard in self._others.values():
+                aged = [(offset_ms, now - FORGET_MS) for offset_ms, _ in heard]
+                heard.clear()
+                heard.extend(aged)
+        self.read(wall_ms, now)
+
     def told(self, node_id: int, wall_ms: int, now: int) -> bool:
         """Take what another node's clock showed; tell whether ours may have stood still."""
         heard = self._others.setdefault(node_id, deque(maxlen=KEPT))
         before = max((offset_ms for offset_ms, _ in heard), default=None)
-        heard.append((wall_ms - now, now))
-        self._decide(now, is_first=False)
+        if not self._may_be_old(wall_ms - now, now):
+            heard.append((wall_ms - now, now))
+            self._decide(now, is_first=False)
         return before is not None and wall_ms - now > before + LATE_MS
 
     def is_settled(self, now: int) -> bool:
@@ -100,11 +136,23 @@ class CommonTime:
                     break
             else:
                 offset_ms = max([offset_ms, *others])
+        moved = self._moved
+        if moved is not None and not self._is_agreed and now - moved.at < FORGET_MS:
+            offset_ms = moved.offset_ms
+        elif moved is not None and now - moved.at >= IN_FLIGHT_MS:
+            self._moved = None
         if self._is_agreed and not is_first and abs(offset_ms - self._believed_ms) > JUMP_MS:
             self._unsettled_until = now + SETTLED_MS
         if self._is_agreed or is_first:
             self._believed_ms = offset_ms
         self.offset_ms = offset_ms
+
+    def _may_be_old(self, offset_ms: int, now: int) -> bool:
+        """Tell whether a message is slow because ours stood still while it was on its way."""
+        moved = self._moved
+        if moved is None or now - moved.at >= IN_FLIGHT_MS:
+            return False
+        return offset_ms < moved.offset_ms - AGREE_MS
 
     def _known(self, now: int) -> list[int]:
         """Return the differences of the nodes that were heard of late, in order."""

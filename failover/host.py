@@ -185,6 +185,15 @@ class Host:
             if node_id != self.identity.node_id:
                 self._held.effects.messages.setdefault(node_id, []).append(shows)
 
+    def jumped(self, moved_ms: int, wall_ms: int, now: int) -> None:
+        """Take what the wall clock shows after it moved by ``moved_ms`` against ``now``.
+
+        It was set, or the machine stood still; the driver says so before anything else.
+        """
+        self.doubt(now)
+        self._time.jumped(moved_ms, wall_ms, now)
+        self._set_wall(now)
+
     def doubt(self, now: int) -> None:
         """Answer nothing more under a lease from before: the machine may have stood still.
 

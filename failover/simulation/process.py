@@ -230,7 +230,10 @@ class Process:
             return
         self.world.after(WALL_MS, self._read_wall, life)
         if not self.is_paused and not self.is_loading:
-            self.event(Host.clock_read, self.world.client_now + self.wall_error_ms)
+            self.event(Host.clock_read, self._wall_now())
+
+    def _wall_now(self) -> int:
+        return self.world.client_now + self.wall_error_ms
 
     def _load(self, life: int) -> None:
         if life != self.life or self.host is None:
@@ -370,7 +373,8 @@ class Process:
         if self.clock.is_frozen:
             self.clock.go_on(self.world.now)
             if self.host is not None and late_ms > 0:  # the wall clock went on: that is noticed
-                self.host.doubt(self.local_now())
+                frozen_ms = self.world.now - self._paused_at
+                self.host.jumped(frozen_ms, self._wall_now(), self.local_now())
         elif (
             late_ms >= STALL_MS
             and self.host is not None

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from failover.common_time import AGREE_MS
+
 Place: TypeAlias = tuple[str, str, int]
 """Group id, topic, partition."""
 
@@ -18,9 +20,8 @@ CLASSIC: Final = "group-"
 EARLY: Final = 0.9
 """Clocks may be so fast."""
 
-SLOW_MS: Final = 40_000
-"""So far behind may a record's time be: clocks agree within 30 s, and a machine that froze takes
-the others' clocks, for some seconds, to be as slow as it was itself."""
+SLOW_MS: Final = AGREE_MS
+"""So far behind may a record's time be: clocks that differ by less agree."""
 
 
 @dataclass(slots=True)

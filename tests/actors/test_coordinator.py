@@ -81,9 +81,10 @@ class Machine:
 
     def __init__(self) -> None:
         self.ms = 1_700_000_000_000
+        self.frozen_ms = 0
 
     def clock(self) -> Clock:
-        return Clock(lambda: self.ms, lambda: self.ms)
+        return Clock(lambda: self.ms - self.frozen_ms, lambda: self.ms)
 
 
 def spec_in(path: Path, port: int, **overrides: str) -> ClusterSpec:
@@ -337,6 +338,21 @@ def test_a_member_is_not_expelled_for_our_own_sleep(tmp_path: Path) -> None:
             answer = await caller.ask(HEARTBEAT, heartbeat)
             assert answer.error_code is ErrorCode.none
             caller.close()
+
+    run(test)
+
+
+def test_records_go_by_the_wall_clock_at_once_after_the_machine_froze(tmp_path: Path) -> None:
+    machine = Machine()
+
+    async def test() -> None:
+        async with running(tmp_path / "d", machine.clock()) as (coordinator, _):
+            await is_ready(coordinator)
+            machine.ms += 120_000
+            machine.frozen_ms += 120_000
+            now = coordinator.now()
+            assert coordinator._pump is not None
+            assert coordinator._pump.host.wall.at(now) == machine.ms
 
     run(test)
 

@@ -7,6 +7,7 @@ import pytest
 from failover.common_time import (
     AGREE_MS,
     FORGET_MS,
+    IN_FLIGHT_MS,
     JUMP_MS,
     KEPT,
     LATE_MS,
@@ -15,6 +16,7 @@ from failover.common_time import (
     CommonTime,
 )
 from failover.host import Host
+from protocol.records import OffsetCommitValue, decode
 from protocol.wire.errors import ErrorCode
 from storage.messages import Append
 from tests.failover.clusters import Cluster, Member
@@ -109,6 +111,90 @@ def test_the_others_are_told_now_and_then_and_at_once_after_a_jump() -> None:
     assert time.is_to_be_told(NOW) and not time.is_to_be_told(NOW + TELL_MS - 1)
     time.read(NOW + DAYS, NOW)
     assert time.is_to_be_told(NOW)
+
+
+FROZEN_MS = 40_000
+OFFSET_COMMIT = b"\x00\x01"
+"""How the keys of records of committed offsets begin."""
+
+
+def before_a_jump(own: int, others: tuple[int, ...]) -> CommonTime:
+    time = CommonTime(3)
+    time.read(NOW + own, NOW)
+    told(time, *others)
+    return time
+
+
+@pytest.mark.parametrize(
+    ("own", "others"),
+    [(0, (0, 0)), (30 * DAYS, (0, 0)), (-30 * DAYS, (0, 0)), (0, (0, -30 * DAYS))],
+    ids=["all agree", "ahead of two", "behind two", "one of the others is behind"],
+)
+def test_after_the_machine_froze_the_time_is_right_at_once(
+    own: int, others: tuple[int, ...]
+) -> None:
+    """What the others showed before was told to a steady clock that stood still since."""
+    time = before_a_jump(own, others)
+    time.jumped(FROZEN_MS, NOW + FROZEN_MS + own, NOW)
+    assert time.offset_ms == FROZEN_MS and not time.is_settled(NOW)
+    time.read(NOW + 5 + FROZEN_MS + own, NOW + 5)
+    assert time.offset_ms == FROZEN_MS
+    told(time, *(FROZEN_MS + other for other in others), now=NOW + 10)
+    assert time.offset_ms == FROZEN_MS
+    assert time.is_settled(NOW + 10 + SETTLED_MS)
+
+
+def test_what_waited_in_the_links_while_the_machine_froze_does_not_make_the_time_slow() -> None:
+    time = before_a_jump(0, (0, 0))
+    time.jumped(10 * FROZEN_MS, NOW + 10 * FROZEN_MS, NOW)
+    told(time, 5_000, 5_000)
+    assert time.offset_ms == 10 * FROZEN_MS and not time.is_settled(NOW)
+    told(time, 15_000, 15_000, now=NOW + 100)
+    assert time.offset_ms == 10 * FROZEN_MS
+    told(time, 10 * FROZEN_MS, now=NOW + 200)
+    assert time.offset_ms == 10 * FROZEN_MS and time.is_settled(NOW + 200 + SETTLED_MS)
+
+
+def test_a_machine_that_freezes_twice_adds_both_up() -> None:
+    time = before_a_jump(30 * DAYS, (0, 0))
+    time.jumped(FROZEN_MS, NOW + FROZEN_MS + 30 * DAYS, NOW)
+    time.jumped(FROZEN_MS, NOW + 2 * FROZEN_MS + 30 * DAYS, NOW)
+    assert time.offset_ms == 2 * FROZEN_MS
+
+
+def test_a_clock_that_was_set_ahead_is_ahead_until_the_others_are_heard() -> None:
+    """It looks like a freeze at first: a record from the future is only kept for longer."""
+    time = before_a_jump(0, (0, 0))
+    time.jumped(DAYS, NOW + DAYS, NOW)
+    assert time.offset_ms == DAYS and not time.is_settled(NOW), "nothing expires meanwhile"
+    told(time, 0, 0)
+    later = NOW + IN_FLIGHT_MS
+    time.read(later + DAYS, later)
+    assert time.offset_ms == DAYS
+    told(time, 0, 0, now=later)
+    assert time.offset_ms == 0
+    time.told(1, later + FORGET_MS - 1, later + FORGET_MS - 1)
+    assert time.offset_ms == 0
+
+
+def test_a_clock_that_nobody_speaks_about_after_a_jump_is_believed_in_the_end() -> None:
+    time = before_a_jump(-DAYS, (0, 0))
+    time.jumped(FROZEN_MS, NOW + FROZEN_MS - DAYS, NOW)
+    later = NOW + FORGET_MS
+    time.read(later + FROZEN_MS - DAYS, later)
+    assert time.offset_ms == FROZEN_MS - DAYS and not time.is_settled(later)
+
+
+@pytest.mark.parametrize(
+    ("own", "moved"),
+    [(-DAYS, DAYS), (DAYS, -DAYS), (0, -DAYS), (0, LATE_MS), (0, 20)],
+    ids=["set right", "set right, back", "set back", "a moment", "less"],
+)
+def test_a_clock_that_did_not_freeze_leaves_the_time_to_the_others(own: int, moved: int) -> None:
+    time = before_a_jump(own, (0, 0))
+    time.jumped(moved, NOW + own + moved, NOW)
+    assert abs(time.offset_ms) <= LATE_MS
+    assert time.is_settled(NOW + SETTLED_MS - 1) is (own == 0)
 
 
 # --- in a cluster
@@ -212,7 +298,7 @@ def test_nothing_is_answered_under_a_lease_from_before_a_jump(how: str) -> None:
 def _jump(cluster: Cluster, leader: Member, how: str) -> None:
     host: Host = leader.host
     if how.startswith("the driver"):
-        host.doubt(cluster.now)
+        host.jumped(50, cluster.now + 50, cluster.now)
         return
     other = another(cluster, leader)
     other.host.clock_read(cluster.now + 32_000, cluster.now)
@@ -225,8 +311,23 @@ def test_a_leader_that_no_majority_answers_after_a_jump_steps_down() -> None:
     leader = cluster.leader()
     member, generation = static_group(cluster, leader)
     cluster.cut(leader.node_id)
-    leader.host.doubt(cluster.now)
+    leader.host.jumped(FROZEN_MS, cluster.now + FROZEN_MS, cluster.now)
     ticket = cluster.send(leader, HEARTBEAT, 4, beat(generation, member))
     cluster.until(lambda: ticket in leader.replies, "an answer")
     assert leader.replies[ticket].error_code is ErrorCode.not_coordinator
     assert cluster.row(leader).state == "Follower"
+
+
+@pytest.mark.parametrize("error_ms", [0, 30 * DAYS, -30 * DAYS], ids=["right", "ahead", "behind"])
+def test_a_leader_that_froze_writes_no_old_records(error_ms: int) -> None:
+    """The next leader would expire them by as much too early as the machine stood still."""
+    cluster = a_cluster(configs=EXPIRY)
+    leader = cluster.leader()
+    pass_time(cluster, 2_000, {leader.node_id: error_ms})
+    leader.host.jumped(FROZEN_MS, cluster.now + FROZEN_MS + error_ms, cluster.now)
+    began = cluster.now
+    assert commit(cluster, leader, 7) is ErrorCode.none
+    records = [row for batch in leader.log.batches(0, 0) for row in batch.records]
+    [value] = [decode(*row).value for row in records if row[0].startswith(OFFSET_COMMIT)]
+    assert isinstance(value, OffsetCommitValue)
+    assert FROZEN_MS <= value.commit_timestamp - began <= FROZEN_MS + 1_000
