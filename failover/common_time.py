@@ -110,6 +110,10 @@ class CommonTime:
             self._decide(now, is_first=False)
         return before is not None and wall_ms - now > before + LATE_MS
 
+    def shown(self, now: int) -> int | None:
+        """Return what the own wall clock shows; None: it was never read."""
+        return None if self._own is None else now + self._own
+
     def is_settled(self, now: int) -> bool:
         """Whether the time is agreed upon, and was not set a moment ago."""
         is_calm = self._unsettled_until is None or now >= self._unsettled_until

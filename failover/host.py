@@ -178,12 +178,10 @@ class Host:
         """Take what the machine's wall clock shows; the driver says so twice a second or so."""
         self._time.read(wall_ms, now)
         self._set_wall(now)
-        if not self._time.is_to_be_told(now):
-            return
-        shows = ClockShows(CATALOG_PARTITION, 0, self.identity.node_id, wall_ms)
-        for node_id in self.identity.nodes:
-            if node_id != self.identity.node_id:
-                self._held.effects.messages.setdefault(node_id, []).append(shows)
+        if self._time.is_to_be_told(now):
+            for node_id in self.identity.nodes:
+                if node_id != self.identity.node_id:
+                    self._show_clock(node_id, now)
 
     def jumped(self, moved_ms: int, wall_ms: int, now: int) -> None:
         """Take what the wall clock shows after it moved by ``moved_ms`` against ``now``.
@@ -203,6 +201,13 @@ class Host:
         self._held.schedule.touch_all()
         for partition in self._held.all.values():
             partition.doubt(now)
+
+    def _show_clock(self, node_id: int, now: int) -> None:
+        """Tell another node what the own wall clock shows, if that was read."""
+        wall_ms = self._time.shown(now)
+        if wall_ms is not None:
+            shows = ClockShows(CATALOG_PARTITION, 0, self.identity.node_id, wall_ms)
+            self._held.effects.messages.setdefault(node_id, []).append(shows)
 
     def _clock_told(self, message: ClockShows, now: int) -> None:
         if self._time.told(message.node_id, message.wall_ms, now):
@@ -235,7 +240,11 @@ class Host:
                 partition.replica.step(message, now)
 
     def peer_up(self, node_id: int, now: int) -> None:
-        """Learn that the link to another node stands; tell it who leads what."""
+        """Learn that the link to another node stands; tell it who leads what, and the time.
+
+        It may lead in a moment: what it writes must not go by a wrong clock of its own until the
+        others have something to tell again.
+        """
         held = self._held
         held.unlinked.discard(node_id)
         held.schedule.touch_all()
@@ -247,6 +256,7 @@ class Host:
             self._requests.catalog_found(now)
         if told := list(held.leaders.told()):
             held.effects.messages.setdefault(node_id, []).extend(told)
+        self._show_clock(node_id, now)
 
     def peer_down(self, node_id: int, now: int) -> None:
         """Learn that the link to another node broke."""

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 BEAT_MS: Final = 500
 STALL_MS: Final = 1_000
-"""As in the actor's clock: what is noticed as a stall, and how exactly."""
+JUMP_MS: Final = 15
+"""As in the actor's clock: what is noticed as a stall or a freeze, and how exactly."""
 
 WALL_MS: Final = 10_000
 """How often a host hears what the wall clock shows."""
@@ -372,8 +373,8 @@ class Process:
         late_ms = self.world.now - self._paused_at - BEAT_MS
         if self.clock.is_frozen:
             self.clock.go_on(self.world.now)
-            if self.host is not None and late_ms > 0:  # the wall clock went on: that is noticed
-                frozen_ms = self.world.now - self._paused_at
+            frozen_ms = self.world.now - self._paused_at
+            if self.host is not None and frozen_ms > JUMP_MS:  # the wall clock went on
                 self.host.jumped(frozen_ms, self._wall_now(), self.local_now())
         elif (
             late_ms >= STALL_MS

@@ -238,6 +238,19 @@ def test_a_leader_whose_clock_is_behind_writes_no_old_records() -> None:
     assert committed(cluster, leader) == 7
 
 
+def test_a_node_that_starts_with_a_wrong_clock_is_told_the_time_as_soon_as_it_is_linked() -> None:
+    """It may lead before the others' next word, and expire nothing, but write old records."""
+    cluster = a_cluster()
+    pass_time(cluster, 2_000, {})
+    cluster.kill(0)
+    cluster.start(0)
+    host = cluster.members[0].host
+    host.clock_read(cluster.now - 30 * DAYS, cluster.now)
+    assert host.wall.offset_ms == -30 * DAYS
+    cluster.run(TELL_MS // 4)
+    assert abs(host.wall.offset_ms) <= TELL_MS // 4
+
+
 def test_offsets_expire_while_the_clocks_agree_and_not_while_they_do_not() -> None:
     cluster = a_cluster(configs=EXPIRY)
     leader = cluster.leader()
