@@ -53,9 +53,9 @@ class Inbox(Generic[Item]):
     __slots__ = (
         "_costly",
         "_costly_until_s",
-        "_is_quick",
         "_lead_s",
         "_length",
+        "_line",
         "_quick",
         "_row",
         "_served_s",
@@ -72,7 +72,7 @@ class Inbox(Generic[Item]):
         self._length = 0
         self._row = 0
         self._serving: Hashable = None
-        self._is_quick = True  # the line that is served now
+        self._line = self._quick  # the line that is served now
         self.following = 0
         """So many items wait that are of the group of the item taken last."""
 
@@ -92,28 +92,27 @@ class Inbox(Generic[Item]):
         if not self._length:
             raise IndexError("nothing waits")
         if self._row and self._is_row_over():
-            line = self._quick if self._is_quick else self._costly
-            waiting = line.pop(self._serving)
+            waiting = self._line.pop(self._serving)
             self._line_of(self._serving)[self._serving] = waiting  # behind all others
             self._row = 0
         if not self._row:
-            self._is_quick = bool(self._quick) and (self._lead_s <= 0 or not self._costly)
-        line = self._quick if self._is_quick else self._costly
-        self._serving = next(iter(line))
-        waiting = line[self._serving]
+            is_quicks_turn = bool(self._quick) and (self._lead_s <= 0 or not self._costly)
+            self._line = self._quick if is_quicks_turn else self._costly
+        self._serving = next(iter(self._line))
+        waiting = self._line[self._serving]
         item = waiting.popleft()
         self._length -= 1
         self._row += 1
         self.following = len(waiting)
         if not waiting:
-            del line[self._serving]
+            del self._line[self._serving]
             self._row = 0
         return item
 
     def took(self, seconds: float) -> None:
         """Learn how long the item taken last took to serve."""
         self._served_s += seconds
-        is_quick = self._is_quick and seconds <= QUICK_S
+        is_quick = self._line is self._quick and seconds <= QUICK_S
         lead_s = self._lead_s + (seconds if is_quick else -seconds)
         self._lead_s = max(-BEHIND_S_MAX, min(lead_s, AHEAD_S_MAX))
         if not self._length:  # nobody had to wait
@@ -124,13 +123,15 @@ class Inbox(Generic[Item]):
                 self._costly_until_s.clear()
             self._costly_until_s[self._serving] = self._served_s + COSTLY_FOR * seconds
 
+    def _is_costly(self, group_id: Hashable) -> bool:
+        return self._costly_until_s.get(group_id, 0.0) > self._served_s
+
     def _line_of(self, group_id: Hashable) -> dict[Hashable, deque[Item]]:
-        is_costly = self._costly_until_s.get(group_id, 0.0) > self._served_s
-        return self._costly if is_costly else self._quick
+        return self._costly if self._is_costly(group_id) else self._quick
 
     def _is_row_over(self) -> bool:
-        other_quick = len(self._quick) - self._is_quick
-        if other_quick and self._costly_until_s.get(self._serving, 0.0) > self._served_s:
+        other_quick = len(self._quick) - (self._line is self._quick)
+        if other_quick and self._is_costly(self._serving):
             return True
         return self._row >= min(len(self._quick) + len(self._costly), ROW_MAX)
 

@@ -172,7 +172,7 @@ class Cluster:
     def _loses_nothing(self, process: Process) -> None:
         """Hold that most voters have all that is committed, without what a node's disk has."""
         for number, committed in sorted(self.checkers.replicated.committed.items()):
-            voters = committed.voters or self._first_voters[number]
+            voters = self._voters_of(number)
             sound = [
                 other
                 for key in voters
@@ -188,6 +188,11 @@ class Cluster:
                     f" that is committed up to {committed.end_offset}",
                     f"partition {number}",
                 )
+
+    def _voters_of(self, number: int) -> tuple[ReplicaKey, ...]:
+        """Return a partition's voters as committed last, or as it began."""
+        committed = self.checkers.replicated.committed.get(number)
+        return (committed and committed.voters) or self._first_voters[number]
 
     def _may_set_aside(self, process: Process) -> bool:
         reports = {
@@ -223,12 +228,7 @@ class Cluster:
 
         Without one of them a majority needs all the others.
         """
-        first = self._first_voters
-        committed = self.checkers.replicated.committed
-        lists = [
-            committed[number].voters or voters if number in committed else voters
-            for number, voters in first.items()
-        ]
+        lists = [self._voters_of(number) for number in self._first_voters]
         existing = {process.directory_id for process in self.processes}
         return [
             process
