@@ -39,9 +39,12 @@ def received(connection: socket.socket, answers: int) -> bytes:
 
 def test_own_work_is_seen_as_ours_and_as_run() -> None:
     before = machine.usage([os.getpid()])
-    while (used := machine.usage([os.getpid()]).since(before)).ours_s < 0.1:
+    used = machine.usage([os.getpid()]).since(before)
+    # The two clocks differ by a tick at each end, and by more on a shared machine; a kernel need
+    # not have the second at all. The time limit of a test ends the loop where one stands still.
+    while used.ours_s < 0.1 or 0 < used.run_s < 0.05:
         sum(range(10_000))
-    assert used.run_s > 0.05 or not used.run_s  # a kernel need not count it
+        used = machine.usage([os.getpid()]).since(before)
     assert used.machine_s >= 0
     assert 0 <= used.waited_share < 1
 
