@@ -59,11 +59,16 @@ def _set(target: bytes, numbers: TopicNumbers) -> frozenset[Any]:
     return frozenset(_named(dict.fromkeys(read_target(target, numbers), 0), numbers))
 
 
+def _is_same(group: ConsumerGroup, before: tuple[ConsumerGroup, frozenset[str], int, int]) -> bool:
+    """Tell whether a group cannot have been deleted since it was seen: a member of it stayed."""
+    return before[0] is group and not before[1].isdisjoint(group.members)
+
+
 class Progress:
     """Follows one partition's consumer groups from batch to batch."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[ConsumerGroup, int, int]] = {}
+        self._seen: dict[str, tuple[ConsumerGroup, frozenset[str], int, int]] = {}
         self._arriving: dict[str, ArrivingTarget] = {}
         self._halves: set[str] = set()
 
@@ -76,19 +81,22 @@ class Progress:
         return group_id in self._halves
 
     def check(self, context: Any) -> None:
-        """Hold that epochs only grow, and that a target in force gives each partition once."""
+        """Hold that epochs only grow, and that a target in force gives each partition once.
+
+        A group may be deleted and created again within one batch, in which only the last record of
+        a key is written: the object stays, and its members do not.
+        """
         for group_id, group in context.groups.items():
             if not isinstance(group, ConsumerGroup):
                 continue
             before = self._seen.get(group_id)
             epochs = (group.epoch, group.assignment_epoch)
-            is_same = before is not None and before[0] is group
-            if before is not None and is_same and any(map(gt, before[1:], epochs)):
+            if before is not None and any(map(gt, before[2:], epochs)) and _is_same(group, before):
                 raise Violation(
-                    f"the epochs of the group and its target fall from {before[1:]} to {epochs}",
+                    f"the epochs of the group and its target fall from {before[2:]} to {epochs}",
                     group_id,
                 )
-            self._seen[group_id] = (group, *epochs)
+            self._seen[group_id] = (group, frozenset(group.members), *epochs)
             self._follow(group)
             self._is_whole(context.numbers, group)
 
