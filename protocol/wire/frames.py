@@ -10,10 +10,11 @@ request without being written anew: see :func:`correlation_id` and :func:`answer
 from __future__ import annotations
 
 import struct
+from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from protocol.wire.apis import API, api_versions_response
+from protocol.wire.apis import API, Route, api_versions_response
 from protocol.wire.errors import ErrorCode
 from protocol.wire.readers import UnreadableError, decoder, request_decoder, skip_tags
 from protocol.wire.versions import UnsupportedVersionError, request_plan, response_plan
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 
 
 API_VERSIONS: Final = 18
-SAME_ANSWERS: Final = frozenset({8, 12})
-"""OffsetCommit and Heartbeat: their good answers are the same objects every time."""
-GROUP_ID_FIRST: Final = frozenset({8, 11, 12, 13, 14, 68})
-"""OffsetCommit, JoinGroup, Heartbeat, LeaveGroup, SyncGroup, ConsumerGroupHeartbeat: their first
-field is the group id, in every version."""
 _LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _PREFIX: Final = struct.Struct(">ii")
@@ -124,6 +120,7 @@ class _Codec(NamedTuple):
     decode: Callable[[bytes, int], Any]
     up: Callable[[Any], Any]
     is_flexible: bool
+    has_group_id_first: bool
 
 
 _CODECS: Final[dict[tuple[int, int], _Codec]] = {}
@@ -135,7 +132,12 @@ def _request_codec(api_key: int, version: int, correlation: int) -> _Codec:
     if api is None or not api.min_version <= version <= api.max_version:
         raise UnsupportedApiVersion(api_key, version, _refusal(api_key, correlation))
     plan = request_plan(api_key, version)
-    codec = _Codec(request_decoder(plan.shape, api.elements_max), plan.up, plan.shape.__flexible__)
+    codec = _Codec(
+        request_decoder(plan.shape, api.elements_max),
+        plan.up,
+        plan.shape.__flexible__,
+        api.route is Route.GROUP and fields(plan.shape)[0].name == "group_id",
+    )
     _CODECS[api_key, version] = codec
     return codec
 
@@ -162,8 +164,8 @@ def group_id_in(frame: bytes) -> bytes | None:
     if len(frame) < 10:
         return None
     api_key, version, _, size = _HEADER.unpack_from(frame)
-    codec = _CODECS.get((api_key, version)) if api_key in GROUP_ID_FIRST else None
-    if codec is None:
+    codec = _CODECS.get((api_key, version))
+    if codec is None or not codec.has_group_id_first:
         return None
     at = 10 + max(size, 0)
     try:
@@ -220,7 +222,8 @@ def _response_writer(api_key: int, version: int) -> Callable[[int, Any], bytes]:
     def downgraded(message: Any) -> bytes:
         return write_shape(down(message))
 
-    encode = remembering(downgraded) if api_key in SAME_ANSWERS else downgraded
+    has_few_answers = API[api_key].group.has_few_answers
+    encode = remembering(downgraded) if has_few_answers else downgraded
     if plan.shape.__flexible__ and api_key != API_VERSIONS:
         pack, header = _FLEXIBLE_PREFIX.pack, 5
 

@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, example, given, reject, settings
 from hypothesis import strategies as st
 
 from protocol.wire import messages as m
-from protocol.wire.apis import API, api_versions_response
+from protocol.wire.apis import API, Route, api_versions_response
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import (
-    GROUP_ID_FIRST,
     BadFrame,
     FrameBuffer,
     FrameError,
@@ -277,7 +276,7 @@ def test_an_array_that_claims_billions_of_elements_gives_a_refusal_and_takes_no_
 
 
 @pytest.mark.parametrize(
-    ("key", "version"), [each for each in VERSIONS if each[0] in GROUP_ID_FIRST]
+    ("key", "version"), [each for each in VERSIONS if API[each[0]].route is Route.GROUP]
 )
 @settings(MANY, max_examples=10)
 @given(data=st.data())

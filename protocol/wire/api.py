@@ -1,0 +1,176 @@
+"""One served API with all its traits: what any part of the program may ask about a request.
+
+The rows are in :mod:`protocol.wire.api_rows` and :mod:`protocol.wire.api_rows_groups`, made by
+:mod:`protocol.wire.api_makers`. A trait that a row lacks is an error when the table is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kio.static.protocol import Entity
+
+    from protocol.wire.refusals import Refuse
+
+    Writes: TypeAlias = Callable[[Any], bool]
+
+
+class Route(Enum):
+    """The kind of route that a request takes: who answers it."""
+
+    NODE = auto()
+    """The node that got it, from the catalogue and what it knows of the cluster."""
+    GROUP = auto()
+    """The partition of the one group that it names."""
+    GROUPS = auto()
+    """The partitions of the groups that it names; their answers are merged."""
+    ALL_GROUPS = auto()
+    """Every partition led by the node."""
+    CATALOG = auto()
+    """The catalogue's leader: the request changes topics or configs."""
+
+
+RETRY_ERRORS: Final[Mapping[Route, ErrorCode]] = MappingProxyType(
+    {
+        Route.GROUP: ErrorCode.coordinator_not_available,
+        Route.GROUPS: ErrorCode.coordinator_not_available,
+        Route.ALL_GROUPS: ErrorCode.coordinator_not_available,
+        Route.CATALOG: ErrorCode.not_controller,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """What Kafka's authorizer is asked before it answers: a resource type and an operation.
+
+    Nothing is asked here yet: whoever reaches a coordinator may ask it everything.
+    """
+
+    resource: str
+    operation: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} on {self.resource}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTraits:
+    """The traits of a request about one group.
+
+    ``needs_id``: the empty group id is refused with INVALID_GROUP_ID.
+    ``is_believed``: while the partition's log is read, the request is answered without an error, as
+    in Kafka: nobody expires meanwhile. ``is_leased``: an answer may come with a lease, so that the
+    connection repeats it. ``has_few_answers``: good answers are the same few objects, so that their
+    bytes are kept. ``changes_memory``: its handler changes what no record holds.
+    ``waits_for_members``: the answer may wait for the group's other members. ``too_large``: the
+    error if its records exceed what one batch may hold. ``writes``: whether it may take a record;
+    without room on the disk it is refused. ``weight``: how often it is sent, against 2 for an
+    administrator's request.
+    """
+
+    needs_id: bool
+    is_believed: bool
+    is_leased: bool
+    has_few_answers: bool
+    changes_memory: bool
+    waits_for_members: bool
+    too_large: ErrorCode
+    writes: Writes
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """How a request names many groups (``names``) and is cut down to some of them (``cut``).
+
+    ``parts`` is the response's field with one element per group. ``writes`` and ``weight`` as in
+    :class:`GroupTraits`.
+    """
+
+    names: Callable[[Any], tuple[str, ...]]
+    cut: Callable[[Any, Callable[[str], bool]], Entity]
+    parts: str
+    writes: Writes
+    weight: int
+
+
+def never(_message: Any) -> bool:
+    """Tell that no record is written."""
+    return False
+
+
+def always(_message: Any) -> bool:
+    """Tell that a record may be written, whatever the message says."""
+    return True
+
+
+RARE: Final = 2
+"""The weight of what only administrators send, or a client once per connection."""
+
+NO_GROUP: Final = GroupTraits(
+    needs_id=False,
+    is_believed=False,
+    is_leased=False,
+    has_few_answers=False,
+    changes_memory=False,
+    waits_for_members=False,
+    too_large=ErrorCode.unknown_server_error,
+    writes=never,
+    weight=RARE,
+)
+"""The traits of a request that is not about one group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One row.
+
+    ``request`` and ``response`` are the newest shapes, as in ``messages``. ``refuse`` puts an error
+    in the response where Kafka puts it. ``acl`` None: Kafka asks for no permission.
+    ``group`` has the traits of a request about groups, ``groups`` is given with
+    :attr:`Route.GROUPS` alone. ``newest_by_name`` is the newest version that names topics by their
+    names, for clients that know no topic ids. ``is_switched_off``: answered as by a Kafka in which
+    what it is about is switched off.
+    """
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    route: Route
+    request: type[Entity]
+    response: type[Entity]
+    refuse: Refuse
+    acl: Acl | None
+    group: GroupTraits
+    groups: Groups | None
+    newest_by_name: int
+    is_switched_off: bool
+    advertised_min_version: int
+    """The lowest version that ApiVersions lists: lower than what is served where Kafka does so."""
+    elements_max: int
+    """Most elements in all arrays of a request; a connection that sends more is closed."""
+
+    @property
+    def retry_error(self) -> ErrorCode | None:
+        """The error that makes a client try again later; None if such a request never waits."""
+        return RETRY_ERRORS.get(self.route)
+
+    @property
+    def weight(self) -> int:
+        """How often it is sent, for load and fuzzers."""
+        return self.group.weight if self.groups is None else self.groups.weight
+
+    def writes(self, message: Any) -> bool:
+        """Tell whether answering ``message`` may take a record in a group's log."""
+        traits = self.group if self.groups is None else self.groups
+        return traits.writes(message)

@@ -1,0 +1,233 @@
+"""The rows of requests about groups: what members send, and what administrators ask."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final, cast
+
+from protocol.wire import messages as m
+from protocol.wire import refusals
+from protocol.wire.api import RARE, Groups, GroupTraits, always, never
+from protocol.wire.api_makers import (
+    DELETE_GROUP,
+    DESCRIBE_GROUP,
+    READ_GROUP,
+    all_groups,
+    by_name_until,
+    costly,
+    group,
+    groups,
+)
+from protocol.wire.errors import ErrorCode
+
+UNCHANGED: Final = timedelta(milliseconds=-1)
+
+
+def says_something_new(message: Any) -> bool:
+    """Tell whether a ConsumerGroupHeartbeat joins, leaves or changes: else it takes no record."""
+    beat = cast("m.ConsumerGroupHeartbeatRequest", message)
+    says_nothing_new = (
+        beat.member_epoch > 0
+        and beat.rebalance_timeout == UNCHANGED
+        and beat.subscribed_topic_names is None
+        and beat.subscribed_topic_regex is None
+        and beat.topic_partitions is None
+    )
+    return not says_nothing_new
+
+
+MEMBERS: Final = (
+    by_name_until(
+        9,
+        group(
+            (2, 10),
+            (m.OffsetCommitRequest, m.OffsetCommitResponse),
+            READ_GROUP,
+            GroupTraits(
+                needs_id=False,  # a simple consumer's group may have no name
+                is_believed=False,
+                is_leased=False,
+                has_few_answers=True,
+                changes_memory=False,
+                waits_for_members=False,
+                too_large=ErrorCode.invalid_commit_offset_size,
+                writes=always,
+                weight=6,
+            ),
+            refusals.offset_commit,
+        ),
+    ),
+    group(
+        (0, 9),
+        (m.JoinGroupRequest, m.JoinGroupResponse),
+        READ_GROUP,
+        GroupTraits(
+            needs_id=True,
+            is_believed=False,
+            is_leased=False,
+            has_few_answers=False,
+            changes_memory=True,
+            waits_for_members=True,
+            too_large=ErrorCode.unknown_server_error,
+            writes=always,
+            weight=6,
+        ),
+        refusals.join_group,
+    ),
+    group(
+        (0, 4),
+        (m.HeartbeatRequest, m.HeartbeatResponse),
+        READ_GROUP,
+        GroupTraits(
+            needs_id=True,
+            is_believed=True,
+            is_leased=True,
+            has_few_answers=True,
+            changes_memory=True,
+            waits_for_members=False,
+            too_large=ErrorCode.unknown_server_error,
+            writes=never,
+            weight=20,
+        ),
+    ),
+    group(
+        (0, 5),
+        (m.LeaveGroupRequest, m.LeaveGroupResponse),
+        READ_GROUP,
+        GroupTraits(
+            needs_id=True,
+            is_believed=False,
+            is_leased=False,
+            has_few_answers=False,
+            changes_memory=True,
+            waits_for_members=False,
+            too_large=ErrorCode.unknown_server_error,
+            writes=always,
+            weight=5,
+        ),
+    ),
+    group(
+        (0, 5),
+        (m.SyncGroupRequest, m.SyncGroupResponse),
+        READ_GROUP,
+        GroupTraits(
+            needs_id=True,
+            is_believed=False,
+            is_leased=False,
+            has_few_answers=False,
+            changes_memory=True,
+            waits_for_members=True,
+            too_large=ErrorCode.unknown_server_error,
+            writes=always,
+            weight=6,
+        ),
+    ),
+    group(
+        (0, 1),
+        (m.ConsumerGroupHeartbeatRequest, m.ConsumerGroupHeartbeatResponse),
+        READ_GROUP,
+        GroupTraits(
+            needs_id=False,  # its handler refuses it with INVALID_REQUEST, as in Kafka
+            is_believed=False,
+            is_leased=True,
+            has_few_answers=False,
+            changes_memory=True,
+            waits_for_members=False,
+            too_large=ErrorCode.unknown_server_error,
+            writes=says_something_new,
+            weight=10,
+        ),
+    ),
+)
+"""What members of groups send."""
+
+ABOUT_GROUPS: Final = (
+    by_name_until(
+        9,
+        groups(
+            (1, 10),
+            (m.OffsetFetchRequest, m.OffsetFetchResponse),
+            DESCRIBE_GROUP,
+            Groups(
+                names=lambda request: tuple(group.group_id for group in request.groups),
+                cut=lambda request, wanted: m.OffsetFetchRequest(
+                    groups=tuple(group for group in request.groups if wanted(group.group_id)),
+                    require_stable=request.require_stable,
+                ),
+                parts="groups",
+                writes=never,
+                weight=6,
+            ),
+            refusals.offset_fetch,
+        ),
+    ),
+    costly(
+        groups(
+            (0, 6),
+            (m.DescribeGroupsRequest, m.DescribeGroupsResponse),
+            DESCRIBE_GROUP,
+            Groups(
+                names=lambda request: request.groups,
+                cut=lambda request, wanted: m.DescribeGroupsRequest(
+                    groups=tuple(filter(wanted, request.groups)),
+                    include_authorized_operations=request.include_authorized_operations,
+                ),
+                parts="groups",
+                writes=never,
+                weight=RARE,
+            ),
+            refusals.describe_groups,
+        )
+    ),
+    all_groups((0, 5), (m.ListGroupsRequest, m.ListGroupsResponse), DESCRIBE_GROUP),
+    groups(
+        (0, 2),
+        (m.DeleteGroupsRequest, m.DeleteGroupsResponse),
+        DELETE_GROUP,
+        Groups(
+            names=lambda request: request.groups_names,
+            cut=lambda request, wanted: m.DeleteGroupsRequest(
+                groups_names=tuple(filter(wanted, request.groups_names))
+            ),
+            parts="results",
+            writes=always,
+            weight=RARE,
+        ),
+        refusals.delete_groups,
+    ),
+    group(
+        (0, 0),
+        (m.OffsetDeleteRequest, m.OffsetDeleteResponse),
+        DELETE_GROUP,
+        GroupTraits(
+            needs_id=True,
+            is_believed=False,
+            is_leased=False,
+            has_few_answers=False,
+            changes_memory=False,
+            waits_for_members=False,
+            too_large=ErrorCode.unknown_server_error,
+            writes=always,
+            weight=RARE,
+        ),
+    ),
+    costly(
+        groups(
+            (0, 1),
+            (m.ConsumerGroupDescribeRequest, m.ConsumerGroupDescribeResponse),
+            DESCRIBE_GROUP,
+            Groups(
+                names=lambda request: request.group_ids,
+                cut=lambda request, wanted: m.ConsumerGroupDescribeRequest(
+                    group_ids=tuple(filter(wanted, request.group_ids)),
+                    include_authorized_operations=request.include_authorized_operations,
+                ),
+                parts="groups",
+                writes=never,
+                weight=RARE,
+            ),
+            refusals.consumer_group_describe,
+        )
+    ),
+)
+"""What administrators and members ask about groups."""
