@@ -14,7 +14,8 @@ from actors import data_dir, processes, ray_node, running, supervisor
 from actors.errors import BadInputError, FailureError
 from actors.here import PARENT_VARIABLE, asking, cluster_here
 from actors.spec import REPLICATION_FACTOR, Address, ClusterSpec
-from protocol.config import ConfigError, parse_properties, read_server_configs
+from protocol.config import ConfigError, read_server_configs
+from protocol.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,6 +7,7 @@ the broker configs; whoever changes one makes another snapshot.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
@@ -42,7 +43,6 @@ __all__ = (
     "clamped",
     "out_of_bounds",
     "parse",
-    "parse_properties",
     "read_server_configs",
     "text_of",
     "validate",
@@ -156,6 +156,9 @@ def read_server_configs(properties: Mapping[str, str]) -> ServerFile:
     for name in others:
         if name not in UNUSED_CONFIGS and not name.startswith(UNUSED_PREFIXES):
             find(name)
+    for name, text in overrides.items():
+        if any(unicodedata.category(character) == "Cc" for character in text):
+            raise ConfigError(f"Invalid value {text!r} for configuration {name}: control character")
     configs = Configs(overrides)
     _check_assignors(configs)
     return ServerFile(configs, tuple(others))
@@ -359,39 +362,6 @@ def text_of(value: Value) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
     return "" if value is None else str(value)
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Read a Java properties file: comments, ``=`` or ``:``, lines continued by a backslash."""
-    properties: dict[str, str] = {}
-    pending = ""
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = pending + raw.strip()
-        if not pending and (not line or line[0] in "#!"):
-            continue
-        if line.endswith("\\") and not line.endswith("\\\\"):
-            pending = line[:-1]
-            continue
-        pending = ""
-        name, value = _split(line)
-        if not name:
-            raise ConfigError(f"line {number} has no name before its value: {line}")
-        properties[name] = value.replace("\\\\", "\\")
-    if pending:
-        name, value = _split(pending)
-        properties[name] = value
-    return properties
-
-
-def _split(line: str) -> tuple[str, str]:
-    """Split at the first ``=``, ``:`` or blank, as java.util.Properties does."""
-    for index, character in enumerate(line):
-        if character in "=:":
-            return line[:index].strip(), line[index + 1 :].strip()
-        if character.isspace():
-            rest = line[index:].strip()
-            return line[:index], rest[1:].strip() if rest[:1] in {"=", ":"} else rest
-    return line, ""
 
 
 PROTOCOLS: Final = "group.coordinator.rebalance.protocols"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 from hypothesis import given
@@ -18,13 +19,13 @@ from protocol.config import (
     ConfigType,
     Scope,
     find,
-    parse_properties,
     read_server_configs,
     text_of,
     validate,
     validate_group,
 )
 from protocol.config_unused import UNUSED_CONFIGS, UNUSED_PREFIXES
+from protocol.properties import parse_properties
 from tests.java_support import run_java
 
 OFFLOAD = {
@@ -215,12 +216,43 @@ def test_a_properties_file_is_read_as_java_does() -> None:
     }  # fmt: skip
 
 
-def test_a_line_without_a_name_is_refused_with_its_number() -> None:
-    with pytest.raises(ConfigError, match="line 2 has no name"):
-        parse_properties("a=1\n=2\n")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"a\:b\=c=d", {"a:b=c": "d"}),
+        (r"a\ b c", {"a b": "c"}),
+        (r"k=\u0041\t.", {"k": "A\t."}),
+        ("k=C:\\\\\\\\", {"k": "C:\\\\"}),
+        ("k=x\\\\\\\n   y", {"k": "x\\y"}),
+        ("k=x\\\\\n   y=z", {"k": "x\\", "y": "z"}),
+        ("k=v\\\r\n  w\rl=1", {"k": "vw", "l": "1"}),
+        ("# no\\\nk=1", {"k": "1"}),
+        ("k=\\ud83d\\ude00", {"k": "\N{GRINNING FACE}"}),
+        ("k=1\nk= 2 ", {"k": "2"}),
+    ],
+)
+def test_escapes_are_those_of_java(text: str, expected: dict[str, str]) -> None:
+    assert parse_properties(text) == expected
 
 
-@given(st.text(st.characters(codec="ascii")))
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a=1\n=2\n", "line 2 has no name before its value: =2"),
+        ("# x\na=1,\\\n  2\n\n:2", "line 5 has no name"),
+        (r"k=\u00zz", "Invalid "),
+        (r"k=\ud83d", "line 1 has half of a surrogate pair"),
+        (r"a\nb=1", "line 1 has a name with a control character"),
+        (r"group.consumer.assignors=uni\nform", "Invalid value 'uni\\nform'"),
+    ],
+)
+def test_a_bad_line_is_refused_in_one_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)) as refused:
+        read_server_configs(parse_properties(text))
+    assert "\n" not in str(refused.value)
+
+
+@given(st.text(st.characters(codec="ascii") | st.sampled_from("\\u=:\n")))
 def test_any_text_is_properties_or_a_config_error(text: str) -> None:
     try:
         read_server_configs(parse_properties(text))
