@@ -175,5 +175,5 @@ def _entry(
         is_sensitive=row.type is ConfigType.PASSWORD,
         synonyms=tuple(values),
         config_type=row.type,
-        documentation=row.doc,
+        documentation=row.documentation,
     )

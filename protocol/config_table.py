@@ -5,7 +5,7 @@ Kafka's names, types, defaults and bounds are those of Kafka 4.3.1; a default of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -48,6 +48,8 @@ class ConfigRow:
     A group config takes its default from the broker config ``synonym`` and must lie between the
     broker configs ``floor`` and ``ceiling``. A ``dynamic`` broker config may change while running.
     A ``distinct`` list has an element, and none twice. ``aliases`` are other names of its elements.
+    ``is_read`` is False for a config that Kafka has and nothing here needs: it is checked, kept and
+    shown, without effect.
     """
 
     name: str
@@ -66,6 +68,12 @@ class ConfigRow:
     synonym: str | None = None
     floor: str | None = None
     ceiling: str | None = None
+    is_read: bool = True
+
+    @property
+    def documentation(self) -> str:
+        """What DescribeConfigs says about it."""
+        return self.doc if self.is_read else f"{self.doc} Accepted, without effect."
 
 
 def _int(name: str, default: int, low: int | None, doc: str, **more: object) -> ConfigRow:
@@ -79,6 +87,11 @@ def _text(name: str, default: Value, doc: str, **more: object) -> ConfigRow:
 
 def _flag(name: str, default: bool, doc: str, **more: object) -> ConfigRow:
     return ConfigRow(name=name, type=ConfigType.BOOLEAN, default=default, doc=doc, **more)  # type: ignore[arg-type]
+
+
+def _without_effect(*rows: ConfigRow) -> tuple[ConfigRow, ...]:
+    """Mark configs that Kafka has and nothing here reads."""
+    return tuple(replace(row, is_read=False) for row in rows)
 
 
 def _table(*parts: tuple[ConfigRow, ...]) -> Mapping[str, ConfigRow]:
@@ -141,7 +154,7 @@ _CLUSTER = (
           "The rack of coordinators whose Ray node has none of its own: that is the environment"
           " variable ROLLCALL_RACK there, or its label ray.io/availability-zone."),
     _int("node.id", 0, 0, "This coordinator's node id.", importance=HIGH),
-    _int("broker.id", -1, None, "The old name of node.id.", importance=HIGH),
+    _int("broker.id", -1, None, "The old name of node.id.", importance=HIGH, is_read=False),
     _int("socket.request.max.bytes", 104857600, 1, "The largest request accepted, in bytes.",
          importance=HIGH),
     _int("socket.listen.backlog.size", 4096, 1,
@@ -185,20 +198,22 @@ _CLUSTER = (
         doc="Replicas of a topic that does not say how many.",
     ),
     _int("min.insync.replicas", 1, 1, "Shown for topics; a majority rules the coordinators' log.",
-         importance=HIGH, dynamic=True),
-    _int("fetch.max.bytes", 57671680, 1024, "The most a fetch may return, in bytes."),
+         importance=HIGH, dynamic=True, is_read=False),
+    _int("fetch.max.bytes", 57671680, 1024, "The most a fetch may return, in bytes.",
+         is_read=False),
     _int("max.request.partition.size.limit", 2000, 1,
          "Partitions in one DescribeTopicPartitions response."),
-    _int("max.incremental.fetch.session.cache.slots", 1000, 0, "Fetch sessions kept."),
+    _int("max.incremental.fetch.session.cache.slots", 1000, 0, "Fetch sessions kept.",
+         is_read=False),
 )  # fmt: skip
 
 _OFFSETS = (
     _int("offset.metadata.max.bytes", 4096, None, "The longest metadata of a committed offset.",
          importance=HIGH),
     _int("offsets.commit.timeout.ms", 5000, 1, "How long an offset commit may wait for replicas.",
-         importance=HIGH),
+         importance=HIGH, is_read=False),
     _int("offsets.load.buffer.size", 5242880, 1, "Bytes read at a time when loading offsets.",
-         importance=HIGH),
+         importance=HIGH, is_read=False),
     ConfigRow(
         name="offsets.retention.check.interval.ms",
         type=ConfigType.LONG,
@@ -210,8 +225,8 @@ _OFFSETS = (
     _int("offsets.retention.minutes", 10080, 1,
          "How long offsets outlive their group, or their last commit where there is no group.",
          importance=HIGH),
-    _int("offsets.topic.compression.codec", 0, None, "Accepted, without effect.",
-         importance=HIGH),
+    _int("offsets.topic.compression.codec", 0, None, "How __consumer_offsets is compressed.",
+         importance=HIGH, is_read=False),
     _int("offsets.topic.num.partitions", 3, 1,
          "Partitions of __consumer_offsets, each with a coordinator; fixed at first start."
          " Kafka's default is 50.", importance=HIGH),
@@ -223,23 +238,23 @@ _OFFSETS = (
         doc="Replicas of each coordinator's log, its leader included.",
         importance=HIGH,
     ),
-    _int("offsets.topic.segment.bytes", 104857600, 1, "Accepted, without effect.",
-         importance=HIGH),
+    _int("offsets.topic.segment.bytes", 104857600, 1, "The segment size of __consumer_offsets.",
+         importance=HIGH, is_read=False),
 )  # fmt: skip
 
 _COORDINATOR = (
     _int("group.coordinator.append.linger.ms", -1, -1,
-         "How long writes gather before they are appended; -1 adapts to the load."),
+         "How long writes gather before they are appended; -1 adapts to the load.", is_read=False),
     _int("group.coordinator.background.threads", 2, 1, "Assignor workers.", importance=HIGH),
     _int("group.coordinator.background.timeout.ms", 30000, 1,
          "How long one run of an assignor may take; then its worker begins anew."),
     _int("group.coordinator.cached.buffer.max.bytes", 1048588, 524288,
-         "Accepted, without effect.", dynamic=True),
+         "The largest write buffer that is kept for reuse.", dynamic=True, is_read=False),
     _text("group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"),
           "The kinds of groups served.", choices=("consumer", "classic", "share", "streams"),
           distinct=True),
     _int("group.coordinator.threads", 4, 1,
-         "Accepted, without effect: a coordinator has one thread.", importance=HIGH),
+         "Threads of the coordinator; it has one here.", importance=HIGH, is_read=False),
 )  # fmt: skip
 
 _CLASSIC = (
@@ -295,6 +310,9 @@ _MODERN = (
     _int("group.consumer.unsettled.heartbeat.interval.ms", 250, 1,
          "How soon after the assignment interval a member is asked back that awaits partitions, if"
          " that is sooner than its heartbeat interval."),
+)  # fmt: skip
+
+_SHARE_AND_STREAMS = (
     _text("group.share.assignors", ("simple",), "The assignors of share groups.",
           distinct=True, aliases=KAFKAS_ASSIGNORS),
     _int("group.share.initialize.retry.interval.ms", 30000, 1,
@@ -332,9 +350,9 @@ BROKER_CONFIGS: Final = _table(
     _COORDINATOR,
     _CLASSIC,
     _MODERN,
+    _without_effect(*_SHARE_AND_STREAMS),
     _modern("consumer"),
-    _modern("share"),
-    _modern("streams"),
+    _without_effect(*_modern("share"), *_modern("streams")),
 )
 
 
@@ -375,6 +393,9 @@ _GROUP = (
     _flag("consumer.static.takeover.enable", False,
           "Whether a static member that joins under a new member id takes over at once, as KIP-345"
           " promises, or is refused while the old one's session lasts, as in Kafka."),
+)  # fmt: skip
+
+_GROUP_SHARE_AND_STREAMS = (
     _text("share.auto.offset.reset", "latest",
           "Where a share partition starts: latest, earliest, or by_duration:<ISO 8601 duration>.",
           pattern=OFFSET_RESET),
@@ -394,5 +415,8 @@ _GROUP = (
 )  # fmt: skip
 
 GROUP_CONFIGS: Final = _table(
-    _group_modern("consumer"), _group_modern("share"), _group_modern("streams"), _GROUP
+    _group_modern("consumer"),
+    _without_effect(*_group_modern("share"), *_group_modern("streams")),
+    _GROUP,
+    _without_effect(*_GROUP_SHARE_AND_STREAMS),
 )

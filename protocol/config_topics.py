@@ -5,6 +5,7 @@ Topics hold no records here, so none of them changes what the cluster does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -242,4 +243,6 @@ _ROWS = (
         doc="Whether a replica out of sync may become leader.",
     ),
 )
-TOPIC_CONFIGS: Final[Mapping[str, ConfigRow]] = MappingProxyType({row.name: row for row in _ROWS})
+TOPIC_CONFIGS: Final[Mapping[str, ConfigRow]] = MappingProxyType(
+    {row.name: replace(row, is_read=False) for row in _ROWS}
+)
