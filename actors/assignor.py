@@ -195,7 +195,7 @@ class Assignor:
     def _prepare(self) -> Executor:
         if self._executor is None:
             from protocol.assignors.executor import Executor
-            from protocol.assignors.kernels import warm_up
+            from protocol.assignors.warm_up import warm_up
 
             warm_up()
             self._executor = Executor(time.perf_counter)

@@ -61,7 +61,7 @@ class Workers(Protocol):
 
 def load_assignors() -> None:
     """Load what assigns in place: it takes seconds, in which a leader would lose its lease."""
-    from protocol.assignors.kernels import warm_up
+    from protocol.assignors.warm_up import warm_up
 
     warm_up()
 

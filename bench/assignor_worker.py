@@ -124,7 +124,7 @@ def time_worker(spec: GroupSpec, assignor: str, mode: str, calls: int) -> list[f
 
 def _serve(pipe: Connection) -> None:
     from protocol.assignors.executor import Executor
-    from protocol.assignors.kernels import warm_up
+    from protocol.assignors.warm_up import warm_up
 
     warm_up()
     executor = Executor(time.perf_counter)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numba
@@ -94,46 +93,3 @@ def _check_length(name: str, array: Int32s, length: int) -> None:
 def _check_range(name: str, array: Int32s, first: int, end: int) -> None:
     if len(array) and not (array.min() >= first and array.max() < end):
         raise AssignorError(f"{name} holds a number below {first} or above {end - 1}")
-
-
-def warm_up() -> None:
-    """Compile every kernel, or load what an earlier process has compiled; before the first run.
-
-    From a cold start it takes about twenty seconds, with the cache one.
-    """
-    from protocol.assignors.decode import decode_targets
-    from protocol.assignors.encode import encode_targets
-    from protocol.assignors.flat import FlatTargets
-    from protocol.assignors.held_subscriptions import sort_rows
-    from protocol.assignors.range import RangeAssignor
-    from protocol.assignors.uniform import UniformAssignor
-
-    for spec in _tiny_groups():
-        sort_rows(spec.class_topics, spec.class_starts[1:].copy(), spec.topic_count)
-        for assignor in (RangeAssignor(), UniformAssignor()):
-            owner = assignor.assign(spec).owner
-        encoded = encode_targets(spec, owner, bytes(16 * spec.topic_count))
-        told = FlatTargets.of([("", value) for value in encoded.values()])
-        decode_targets(told, encoded.members, bytes(16 * spec.topic_count), spec.partition_starts)
-
-
-def _tiny_groups() -> list[GroupSpec]:
-    """Make groups of two members that between them run every kernel."""
-
-    def array(*values: int) -> Int32s:
-        return np.array(values, np.int32)
-
-    plain = GroupSpec(
-        partition_starts=array(0, 2, 4),
-        class_starts=array(0, 2, 3),
-        class_topics=array(0, 1, 0),
-        member_class=array(0, 1, 1),
-        previous_owner=array(0, 0, -1, 0),
-    )
-    same = replace(plain, member_class=array(1, 1, 1))
-    racks = {
-        "member_rack": array(0, 1, -1),
-        "rack_starts": array(0, 1, 2, 3, 4),
-        "partition_racks": array(0, 1, 0, 1),
-    }
-    return [plain, same, replace(plain, **racks), replace(same, **racks)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.assignors.kernels import warm_up
+from protocol.assignors.warm_up import warm_up
 
 
 @pytest.fixture(scope="session", autouse=True)
