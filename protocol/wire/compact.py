@@ -45,3 +45,34 @@ def name(text: str) -> bytes:
 def names(texts: Sequence[str]) -> bytes:
     """Write an array of such strings."""
     return uvarint(len(texts) + 1) + b"".join(map(name, texts))
+
+
+def blob(data: bytes) -> bytes:
+    """Write bytes."""
+    return uvarint(len(data) + 1) + data
+
+
+def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
+    """Read a number that is not negative; return it and where it ends.
+
+    Raises IndexError where the bytes end too early, or the number has more than five of them.
+    """
+    value = data[at]
+    at += 1
+    if value < 128:
+        return value, at
+    value &= 127
+    for shift in (7, 14, 21, 28):
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise IndexError("a varint has more than five bytes")
+
+
+def read_string(data: bytes, at: int) -> tuple[str, int]:
+    """Read a string (null as empty); return it and where it ends."""
+    size, at = read_uvarint(data, at)
+    end = at + max(size - 1, 0)
+    return data[at:end].decode(), end
