@@ -10,34 +10,33 @@ stay unanswered for the whole rebalance timeout.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from protocol.members import requests
-from protocol.members.assignor import Subscriber, range_assign
 from protocol.members.conversation import Conversation, Receivers, State
 from protocol.members.cures import CURES, JOIN_REASONS, Cure, cure
 from protocol.members.history import Kind
-from protocol.wire.embedded import decode_assignment, decode_subscription, encode_assignment
-from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import (
-    FindCoordinatorRequest,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    OffsetCommitRequest,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
+from protocol.members.requests import (
+    CLASSIC_MESSAGES,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
 )
+from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-    from kio.static.protocol import Entity, RequestPayload
+    from protocol.members.requests import ClassicMessages
+    from protocol.wire.messages import (
+        HeartbeatResponse,
+        JoinGroupResponse,
+        LeaveGroupResponse,
+        SyncGroupResponse,
+    )
 
 
 UNKNOWN_GENERATION: Final = -1
@@ -65,48 +64,59 @@ class ClassicMember(Conversation):
     """One member's conversation with its coordinator.
 
     ``partitions_of`` (topic name to partition count) is what the member knows of the topics when
-    it assigns as the leader; its driver may replace it at any time.
+    it assigns as the leader; its driver may replace it at any time. ``requests`` writes what it
+    sends.
     """
 
     def __init__(
-        self, config: MemberConfig, rng: random.Random, partitions_of: Mapping[str, int]
+        self,
+        config: MemberConfig,
+        rng: random.Random,
+        partitions_of: Mapping[str, int],
+        requests: ClassicMessages = CLASSIC_MESSAGES,
     ) -> None:
         super().__init__(rng, member_id="", generation=UNKNOWN_GENERATION)
         self.config: MemberConfig = config
         self.partitions_of = partitions_of
+        self.requests: ClassicMessages = requests
         self._joins_because: Cure | None = None
         self._protocol_name = ""
-        self._assignments: tuple[SyncGroupRequestAssignment, ...] = ()
+        self._assignments: Any = ()
         self._leave_reason: str | None = None
 
     def leave(self, reason: str) -> None:
         """Leave the group with the next poll (dynamic), or stop (static)."""
         self._leave_reason = reason
 
+    def rejoin(self) -> None:
+        """Join again with the next poll, as a member does whose subscription changed."""
+        self.state = State.UNJOINED
+        self._joins_because = Cure.REJOIN
+
     # What to send.
 
-    def _next_message(self, now: int) -> RequestPayload | None:
+    def _next_message(self, now: int) -> Any:
         if self._leave_reason is not None and (self.config.instance_id or not self.member_id):
             self._end(State.LEFT, now)
             return None
         if self.coordinator is None:
-            return requests.find_coordinator(self)
+            return self.requests.find_coordinator(self)
         return self._group_message(now)
 
-    def _group_message(self, now: int) -> RequestPayload | None:
+    def _group_message(self, now: int) -> Any:
         if self._leave_reason is None and self._heartbeat_is_due(now):
-            return requests.heartbeat(self)  # before commits: refused ones must not starve it
+            return self.requests.heartbeat(self)  # before commits: refused ones must not starve it
         if self._uncommitted and self._take_owned():
-            return requests.commit(self, self._committing)
+            return self.requests.commit(self, self._committing)
         if self._leave_reason is not None:
-            return requests.leave(self, self._leave_reason)
+            return self.requests.leave(self, self._leave_reason)
         if self.state is State.UNJOINED:
             self.state = State.PREPARING_REBALANCE
             self.partitions = ()  # given up before it joins: its subscription says so
             self._overdue_at = now + self.config.rebalance_timeout_ms + JOIN_GRACE_MS
-            return requests.join(self, JOIN_REASONS[self._joins_because])
+            return self.requests.join(self, JOIN_REASONS[self._joins_because])
         if self.state is State.COMPLETING_REBALANCE:
-            return requests.sync(self, self._protocol_name, self._assignments)
+            return self.requests.sync(self, self._protocol_name, self._assignments)
         return None
 
     def _heartbeat_is_due(self, now: int) -> bool:
@@ -117,7 +127,7 @@ class ClassicMember(Conversation):
 
     # What came back.
 
-    def _joined(self, _: Entity, response: JoinGroupResponse, now: int) -> None:
+    def _joined(self, response: JoinGroupResponse, now: int) -> None:
         if response.error_code is ErrorCode.member_id_required:
             self.state = State.UNJOINED
             self.member_id = response.member_id
@@ -131,34 +141,23 @@ class ClassicMember(Conversation):
             self.generation = response.generation_id
             self._failures = 0
             self._protocol_name = response.protocol_name or ""
-            self._assignments = self._assign(response)
+            self._assignments = ()
+            if response.leader == response.member_id and not response.skip_assignment:
+                self._assignments = self.requests.assignments(self, response)
             self._note(now, Kind.JOINED)
 
-    def _assign(self, response: JoinGroupResponse) -> tuple[SyncGroupRequestAssignment, ...]:
-        if response.leader != response.member_id or response.skip_assignment:
-            return ()
-        subscribers = []
-        for member in response.members:
-            subscription = decode_subscription(member.metadata)
-            topics = subscription.topics if subscription else ()
-            subscribers.append(Subscriber(member.member_id, member.group_instance_id, topics))
-        return tuple(
-            SyncGroupRequestAssignment(member_id=member_id, assignment=encode_assignment(owned))
-            for member_id, owned in range_assign(subscribers, self.partitions_of).items()
-        )
-
-    def _synced(self, _: Entity, response: SyncGroupResponse, now: int) -> None:
+    def _synced(self, response: SyncGroupResponse, now: int) -> None:
         if response.error_code:
             self._cure(response.error_code, now)
             return
         self.state = State.STABLE
-        self.partitions = tuple(sorted(decode_assignment(response.assignment) or ()))
+        self.partitions = self.requests.assigned(response)
         self._failures = 0
         self._assignments = ()
         self._heartbeat_at = now + self.config.heartbeat_interval_ms
         self._note(now, Kind.ASSIGNED)
 
-    def _heartbeat_answered(self, _: Entity, response: HeartbeatResponse, now: int) -> None:
+    def _heartbeat_answered(self, response: HeartbeatResponse, now: int) -> None:
         if response.error_code:
             self._cure(response.error_code, now)
             return
@@ -166,13 +165,13 @@ class ClassicMember(Conversation):
         self._heartbeat_at = now + self.config.heartbeat_interval_ms
         self._note(now, Kind.HEARTBEAT)
 
-    def _left(self, _: Entity, _response: LeaveGroupResponse, now: int) -> None:
+    def _left(self, _response: LeaveGroupResponse, now: int) -> None:
         self._end(State.LEFT, now)
 
-    def _unanswered(self, message: RequestPayload, now: int) -> None:
-        if isinstance(message, LeaveGroupRequest):
+    def _unanswered(self, api_key: int, now: int) -> None:
+        if api_key == LEAVE_GROUP:
             self._end(State.LEFT, now)
-        elif isinstance(message, (JoinGroupRequest, SyncGroupRequest)):
+        elif api_key in (JOIN_GROUP, SYNC_GROUP):
             self.state = State.UNJOINED
 
     # What an error leads to.
@@ -205,10 +204,10 @@ class ClassicMember(Conversation):
             self._cure(error, now)
 
     RECEIVERS: ClassVar[Receivers] = {
-        FindCoordinatorRequest: Conversation._coordinator_found,
-        JoinGroupRequest: _joined,
-        SyncGroupRequest: _synced,
-        HeartbeatRequest: _heartbeat_answered,
-        OffsetCommitRequest: Conversation._committed,
-        LeaveGroupRequest: _left,
+        FIND_COORDINATOR: Conversation._coordinator_found,
+        JOIN_GROUP: _joined,
+        SYNC_GROUP: _synced,
+        HEARTBEAT: _heartbeat_answered,
+        OFFSET_COMMIT: Conversation._committed,
+        LEAVE_GROUP: _left,
     }

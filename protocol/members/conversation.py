@@ -1,4 +1,4 @@
-"""What members of both protocols do alike in their conversation with the coordinator.
+"""What members of all kinds do alike in their conversation with the coordinator.
 
 Its driver (a test, the simulator, the load engine) asks ``poll(now)`` what to send, brings back
 each answer with ``receive`` or its absence with ``lost``, and polls again at ``next_deadline()``.
@@ -12,24 +12,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from protocol.members import requests
 from protocol.members.cures import Cure
 from protocol.members.history import Kind, MemberHistoryEvent
-from protocol.wire.messages import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-)
+from protocol.members.requests import FIND_COORDINATOR, OFFSET_COMMIT, AnyConfig
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
 
-    from kio.static.protocol import Entity, RequestPayload
-
+    from protocol.members.requests import MemberRequests
     from protocol.wire.embedded import TopicPartition
     from protocol.wire.errors import ErrorCode
+    from protocol.wire.messages import FindCoordinatorResponse, OffsetCommitResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +37,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outgoing:
-    """A request to send: to the coordinator, or (``to`` None) to any node of the cluster."""
+    """A request to send: to the coordinator, or (``to`` None) to any node of the cluster.
 
-    message: RequestPayload
+    ``message`` is what the member's ``requests`` made: a message, or a frame.
+    """
+
+    message: Any
     to: Node | None
 
 
@@ -64,11 +61,11 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-Receivers: TypeAlias = "Mapping[type, Callable[[Any, Any, Any, int], None]]"
-"""Request type to the method that takes the request, its answer and the time."""
+Receivers: TypeAlias = "Mapping[int, Callable[[Any, Any, int], None]]"
+"""API key to the method that takes an answer and the time."""
 
 
-class Settings(requests.AnyConfig, Protocol):
+class Settings(AnyConfig, Protocol):
     """The settings of a conversation, under Kafka's names."""
 
     @property
@@ -88,11 +85,13 @@ class Conversation(ABC):
     """One member's conversation with its coordinator; its protocol says what, and when.
 
     ``generation`` is a consumer group member's epoch. ``partitions`` are the member's own, sorted.
+    ``keeps_history`` may be set to False where thousands of members need none.
     """
 
     RECEIVERS: ClassVar[Receivers]
 
     config: Settings
+    requests: MemberRequests
 
     def __init__(self, rng: random.Random, member_id: str, generation: int) -> None:
         self.state = State.UNJOINED
@@ -101,6 +100,7 @@ class Conversation(ABC):
         self.partitions: tuple[TopicPartition, ...] = ()
         self.coordinator: Node | None = None
         self.history: list[MemberHistoryEvent] = []
+        self.keeps_history = True
         self._rng = rng
         self._in_flight: Outgoing | None = None
         self._overdue_at = 0
@@ -129,15 +129,15 @@ class Conversation(ABC):
         message = self._next_message(now)
         if message is None:
             return []
-        to = None if isinstance(message, FindCoordinatorRequest) else self.coordinator
+        to = None if message.__api_key__ == FIND_COORDINATOR else self.coordinator
         self._in_flight = Outgoing(message, to)
         return [self._in_flight]
 
-    def receive(self, request: Outgoing, response: Entity, now: int) -> None:
+    def receive(self, request: Outgoing, response: Any, now: int) -> None:
         """Take the answer to ``request``; an answer that came too late changes nothing."""
         if request is self._in_flight:
             self._in_flight = None
-            self.RECEIVERS[type(request.message)](self, request.message, response, now)
+            self.RECEIVERS[request.message.__api_key__](self, response, now)
 
     def lost(self, request: Outgoing, now: int) -> None:
         """Take it that ``request`` will have no answer: its connection is gone."""
@@ -145,10 +145,10 @@ class Conversation(ABC):
             return
         self._in_flight = None
         self._note(now, Kind.DISCONNECTED)
-        if isinstance(request.message, OffsetCommitRequest):
+        if request.message.__api_key__ == OFFSET_COMMIT:
             self._note(now, Kind.COMMIT_FAILED, "disconnected", self._committing)
         else:
-            self._unanswered(request.message, now)
+            self._unanswered(request.message.__api_key__, now)
         self._reconnects(now)
         self._back_off(now, Cure.REDISCOVER)
 
@@ -171,6 +171,10 @@ class Conversation(ABC):
         has_work = self.coordinator is None or self._uncommitted or self._has_work()
         return max(self._retry_at, 0 if has_work else self._heartbeat_at)
 
+    def heartbeat_now(self, now: int) -> None:
+        """Heartbeat with the next poll, if the member is in its group."""
+        self._heartbeat_at = now
+
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit ``offsets`` with the next poll, as far as their partitions are owned then."""
         self._uncommitted.update(offsets)
@@ -178,7 +182,7 @@ class Conversation(ABC):
     # What a protocol says.
 
     @abstractmethod
-    def _next_message(self, now: int) -> RequestPayload | None:
+    def _next_message(self, now: int) -> Any:
         """Give what is to be sent now; None: nothing yet.
 
         It may put off the time at which the answer is overdue.
@@ -189,8 +193,8 @@ class Conversation(ABC):
         """Tell whether something is to be sent before the next heartbeat is due."""
 
     @abstractmethod
-    def _unanswered(self, message: RequestPayload, now: int) -> None:
-        """Take it that a request, other than a commit, will have no answer."""
+    def _unanswered(self, api_key: int, now: int) -> None:
+        """Take it that a request to this API, other than a commit, will have no answer."""
 
     @abstractmethod
     def _commit_refused(self, error: ErrorCode, now: int) -> None:
@@ -201,12 +205,12 @@ class Conversation(ABC):
         """Do what an error asks for."""
 
     def _reconnects(self, now: int) -> None:
-        """Prepare to speak to a coordinator anew: the next heartbeat is due at once."""
+        """Prepare for another connection: the next heartbeat is due at once."""
         self._heartbeat_at = now
 
     # What both protocols take and do alike.
 
-    def _coordinator_found(self, _: Entity, response: FindCoordinatorResponse, now: int) -> None:
+    def _coordinator_found(self, response: FindCoordinatorResponse, now: int) -> None:
         found = response.coordinators[0]
         if found.error_code:
             self._cure(found.error_code, now)
@@ -223,7 +227,7 @@ class Conversation(ABC):
         self._uncommitted.clear()
         return bool(self._committing)
 
-    def _committed(self, _: Entity, response: OffsetCommitResponse, now: int) -> None:
+    def _committed(self, response: OffsetCommitResponse, now: int) -> None:
         errors = (
             partition.error_code for topic in response.topics for partition in topic.partitions
         )
@@ -256,6 +260,8 @@ class Conversation(ABC):
         error: str | None = None,
         offsets: Mapping[TopicPartition, int] | None = None,
     ) -> None:
+        if not self.keeps_history:
+            return
         self.history.append(
             MemberHistoryEvent(
                 time_ms=now,

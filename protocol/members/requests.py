@@ -1,12 +1,25 @@
-"""The requests of a member, built from what it is and holds; all but two are a classic one's."""
+"""The requests of members as messages, and what members read in the answers.
+
+A member says what to send and takes what came back; how that is written is not its concern. Here
+it is written as messages, which tests, simulator and drills want. A load generator that needs
+thousands of members writes frames instead (:mod:`protocol.members.frames`).
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from uuid import UUID
 
-from protocol.wire.embedded import encode_subscription
+from protocol.members.assignor import Subscriber, range_assign
+from protocol.wire.embedded import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from protocol.wire.messages import (
+    ConsumerGroupHeartbeatRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
@@ -16,6 +29,7 @@ from protocol.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OwnedTopicPartitions,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
@@ -24,11 +38,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from protocol.members.classic import ClassicMember
+    from protocol.members.consumer import ConsumerMember
+    from protocol.members.heartbeating import Tells
     from protocol.wire.embedded import TopicPartition
 
 PROTOCOL_TYPE: Final = "consumer"
 PROTOCOL_NAME: Final = "range"
 GROUP_KEY: Final = 0  # FindCoordinator's key type of a group
+UNCHANGED: Final = timedelta(milliseconds=-1)
+NO_TOPIC: Final = UUID(int=0)
+
+FIND_COORDINATOR: Final = FindCoordinatorRequest.__api_key__
+OFFSET_COMMIT: Final = OffsetCommitRequest.__api_key__
+JOIN_GROUP: Final = JoinGroupRequest.__api_key__
+SYNC_GROUP: Final = SyncGroupRequest.__api_key__
+HEARTBEAT: Final = HeartbeatRequest.__api_key__
+LEAVE_GROUP: Final = LeaveGroupRequest.__api_key__
+CONSUMER_GROUP_HEARTBEAT: Final = ConsumerGroupHeartbeatRequest.__api_key__
 
 
 class AnyConfig(Protocol):
@@ -54,76 +80,170 @@ class AnyMember(Protocol):
     generation: int
 
 
-def find_coordinator(member: AnyMember) -> FindCoordinatorRequest:
-    """Ask any node who coordinates the member's group."""
-    return FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=(member.config.group_id,))
+class MemberRequests(Protocol):
+    """How members of all kinds write what they send: as messages, or as frames."""
+
+    def find_coordinator(self, member: AnyMember) -> Any:
+        """Ask any node who coordinates the member's group."""
+
+    def commit(self, member: AnyMember, offsets: Mapping[TopicPartition, int]) -> Any:
+        """Commit ``offsets`` in the member's generation or epoch."""
 
 
-def join(member: ClassicMember, reason: str) -> JoinGroupRequest:
-    """Join under the member id held so far; the first time there is none."""
-    config = member.config
-    subscription = encode_subscription(config.topics)
-    return JoinGroupRequest(
-        group_id=config.group_id,
-        session_timeout=timedelta(milliseconds=config.session_timeout_ms),
-        rebalance_timeout=timedelta(milliseconds=config.rebalance_timeout_ms),
-        member_id=member.member_id,
-        group_instance_id=config.instance_id,
-        protocol_type=PROTOCOL_TYPE,
-        protocols=(JoinGroupRequestProtocol(name=PROTOCOL_NAME, metadata=subscription),),
-        reason=reason,
-    )
+class MemberMessages:
+    """The messages that members of all kinds send."""
+
+    def find_coordinator(self, member: AnyMember) -> Any:
+        """Ask any node who coordinates the member's group."""
+        return FindCoordinatorRequest(
+            key_type=GROUP_KEY, coordinator_keys=(member.config.group_id,)
+        )
+
+    def commit(self, member: AnyMember, offsets: Mapping[TopicPartition, int]) -> Any:
+        """Commit ``offsets`` in the member's generation."""
+        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        for (topic, index), offset in sorted(offsets.items()):
+            topics.setdefault(topic, []).append(
+                OffsetCommitRequestPartition(
+                    partition_index=index, committed_offset=offset, committed_metadata=""
+                )
+            )
+        return OffsetCommitRequest(
+            group_id=member.config.group_id,
+            generation_id_or_member_epoch=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.config.instance_id,
+            topics=tuple(
+                OffsetCommitRequestTopic(name=name, topic_id=None, partitions=tuple(partitions))
+                for name, partitions in topics.items()
+            ),
+        )
 
 
-def sync(
-    member: ClassicMember, protocol_name: str, assignments: tuple[SyncGroupRequestAssignment, ...]
-) -> SyncGroupRequest:
-    """Fetch the assignment; the leader brings everybody's."""
-    return SyncGroupRequest(
-        group_id=member.config.group_id,
-        generation_id=member.generation,
-        member_id=member.member_id,
-        group_instance_id=member.config.instance_id,
-        protocol_type=PROTOCOL_TYPE,
-        protocol_name=protocol_name,
-        assignments=assignments,
-    )
+class ClassicMessages(MemberMessages):
+    """The messages of a classic group's member."""
+
+    def join(self, member: ClassicMember, reason: str) -> Any:
+        """Join under the member id held so far; the first time there is none."""
+        config = member.config
+        subscription = encode_subscription(config.topics)
+        return JoinGroupRequest(
+            group_id=config.group_id,
+            session_timeout=timedelta(milliseconds=config.session_timeout_ms),
+            rebalance_timeout=timedelta(milliseconds=config.rebalance_timeout_ms),
+            member_id=member.member_id,
+            group_instance_id=config.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=(JoinGroupRequestProtocol(name=PROTOCOL_NAME, metadata=subscription),),
+            reason=reason,
+        )
+
+    def sync(self, member: ClassicMember, protocol_name: str, assignments: Any) -> Any:
+        """Fetch the assignment; the leader brings everybody's."""
+        return SyncGroupRequest(
+            group_id=member.config.group_id,
+            generation_id=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.config.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=protocol_name,
+            assignments=assignments,
+        )
+
+    def heartbeat(self, member: ClassicMember) -> Any:
+        """Say that the member lives."""
+        return HeartbeatRequest(
+            group_id=member.config.group_id,
+            generation_id=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.config.instance_id,
+        )
+
+    def leave(self, member: ClassicMember, reason: str) -> Any:
+        """Leave, saying why (KIP-800)."""
+        return LeaveGroupRequest(
+            group_id=member.config.group_id,
+            members=(MemberIdentity(member_id=member.member_id, reason=reason),),
+        )
+
+    def assignments(self, member: ClassicMember, joined: Any) -> Any:
+        """Assign as the leader does: the assignments that :meth:`sync` brings."""
+        subscribers = []
+        for each in joined.members:
+            subscription = decode_subscription(each.metadata)
+            topics = subscription.topics if subscription else ()
+            subscribers.append(Subscriber(each.member_id, each.group_instance_id, topics))
+        return tuple(
+            SyncGroupRequestAssignment(member_id=member_id, assignment=encode_assignment(owned))
+            for member_id, owned in range_assign(subscribers, member.partitions_of).items()
+        )
+
+    def assigned(self, synced: Any) -> tuple[TopicPartition, ...]:
+        """Read which partitions a SyncGroup answer assigns."""
+        return tuple(sorted(decode_assignment(synced.assignment) or ()))
 
 
-def heartbeat(member: ClassicMember) -> HeartbeatRequest:
-    """Say that the member lives."""
-    return HeartbeatRequest(
-        group_id=member.config.group_id,
-        generation_id=member.generation,
-        member_id=member.member_id,
-        group_instance_id=member.config.instance_id,
-    )
+class ConsumerMessages(MemberMessages):
+    """The messages of a consumer group's member (KIP-848)."""
 
+    nothing: Any = ()
+    """What a member owns that owns nothing."""
 
-def commit(member: AnyMember, offsets: Mapping[TopicPartition, int]) -> OffsetCommitRequest:
-    """Commit ``offsets`` in the member's generation."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in sorted(offsets.items()):
-        topics.setdefault(topic, []).append(
-            OffsetCommitRequestPartition(
-                partition_index=index, committed_offset=offset, committed_metadata=""
+    def heartbeat(self, member: ConsumerMember, tells: Tells) -> Any:
+        """Say what has changed since the last answered heartbeat: mostly nothing."""
+        config, everything = member.config, tells.everything
+        regex = config.topic_regex
+        if tells.joins and config.instance_id is not None:
+            regex = regex or ""  # a predecessor's would stay in force if nothing were said of it
+        rebalance_timeout = timedelta(milliseconds=config.rebalance_timeout_ms)
+        return ConsumerGroupHeartbeatRequest(
+            group_id=config.group_id,
+            member_id=member.member_id,
+            member_epoch=member.generation,
+            instance_id=config.instance_id,
+            rack_id=config.rack_id if everything else None,
+            rebalance_timeout=rebalance_timeout if everything else UNCHANGED,
+            subscribed_topic_names=tells.topics,
+            subscribed_topic_regex=regex if everything else None,
+            server_assignor=config.server_assignor if everything else None,
+            topic_partitions=() if tells.joins else member.owned if tells.owned else None,
+        )
+
+    def leave(self, member: ConsumerMember, epoch: int) -> Any:
+        """Leave, for good or (a static member) for a while."""
+        return ConsumerGroupHeartbeatRequest(
+            group_id=member.config.group_id,
+            member_id=member.member_id,
+            member_epoch=epoch,
+            instance_id=member.config.instance_id,
+            topic_partitions=None,
+        )
+
+    def interval_ms(self, answer: Any) -> int:
+        """Read how often the coordinator wants heartbeats."""
+        interval: timedelta = answer.heartbeat_interval
+        return round(interval.total_seconds() * 1000)
+
+    def assigned(self, answer: Any) -> Any:
+        """Read what an answer assigns, in the form in which it is told; None: nothing new."""
+        if answer.assignment is None:
+            return None
+        return tuple(
+            OwnedTopicPartitions(topic_id=each.topic_id, partitions=tuple(each.partitions))
+            for each in answer.assignment.topic_partitions
+        )
+
+    def partitions(self, member: ConsumerMember, owned: Any) -> tuple[TopicPartition, ...]:
+        """Name partitions that :meth:`assigned` read."""
+        names = member.topic_names
+        return tuple(
+            sorted(
+                (names.get(each.topic_id or NO_TOPIC) or str(each.topic_id), partition)
+                for each in owned
+                for partition in each.partitions
             )
         )
-    return OffsetCommitRequest(
-        group_id=member.config.group_id,
-        generation_id_or_member_epoch=member.generation,
-        member_id=member.member_id,
-        group_instance_id=member.config.instance_id,
-        topics=tuple(
-            OffsetCommitRequestTopic(name=name, topic_id=None, partitions=tuple(partitions))
-            for name, partitions in topics.items()
-        ),
-    )
 
 
-def leave(member: ClassicMember, reason: str) -> LeaveGroupRequest:
-    """Leave, saying why (KIP-800)."""
-    return LeaveGroupRequest(
-        group_id=member.config.group_id,
-        members=(MemberIdentity(member_id=member.member_id, reason=reason),),
-    )
+CLASSIC_MESSAGES: Final = ClassicMessages()
+CONSUMER_MESSAGES: Final = ConsumerMessages()
