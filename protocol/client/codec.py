@@ -30,12 +30,11 @@ def encode(message: RequestPayload, version: int, correlation_id: int, client_id
     return with_number(frame, correlation_id)
 
 
-def decode(message: RequestPayload, version: int, frame: bytes) -> Any:
-    """Decode the answer to ``message``, given without its length; raises ``BadFrame``."""
-    key = message.__api_key__
-    if key not in REPEATED:
-        return decode_response(key, version, frame)[1]
-    return _decoded(key, version, frame[4:])
+def decode(api_key: int, version: int, frame: bytes) -> Any:
+    """Decode an answer, given without its length; raises ``BadFrame``."""
+    if api_key not in REPEATED:
+        return decode_response(api_key, version, frame)[1]
+    return _decoded(api_key, version, frame[4:])
 
 
 @lru_cache(maxsize=REMEMBERED_MAX)

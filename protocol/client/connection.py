@@ -148,7 +148,7 @@ class ClientConnection:
         if message is None:
             answers.append(Answer(token, frame))
             return
-        response = codec.decode(message, version, frame)
+        response = codec.decode(message.__api_key__, version, frame)
         if token is _VERSIONS:
             self._agree(version, response, answers)
         else:

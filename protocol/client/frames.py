@@ -57,8 +57,8 @@ class Template:
 
     __slots__ = ("_pieces", "_size")
 
-    def __init__(self, request: RequestPayload, *marks: bytes) -> None:
-        rest = bytes(frame_of(request))[LENGTH.size :]
+    def __init__(self, request: RequestPayload, *marks: bytes, client_id: str = CLIENT_ID) -> None:
+        rest = bytes(frame_of(request, client_id))[LENGTH.size :]
         self._pieces: list[bytes] = []
         for mark in marks:
             piece, found, rest = rest.partition(mark)

@@ -1,0 +1,324 @@
+"""The requests of members as frames, for load generators with thousands of members.
+
+A generator shares its machine with the server that it measures, so it must be far cheaper. What
+members of one group send is written from a few templates, and of an answer only what the member
+asks for is read. Answers are given without their length.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from protocol.client import codec
+from protocol.client.frames import AFTER_ERROR, INT32, LENGTH, Template, error_in, frame_of
+from protocol.client.versions import newest
+from protocol.members.assignor import Subscriber
+from protocol.members.heartbeating import NOTHING_NEW
+from protocol.members.requests import (
+    CLASSIC_MESSAGES,
+    CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
+    JOIN_GROUP,
+    SYNC_GROUP,
+    ClassicMessages,
+    ConsumerMessages,
+)
+from protocol.wire import compact
+from protocol.wire.errors import ErrorCode
+from protocol.wire.frames import BadFrame, decode_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from protocol.members.classic import ClassicMember
+    from protocol.members.consumer import ConsumerMember
+    from protocol.members.heartbeating import Tells
+    from protocol.members.requests import AnyMember
+    from protocol.wire.embedded import TopicPartition
+
+MEMBER_MARK, INSTANCE_MARK, GENERATION_MARK = "\x01member\x01", "\x01instance\x01", 0x0BAD_F00D
+MARKED_MEMBER: Final = compact.string(MEMBER_MARK)
+MARKED_INSTANCE: Final = compact.string(INSTANCE_MARK)
+MARKED_GENERATION: Final = INT32.pack(GENERATION_MARK)
+UUID_BYTES: Final = 16
+NULL_OWNED: Final = 2
+"""A heartbeat's last two bytes where it tells no partitions: null, and no tagged fields."""
+VERSIONS: Final = newest()
+_EPOCHS: Final = struct.Struct(">ii")
+_NULL_ASSIGNMENT: Final = 0xFF
+
+
+class Framed:
+    """A request with its length."""
+
+    __slots__ = ("__api_key__", "frame")
+
+    def __init__(self, api_key: int, frame: bytes) -> None:
+        self.__api_key__ = api_key
+        self.frame = frame
+
+
+def framed(message: Any, client_id: str) -> Framed:
+    """Write a message that needs no template."""
+    return Framed(message.__api_key__, bytes(frame_of(message, client_id)))
+
+
+# --- classic groups
+
+
+class _Named(NamedTuple):
+    """What a template stands for in a member's place."""
+
+    config: Any
+    member_id: str = MEMBER_MARK
+    generation: int = GENERATION_MARK
+
+
+class GroupFrames:
+    """The templates of one group, whose members share their settings.
+
+    ``shares`` are the assignments that its leader brings, in range order, as compact bytes.
+    """
+
+    def __init__(self, config: Any, shares: Sequence[bytes]) -> None:
+        self.shares = shares
+        self.client_id: str = config.client_id
+        self._config = replace(config, instance_id=INSTANCE_MARK)
+        self._joins: dict[str, Template] = {}
+        named: Any = _Named(self._config)
+        marks = MARKED_GENERATION, MARKED_MEMBER, MARKED_INSTANCE
+        sync = CLASSIC_MESSAGES.sync(named, "range", ())
+        self.sync = Template(sync, *marks, client_id=self.client_id)
+        beat = CLASSIC_MESSAGES.heartbeat(named)
+        self.heartbeat = Template(beat, *marks, client_id=self.client_id)
+
+    def join(self, reason: str) -> Template:
+        """Return the JoinGroup with this reason; there are a few."""
+        template = self._joins.get(reason)
+        if template is None:
+            named: Any = _Named(self._config)
+            join = CLASSIC_MESSAGES.join(named, reason)
+            marks = MARKED_MEMBER, MARKED_INSTANCE
+            template = self._joins[reason] = Template(join, *marks, client_id=self.client_id)
+        return template
+
+
+class ClassicFrames(ClassicMessages):
+    """One member's requests; it reads :class:`JoinAnswer` and no assignment."""
+
+    def __init__(self, group: GroupFrames, instance_id: str | None) -> None:
+        self._group = group
+        self._instance = compact.string(instance_id)
+        self._steady = Framed(HEARTBEAT, b"")
+        self._steady_for: tuple[int, str] = (-1, "")
+
+    def find_coordinator(self, member: AnyMember) -> Framed:
+        """Ask any node who coordinates the member's group."""
+        return framed(super().find_coordinator(member), self._group.client_id)
+
+    def commit(self, member: AnyMember, offsets: Mapping[TopicPartition, int]) -> Framed:
+        """Commit ``offsets`` in the member's generation."""
+        return framed(super().commit(member, offsets), self._group.client_id)
+
+    def join(self, member: ClassicMember, reason: str) -> Framed:
+        """Join under the member id held so far."""
+        template = self._group.join(reason)
+        return Framed(JOIN_GROUP, template.fill(compact.string(member.member_id), self._instance))
+
+    def sync(self, member: ClassicMember, protocol_name: str, assignments: Any) -> Framed:  # noqa: ARG002 - the template says it
+        """Fetch the assignment; the leader brings everybody's."""
+        frame = self._group.sync.fill(
+            INT32.pack(member.generation), compact.string(member.member_id), self._instance
+        )
+        if assignments:  # the empty list and the tags are the last two bytes
+            size = len(frame) - 2 - LENGTH.size + len(assignments) + 1
+            frame = b"".join((LENGTH.pack(size), frame[LENGTH.size : -2], assignments, b"\0"))
+        return Framed(SYNC_GROUP, frame)
+
+    def heartbeat(self, member: ClassicMember) -> Framed:
+        """Say that the member lives."""
+        steady = member.generation, member.member_id
+        if self._steady_for != steady:
+            self._steady_for = steady
+            frame = self._group.heartbeat.fill(
+                INT32.pack(member.generation), compact.string(member.member_id), self._instance
+            )
+            self._steady = Framed(HEARTBEAT, frame)
+        return self._steady
+
+    def leave(self, member: ClassicMember, reason: str) -> Framed:
+        """Leave, saying why."""
+        return framed(super().leave(member, reason), self._group.client_id)
+
+    def assignments(self, member: ClassicMember, joined: JoinAnswer) -> bytes:  # noqa: ARG002 - the group's shares are ready
+        """Give every member its share, in range order; the last members may have none."""
+        answer = decode_response(JOIN_GROUP, VERSIONS[JOIN_GROUP], joined.frame)[1]
+        ranked = sorted(
+            (Subscriber(each.member_id, each.group_instance_id, ()) for each in answer.members),
+            key=Subscriber.rank,
+        )
+        rows = [
+            compact.string(subscriber.member_id) + share + b"\0"
+            for subscriber, share in zip(ranked, self._group.shares, strict=False)
+        ]
+        return compact.uvarint(len(rows) + 1) + b"".join(rows)
+
+    def assigned(self, synced: Any) -> tuple[TopicPartition, ...]:  # noqa: ARG002
+        """Read nothing: nobody asks what a member of a load owns."""
+        return ()
+
+
+class JoinAnswer(NamedTuple):
+    """What a member reads in a JoinGroup answer; ``frame`` is all of it, for the leader."""
+
+    error_code: ErrorCode
+    generation_id: int
+    protocol_name: str
+    leader: str
+    skip_assignment: bool
+    member_id: str
+    frame: bytes
+
+
+class ErrorAnswer(NamedTuple):
+    """What a member reads in an answer that has nothing but its error."""
+
+    error_code: ErrorCode
+
+
+FINE: Final = ErrorAnswer(ErrorCode.none)
+
+
+def _read_error(frame: bytes) -> ErrorAnswer:
+    error = error_in(frame)
+    return ErrorAnswer(ErrorCode(error)) if error else FINE
+
+
+def _read_join(frame: bytes) -> JoinAnswer:
+    generation = INT32.unpack_from(frame, AFTER_ERROR)[0]
+    _, at = compact.read_string(frame, AFTER_ERROR + INT32.size)  # protocol type
+    protocol_name, at = compact.read_string(frame, at)
+    leader, at = compact.read_string(frame, at)
+    skips = bool(frame[at])
+    member_id, _ = compact.read_string(frame, at + 1)
+    error = ErrorCode(error_in(frame))
+    return JoinAnswer(error, generation, protocol_name, leader, skips, member_id, frame)
+
+
+# --- consumer groups
+
+
+class ConsumerFrames(ConsumerMessages):
+    """One member's requests; what it owns is kept as the bytes that the coordinator sent.
+
+    They are just the bytes that it wants back. Partitions are not named: :func:`partitions_in`
+    reads their topics' ids.
+    """
+
+    nothing: Any = b"\x01"
+
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id
+        self._steady = Framed(CONSUMER_GROUP_HEARTBEAT, b"")
+        self._steady_epoch = -1
+
+    def find_coordinator(self, member: AnyMember) -> Framed:
+        """Ask any node who coordinates the member's group."""
+        return framed(super().find_coordinator(member), self._client_id)
+
+    def commit(self, member: AnyMember, offsets: Mapping[TopicPartition, int]) -> Framed:
+        """Commit ``offsets`` in the member's epoch."""
+        return framed(super().commit(member, offsets), self._client_id)
+
+    def heartbeat(self, member: ConsumerMember, tells: Tells) -> Framed:
+        """Say what has changed since the last answered heartbeat: mostly nothing."""
+        tells_owned = tells.owned and not tells.joins
+        if tells.everything or tells.topics is not None:
+            message = super().heartbeat(member, replace(tells, owned=False))
+            said = framed(message, self._client_id)
+        else:
+            said = self.steady(member)
+        if not tells_owned:
+            return said
+        body = said.frame[LENGTH.size : -NULL_OWNED] + member.owned + b"\0"
+        return Framed(CONSUMER_GROUP_HEARTBEAT, LENGTH.pack(len(body)) + body)
+
+    def steady(self, member: ConsumerMember) -> Framed:
+        """Return the heartbeat that tells nothing new."""
+        if self._steady_epoch != member.generation:
+            self._steady_epoch = member.generation
+            self._steady = framed(super().heartbeat(member, NOTHING_NEW), self._client_id)
+        return self._steady
+
+    def leave(self, member: ConsumerMember, epoch: int) -> Framed:
+        """Leave, for good or (a static member) for a while."""
+        return framed(super().leave(member, epoch), self._client_id)
+
+    def interval_ms(self, answer: ConsumerAnswer) -> int:
+        """Read how often the coordinator wants heartbeats."""
+        return answer.interval_ms
+
+    def assigned(self, answer: ConsumerAnswer) -> bytes | None:
+        """Read what an answer assigns; None: nothing new."""
+        return answer.assignment
+
+    def partitions(self, member: ConsumerMember, owned: bytes) -> tuple[TopicPartition, ...]:  # noqa: ARG002
+        """Name nothing."""
+        return ()
+
+
+class ConsumerAnswer(NamedTuple):
+    """What a member reads in a ConsumerGroupHeartbeat answer."""
+
+    error_code: ErrorCode
+    member_epoch: int
+    interval_ms: int
+    assignment: bytes | None
+
+
+def _read_consumer(frame: bytes) -> ConsumerAnswer:
+    error = error_in(frame)
+    at = AFTER_ERROR
+    for _ in range(2):  # error message, member id
+        size, at = compact.read_uvarint(frame, at)
+        at += max(size - 1, 0)
+    epoch, interval_ms = _EPOCHS.unpack_from(frame, at)
+    at += _EPOCHS.size
+    assigned = None if frame[at] == _NULL_ASSIGNMENT else frame[at + 1 : -2]  # -2: two empty tags
+    code = ErrorCode(error) if error else ErrorCode.none
+    return ConsumerAnswer(code, epoch, interval_ms, assigned)
+
+
+def partitions_in(owned: bytes) -> Iterator[tuple[bytes, int]]:
+    """Read partitions as they stand on the wire: topic id and index."""
+    topics, at = compact.read_uvarint(owned, 0)
+    for _ in range(topics - 1):
+        topic_id = owned[at : at + UUID_BYTES]
+        size, at = compact.read_uvarint(owned, at + UUID_BYTES)
+        for index in struct.unpack_from(f">{size - 1}i", owned, at):
+            yield topic_id, index
+        at += 4 * (size - 1) + 1  # and no tagged fields
+
+
+# --- answers
+
+
+_READERS: Final[Mapping[int, Callable[[bytes], Any]]] = {
+    JOIN_GROUP: _read_join,
+    SYNC_GROUP: _read_error,
+    HEARTBEAT: _read_error,
+    CONSUMER_GROUP_HEARTBEAT: _read_consumer,
+}
+
+
+def read_answer(api_key: int, frame: bytes) -> Any:
+    """Read the answer to a :class:`Framed` request; raises ``BadFrame``."""
+    reader = _READERS.get(api_key)
+    if reader is not None:
+        try:
+            return reader(frame)
+        except (IndexError, ValueError, struct.error) as error:
+            raise BadFrame(f"an answer to API {api_key} cannot be read: {error}") from None
+    return codec.decode(api_key, VERSIONS[api_key], frame)
