@@ -10,26 +10,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.commits import bench_commits, bench_replicated_commits
-from bench.consumer_groups import (
+from bench.cases.commits import bench_commits, bench_replicated_commits
+from bench.cases.consumer_groups import (
     LONG_SESSIONS,
     bench_consumer_heartbeats,
     bench_consumer_joins,
 )
-from bench.consumers import MemberError
-from bench.failover import bench_failover
-from bench.heartbeats import bench_heartbeats
+from bench.cases.failover import bench_failover
+from bench.cases.heartbeats import bench_heartbeats
+from bench.cases.joins import bench_joins
+from bench.cases.memory import bench_memory
+from bench.cases.reload import bench_reload
+from bench.cases.storm import WATCHED, bench_storm
+from bench.client.looping import AnswerError
 from bench.interruption import Interrupted, interruptible
-from bench.joining import JoinError
-from bench.joins import bench_joins
-from bench.looping import AnswerError
-from bench.memory import bench_memory
-from bench.reload import bench_reload
-from bench.report import as_json, table
-from bench.rollcall import ONE_COORDINATOR, running_rollcall
-from bench.rounds import Row, Setting
-from bench.server import Server, StartError
-from bench.storm import WATCHED, bench_storm
+from bench.load.consumers import MemberError
+from bench.load.joining import JoinError
+from bench.report.rounds import Row, Setting
+from bench.report.tables import as_json, table
+from bench.servers.rollcall import ONE_COORDINATOR, running_rollcall
+from bench.servers.server import Server, StartError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -120,9 +120,10 @@ class Apart:
 
 APART: Final[Mapping[str, Apart]] = {
     "all": Apart("every headline benchmark, into one dated file", "bench.everything"),
-    "assignors": Apart("assignors on groups of many shapes", "bench.assignors"),
+    "assignors": Apart("assignors on groups of many shapes", "bench.cases.assignors"),
     "hostile": Apart(
-        "a storm of bytes on a cluster of its own, and what innocent clients feel", "bench.hostile"
+        "a storm of bytes on a cluster of its own, and what innocent clients feel",
+        "bench.cases.hostile",
     ),
 }
 
@@ -185,7 +186,7 @@ def _run(bench: Bench | KillingBench, asked: argparse.Namespace) -> list[Row]:
     with ExitStack() as running:
         servers = [running.enter_context(running_rollcall(bench.settings))]
         if asked.kafka:
-            from bench.kafka import running_kafka
+            from bench.servers.kafka import running_kafka
 
             servers.append(running.enter_context(running_kafka(bench.peer_settings)))
         return bench.run(servers, setting)

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.asking import Connection
+from bench.client.asking import Connection
 from bench.interruption import Interrupted, interruptible
-from bench.java import java_command
-from bench.load import now_ms
-from bench.processes import listener
-from bench.rollcall import call, parse_ready
-from bench.server import StartError
+from bench.load.driver import now_ms
+from bench.servers.java import java_command
+from bench.servers.processes import listener
+from bench.servers.rollcall import call, parse_ready
+from bench.servers.server import StartError
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from bench.spark_load import Crowd
+    from bench.load.spark import Crowd
 
 LOAD_SECONDS: Final = 45
 JOINS_PER_SECOND: Final = 200
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _demo(members: int, cleanup: ExitStack) -> int:
-    from bench.spark_load import Crowd, local_session, run_load, warm_up
+    from bench.load.spark import Crowd, local_session, run_load, warm_up
 
     crowd = Crowd.of(members)
     directory = Path(tempfile.mkdtemp(prefix="rollcall-demo-"))
@@ -190,8 +190,8 @@ def _report(
     kill: Kill,
     committed: list[tuple[str, str, int]],
 ) -> int:
-    from bench.history import COMMITTED_SCHEMA
-    from bench.summary import summarize
+    from bench.load.history import COMMITTED_SCHEMA
+    from bench.report.summary import summarize
 
     offsets = session.createDataFrame(committed, COMMITTED_SCHEMA)
     summary = summarize(history, offsets, kill.time_ms, kill.group_ids)

@@ -19,15 +19,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors import collector, running
+from actors.cli.here import cluster_here, usual_data_dir
+from actors.cluster import running
+from actors.coordinator import collector
 from actors.errors import CommandError
-from actors.here import cluster_here, usual_data_dir
-from bench import leftovers
 from bench.interruption import Interrupted, interruptible
-from bench.load import Load, now_ms
-from bench.rollcall import running_rollcall
-from bench.server import StartError
-from failover.drill import (
+from bench.load.driver import Load, now_ms
+from bench.servers import leftovers
+from bench.servers.rollcall import running_rollcall
+from bench.servers.server import StartError
+from failover.drills.drill import (
     FAULTS,
     UNTIL_WHOLE,
     Action,
@@ -39,15 +40,15 @@ from failover.drill import (
     named,
     names,
 )
-from failover.verdict import Record, Verdict, judge
-from storage import witness
+from failover.drills.verdict import Record, Verdict, judge
+from storage.disk import witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from actors.running import Running
-    from bench.live_cluster import LiveCluster
-    from bench.live_load import LiveLoad
+    from actors.cluster.running import Running
+    from bench.load.live import LiveLoad
+    from bench.servers.live_cluster import LiveCluster
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
 STABLE_MS_MAX: Final = 60_000
@@ -100,10 +101,10 @@ def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False
             _say("starting a cluster of its own for the drill ...")
             found = stack.enter_context(_own_cluster(drill))
         found.prepare_to_connect()
-        from actors import cluster
-        from bench.live_cluster import LiveCluster
+        from actors.deployment import actors
+        from bench.servers.live_cluster import LiveCluster
 
-        stack.enter_context(cluster.connected(found.address))
+        stack.enter_context(actors.connected(found.address))
         live = LiveCluster(found)
         played = Run(drill, live)
         if is_guest:
@@ -167,7 +168,7 @@ class Run:
 
     def play(self) -> Verdict:
         """Let the members join, take every step, and judge."""
-        from bench.live_load import LiveLoad
+        from bench.load.live import LiveLoad
 
         drill, live = self.drill, self.live
         live.wait(live.is_replicated, STABLE_MS_MAX, "replicated before the drill")

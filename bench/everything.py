@@ -3,7 +3,7 @@
 Each part is the command that its entry in the file names, in a process of its own, with sizes that
 let all of them end in about 25 minutes on two cores. The file is written after each part, so a run
 that was interrupted can be gone on with (``--resume``), and a part can be measured again alone
-(``--only``). ``docs/performance.md`` is made of the newest file (:mod:`bench.report_page`).
+(``--only``). ``docs/performance.md`` is made of the newest file (:mod:`bench.report.page`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.report_page import PAGE, newest, page, read
+from bench.report.page import PAGE, newest, page, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

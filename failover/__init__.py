@@ -1,1 +1,1 @@
-"""Many partitions in one process: who leads, who stands by, what waits for the high watermark."""
+"""One process with many partitions: what it hosts, one turn of it, and the ports of a turn."""

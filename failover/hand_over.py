@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from failover.held import Held
-    from failover.partition import Partition
+    from failover.partitions.partition import Partition
     from storage.replica import Replica
 
 HAND_OVER_MS: Final = 200

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from failover.effects import Effects
 from failover.identity import CATALOG_PARTITION
-from failover.schedule import Schedule
+from failover.partitions.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from failover.cluster_view import ClusterView
+    from failover.catalogue.cluster_view import ClusterView
     from failover.identity import Identity
     from failover.leaders import Leaders
-    from failover.partition import Partition
+    from failover.partitions.partition import Partition
 
 
 @dataclass(slots=True, eq=False)

@@ -15,8 +15,8 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from failover.catalog import Catalog, ClusterFormed
-from failover.cluster_view import ClusterView, effective_configs
+from failover.catalogue.catalog import Catalog, ClusterFormed
+from failover.catalogue.cluster_view import ClusterView, effective_configs
 from failover.common_time import CommonTime
 from failover.effects import Effects
 from failover.hand_over import HandOver
@@ -24,10 +24,10 @@ from failover.held import Held
 from failover.identity import CATALOG_PARTITION, Identity
 from failover.kinds import CATALOG_KIND, GROUPS_KIND, catalog_maker, shard_maker
 from failover.leaders import NOBODY, Leaders
-from failover.partition import Partition, PartitionState
-from failover.requests import Requests
+from failover.partitions.partition import Partition, PartitionState
+from failover.partitions.status import PartitionStatus, status_of
+from failover.requests.router import Requests
 from failover.routing import partition_for
-from failover.status import PartitionStatus, status_of
 from protocol.config import out_of_bounds
 from protocol.groups.effects import TimersDue, TopicsDeleted
 from protocol.groups.shard import GroupShard
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from failover.catalog import NodeChanged
+    from failover.catalogue.catalog import NodeChanged
     from protocol.config import Configs
     from protocol.groups.effects import Event, Request, Ticket
     from protocol.groups.facts import MemberEvent

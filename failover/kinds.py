@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
-from failover import catalog_records
-from failover.catalog import CATALOG_GROUP, Catalog
-from failover.machine import Kind
+from failover.catalogue import records as catalog_records
+from failover.catalogue.catalog import CATALOG_GROUP, Catalog
+from failover.partitions.machine import Kind
 from protocol import records
 from protocol.groups.shard import REPLAYS, GroupShard
 from protocol.wire.errors import ErrorCode
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from failover.cluster_view import ClusterView
+    from failover.catalogue.cluster_view import ClusterView
     from protocol.config import Configs
     from protocol.groups.wall import WallClock
 

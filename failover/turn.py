@@ -1,8 +1,8 @@
 """One turn of a coordinator: what came in, what is written, sent, answered, told and waited for.
 
-This is the only place that carries out what a host decides. The process (``actors/pump.py``), the
-simulator (``failover/simulation/process.py``) and the tests all call it; they differ in the ports
-they hand in, never in the order.
+This is the only place that carries out what a host decides. The process
+(``actors/coordinator/pump.py``), the simulator (``failover/simulation/nodes/process.py``) and the
+tests all call it; they differ in the ports they hand in, never in the order.
 
 A :class:`storage.log.LogError` other
 than a full disk leaves :meth:`Turn.take`: memory and disk may differ then, and the process must

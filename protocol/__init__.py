@@ -1,1 +1,1 @@
-"""The pure core: messages, records, configs and groups. No clock, socket, thread or disk."""
+"""The pure core: messages, records, configs and groups; no clock, socket, thread or disk."""

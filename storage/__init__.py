@@ -1,1 +1,1 @@
-"""The replicated log: its replica state machine and the disk below it."""
+"""The replicated log: Raft for each partition as a state machine, and the disk below it."""

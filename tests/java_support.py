@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.kafka_jars import HOME, NoJavaError, kafka_classpath
+from bench.servers.kafka_jars import HOME, NoJavaError, kafka_classpath
 
 SOURCES = Path(__file__).parent / "java"
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlencode
 
-from bench.processes import free_port
+from bench.servers.processes import free_port
 from tests.waiting import until
 
 MODULE = "github.com/jaegertracing/jaeger"

@@ -9,11 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from actors.cli import _parser
+from actors.cli.main import _parser
 from actors.console.exposition import exposition
-from actors.metrics import BackgroundMetrics
+from actors.telemetry.metrics import BackgroundMetrics
 from bench.cli import APART, BENCHES
-from failover import drill, verdict
+from failover.drills import drill, verdict
 from protocol.config_table import BROKER_CONFIGS, GROUP_CONFIGS
 
 ROOT = Path(__file__).parent.parent

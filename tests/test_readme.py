@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from actors import processes
-from actors.cli import _parser
+from actors.cli.main import _parser
+from actors.cluster import processes
 from bench.cli import _parser as bench_parser
 from bench.drills import _parser as drill_parser
 from tests.clients import wire

@@ -1,1 +1,1 @@
-"""The console: what a browser sees of the cluster."""
+"""The controller's web page, and the metrics that Prometheus scrapes."""

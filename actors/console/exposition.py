@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from actors.metrics import COUNTS, FAILURES, GAUGES, GROUP, escaped
+from actors.telemetry.metrics import COUNTS, FAILURES, GAUGES, GROUP, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,16 +14,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from failover.drill import DrillError, names
+from failover.drills.drill import DrillError, names
 from failover.simulation.drills import run_drill
-from failover.simulation.fault_table import FAULTS, lines
-from failover.simulation.runs import run_seed
+from failover.simulation.faults.table import FAULTS, lines
+from failover.simulation.one_seed import run_seed
 from failover.simulation.settings import CALM, Groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from failover.simulation.runs import Report
+    from failover.simulation.one_seed import Report
 
 STORY_LINES: Final = 80
 """How much of the story a failure prints: its end."""

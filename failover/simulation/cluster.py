@@ -5,25 +5,25 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from failover.catalog import NodeChanged
-from failover.cluster_view import Node
-from failover.healing import may_set_aside
+from failover.catalogue.catalog import NodeChanged
+from failover.catalogue.cluster_view import Node
+from failover.control.healing import may_set_aside
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION, Identity
-from failover.simulation.administrator import Administrator
-from failover.simulation.callers import Callers
-from failover.simulation.checkers import Checkers
-from failover.simulation.clients import Clients, member_configs
-from failover.simulation.clocks import NodeClock
+from failover.simulation.checkers.checkers import Checkers
+from failover.simulation.checkers.values import Values
+from failover.simulation.clients.administrator import Administrator
+from failover.simulation.clients.callers import Callers
+from failover.simulation.clients.members import Clients, member_configs
 from failover.simulation.kinds import is_modern
-from failover.simulation.network import Network
-from failover.simulation.process import Process
+from failover.simulation.nodes.clocks import NodeClock
+from failover.simulation.nodes.network import Network
+from failover.simulation.nodes.process import Process
+from failover.simulation.nodes.supervisor import Supervisor
+from failover.simulation.nodes.workers import Workers
 from failover.simulation.story import Violation
-from failover.simulation.supervisor import Supervisor
-from failover.simulation.values import Values
-from failover.simulation.workers import Workers
 from protocol.config import Configs
-from protocol.groups.consumer_members import TAKEOVER
+from protocol.groups.consumer.members import TAKEOVER
 from storage.messages import ReplicaKey
 from storage.quorum import majority
 from storage.replica import Role
@@ -31,7 +31,7 @@ from storage.replica import Role
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from failover.partition import Partition
+    from failover.partitions.partition import Partition
     from failover.simulation.world import World
     from protocol.members.classic import MemberConfig
 

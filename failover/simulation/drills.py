@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from failover.controller import LOOK_MS
-from failover.drill import FAULTS, Action, Condition, Drill, DrillError, Step, Target, named
+from failover.control.controller import LOOK_MS
+from failover.drills.drill import FAULTS, Action, Condition, Drill, DrillError, Step, Target, named
+from failover.drills.verdict import Record, Story, Verdict, judge
 from failover.identity import CATALOG_PARTITION
 from failover.routing import partition_for
 from failover.simulation.cluster import Cluster
-from failover.simulation.runs import small_logs
+from failover.simulation.one_seed import small_logs
 from failover.simulation.settings import CALM
 from failover.simulation.story import Violation
 from failover.simulation.world import World
-from failover.verdict import Record, Story, Verdict, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from failover.simulation import story
-    from failover.simulation.clients import Driver, Seat
+    from failover.simulation.clients.members import Driver, Seat
 
 PREFIX: Final = "drill"
 STABLE_MS: Final = 120_000

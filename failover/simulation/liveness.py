@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from failover.routing import partition_for
-from failover.simulation.administrator import Ask
+from failover.simulation.clients.administrator import Ask
 from failover.simulation.story import Violation
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from failover.routing import partition_for
 from failover.simulation.story import Violation
-from protocol.groups.consumer_group import ConsumerGroup
+from protocol.groups.consumer.group import ConsumerGroup
 
 if TYPE_CHECKING:
     from failover.simulation.cluster import Cluster

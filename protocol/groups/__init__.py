@@ -1,1 +1,1 @@
-"""Group logic: (event, now) in; records, replies, tasks and facts out."""
+"""Group logic of one partition: (event, now) in; records, replies, tasks and facts out."""

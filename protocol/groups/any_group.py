@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from protocol.groups import classic, consumer_describe, consumer_offsets, modern, rebuild
-from protocol.groups.consumer_group import ConsumerGroup, ConsumerGroupState
-from protocol.groups.group import CONSUMER, ClassicGroup
+from protocol.groups.classic import handlers as classic
+from protocol.groups.classic import rebuild
+from protocol.groups.classic.group import CONSUMER, ClassicGroup
+from protocol.groups.consumer import describe as consumer_describe
+from protocol.groups.consumer import offsets as consumer_offsets
+from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupState
+from protocol.groups.modern import group as modern
 from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import OffsetCommitRequest

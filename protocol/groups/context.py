@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from protocol.assignors.executor import Executor
     from protocol.config import Configs
-    from protocol.groups.consumer_group import ConsumerGroup
+    from protocol.groups.classic.group import ClassicGroup, Group
+    from protocol.groups.consumer.group import ConsumerGroup
     from protocol.groups.effects import HeartbeatLease, Task, Ticket
     from protocol.groups.facts import Fact
-    from protocol.groups.group import ClassicGroup, Group
-    from protocol.groups.modern import ModernGroup
-    from protocol.groups.reconcile import Standing
+    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.reconcile import Standing
     from protocol.groups.topics import Topic, Topics
     from protocol.records import Record
     from protocol.unread import TopicOffsets

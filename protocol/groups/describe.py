@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import any_group, offsets, rebuild
-from protocol.groups.states import ClassicGroupState
+from protocol.groups import any_group
+from protocol.groups.classic import rebuild
+from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.offsets import commit as offsets
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -25,9 +27,9 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from protocol.groups.classic.group import Group, Member
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
-    from protocol.groups.group import Group, Member
 
 NOT_ASKED: Final = -(2**31)
 """``authorized_operations`` when the client did not ask."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from protocol.groups import consumer_invariants
-from protocol.groups.states import ClassicGroupState
+from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.consumer import invariants as consumer_invariants
 from protocol.groups.timers import TimerKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from protocol.groups.classic.group import Group
     from protocol.groups.context import Context
-    from protocol.groups.group import Group
 
 
 def broken(ctx: Context) -> list[str]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import modern, rebuild
-from protocol.groups.consumer_group import ConsumerGroup
+from protocol.groups.classic import rebuild
+from protocol.groups.classic.group import ClassicGroup
+from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.effects import Request, Result
-from protocol.groups.group import ClassicGroup
+from protocol.groups.modern import group as modern
 from protocol.groups.timers import TimerKind
 
 if TYPE_CHECKING:

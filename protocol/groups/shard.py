@@ -9,22 +9,17 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.groups import (
-    any_group,
-    classic,
-    consumer,
-    deleted_topics,
-    describe,
-    loading,
-    modern,
-    offset_expiry,
-    offsets,
-    rebuild,
-    restoring,
-    target,
-)
+from protocol.groups import any_group, describe, loading, restoring
+from protocol.groups.classic import handlers as classic
+from protocol.groups.classic import rebuild
+from protocol.groups.consumer import handlers as consumer
 from protocol.groups.context import Context
 from protocol.groups.effects import Elected, Request, Resigned, Result, TimersDue, TopicsDeleted
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import target
+from protocol.groups.offsets import commit as offsets
+from protocol.groups.offsets import deleted_topics
+from protocol.groups.offsets import expiry as offset_expiry
 from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import uvloop
 
-from actors.coordinator import Coordinator
-from actors.spec import Address, ClusterSpec
-from actors.telemetry import Telemetry
-from bench.asking import Connection
-from bench.processes import free_port
+from actors.cluster.spec import Address, ClusterSpec
+from actors.coordinator.coordinator import Coordinator
+from actors.telemetry.observer import Telemetry
+from bench.client.asking import Connection
+from bench.servers.processes import free_port
 from tests.waiting import until
 
 CONFIGS = {

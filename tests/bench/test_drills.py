@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from actors import admin
-from actors.client import Client
-from bench import leftovers
-from bench.asking import Connection
+from actors.cli import admin
+from actors.cli.client import Client
+from bench.client.asking import Connection
 from bench.drills import ACTIONS, main
-from bench.live_load import LiveLoad
-from bench.load import Load
-from failover.drill import Action, Workload, names
-from failover.verdict import Record, owned_twice
+from bench.load.driver import Load
+from bench.load.live import LiveLoad
+from bench.servers import leftovers
+from failover.drills.drill import Action, Workload, names
+from failover.drills.verdict import Record, owned_twice
 from protocol.members.history import Kind
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.kafka_jars import NoJavaError, kafka_classpath
+from bench.servers.kafka_jars import NoJavaError, kafka_classpath
 
 PROGRAMS = Path(__file__).parent.parent / "java" / "clients"
 JVM = (

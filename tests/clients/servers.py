@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
-from bench import processes
-from bench.kafka_jars import kafka_classpath
+from bench.servers import processes
+from bench.servers.kafka_jars import kafka_classpath
 from tests.clients import wire
 from tests.waiting import until
 

@@ -14,8 +14,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import ConfigResource
 from kafka import KafkaConsumer
 
-from failover.produce_apis import NOT_STORED
-from failover.unused_apis import NO_AUTHORIZER, NOT_REASSIGNED
+from failover.apis.produce import NOT_STORED
+from failover.apis.unused import NO_AUTHORIZER, NOT_REASSIGNED
 from tests.clients.confluent import ADMIN_S, QUIET, admin, create_topics
 from tests.clients.java import PROGRAMS, Closing, run_java
 from tests.clients.servers import is_kafka

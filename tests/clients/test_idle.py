@@ -15,7 +15,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from bench.processes import cpu_seconds, descendants
+from bench.servers.processes import cpu_seconds, descendants
 from tests.clients.confluent import create_topics
 from tests.clients.java import java
 from tests.clients.programs.idle_member import KINDS

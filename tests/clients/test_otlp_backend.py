@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from actors.telemetry import Telemetry
-from tests.actors.facts import consumer_rebalance, member_event, rebalance
+from actors.telemetry.observer import Telemetry
+from tests.actors.telemetry.facts import consumer_rebalance, member_event, rebalance
 from tests.clients import servers
 from tests.clients.confluent import (
     QUIET,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from failover.catalog import NodeChanged
-from failover.cluster_view import Node
+from failover.catalogue.catalog import NodeChanged
+from failover.catalogue.cluster_view import Node
 from failover.effects import Forward
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION, Identity

@@ -8,7 +8,7 @@ from failover.identity import CATALOG_PARTITION
 from protocol.groups.topics import Topics
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import FindCoordinatorRequest
-from tests.failover import asks
+from tests.failover.apis import asks
 from tests.failover.clusters import Cluster, Member
 
 COMMIT, FETCH_OFFSETS, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14

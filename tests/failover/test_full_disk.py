@@ -16,7 +16,7 @@ from protocol.wire.errors import ErrorCode
 from storage.batch import Batch
 from storage.log import AppendBatch, FullDiskError, MemoryLog, SaveVote, Write
 from storage.messages import Appended, Voted
-from tests.failover import asks
+from tests.failover.apis import asks
 from tests.failover.clusters import Cluster, Member
 from tests.failover.hosts import Driver
 from tests.failover.test_host import with_topic

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from failover import requests
-from failover.catalog import NodeChanged
-from failover.cluster_view import Node
+from failover.catalogue.catalog import NodeChanged
+from failover.catalogue.cluster_view import Node
+from failover.requests import router as requests
+from failover.requests.seekers import RECENT_MS
 from failover.routing import partition_for
-from failover.seekers import RECENT_MS
 from protocol.groups import shard
 from protocol.records import Record, ShareGroupMetadataKey, ShareGroupMetadataValue, encode
 from protocol.wire.errors import ErrorCode
@@ -20,11 +20,11 @@ from protocol.wire.messages import (
     FindCoordinatorRequest,
     ListGroupsRequest,
 )
-from storage.identity import LogIdentity
+from storage.disk.identity import LogIdentity
+from storage.disk.rocks import RocksLog
 from storage.log import ApplyState, MemoryLog
 from storage.messages import Leading
-from storage.rocks import RocksLog
-from tests.failover import asks
+from tests.failover.apis import asks
 from tests.failover.hosts import Driver, memory_driver
 
 

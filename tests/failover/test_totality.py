@@ -24,7 +24,7 @@ from protocol.wire.convert import blank, unwrap
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import BadFrame, decode_request, encode_request, encode_response
 from protocol.wire.readers import TEXT_BYTES_MAX
-from tests.failover import asks
+from tests.failover.apis import asks
 from tests.failover.working import (
     SUBSCRIPTION,
     Working,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from failover.catalog import NodeChanged
-from failover.cluster_view import Node
+from failover.catalogue.catalog import NodeChanged
+from failover.catalogue.cluster_view import Node
 from protocol.assignors.executor import Executor
 from protocol.groups.effects import CancelAssignment, Task
 from protocol.wire import messages as m
 from protocol.wire.embedded import encode_subscription
 from storage.log import MemoryLog
-from tests.failover import asks
+from tests.failover.apis import asks
 from tests.failover.hosts import Driver
 
 SUBSCRIPTION = encode_subscription(["t"])

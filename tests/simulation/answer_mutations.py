@@ -5,13 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 from failover import host
-from failover.catalog import Catalog
-from failover.fanout import Fanout, Part
-from failover.requests import Requests
+from failover.catalogue.catalog import Catalog
+from failover.requests.fanout import Fanout, Part
+from failover.requests.router import Requests
 from failover.simulation.patches import Patch
-from protocol.groups import any_group, classic_leave, loading, offset_expiry, offsets, shard
+from protocol.groups import any_group, loading, shard
+from protocol.groups.classic import leave as classic_leave
 from protocol.groups.context import Context
 from protocol.groups.effects import Reply
+from protocol.groups.offsets import commit as offsets
+from protocol.groups.offsets import expiry as offset_expiry
 from protocol.groups.timers import TimerKind
 from storage import snapshot
 from storage.core import Role
@@ -93,7 +96,7 @@ def catalog_answers_unwaited() -> list[Patch]:
 
 
 def catalog_shown_before_commit() -> list[Patch]:
-    from failover.partition import Partition
+    from failover.partitions.partition import Partition
 
     return [(Partition, "settled", property(lambda self: True))]
 
@@ -142,7 +145,7 @@ def tombstones_not_compacted() -> list[Patch]:
 
 
 def who_left_comes_back() -> list[Patch]:
-    from protocol.groups import consumer_leave
+    from protocol.groups.consumer import leave as consumer_leave
 
     return [(consumer_leave, "remove", lambda *arguments, **named: None)]
 
@@ -177,7 +180,7 @@ def sessions_never_expire() -> list[Patch]:
 
 
 def sessions_expire_early() -> list[Patch]:
-    from protocol.groups import membership
+    from protocol.groups.classic import membership
 
     def touch(ctx: Any, group: Any, member: Any, now: int) -> None:
         membership.arm(ctx, group, member, now + member.session_timeout_ms // 4)

@@ -6,22 +6,18 @@ from typing import Any
 
 from failover.simulation.patches import Patch
 from failover.simulation.settings import Groups
-from protocol.groups import (
-    any_group,
-    consumer_members,
-    consumer_steps,
-    migration_downgrade,
-    migration_upgrade,
-    mixed_join,
-    modern,
-    reconcile,
-    shard,
-    target,
-)
-from protocol.groups.consumer_group import NO_STANDING, ConsumerGroup, ConsumerMember
+from protocol.groups import any_group, shard
+from protocol.groups.consumer import members as consumer_members
+from protocol.groups.consumer import steps as consumer_steps
+from protocol.groups.consumer.group import NO_STANDING, ConsumerGroup, ConsumerMember
 from protocol.groups.effects import AssignmentComputed
-from protocol.groups.modern import ModernGroup
-from protocol.groups.target_feed import TargetFeed
+from protocol.groups.migration import downgrade as migration_downgrade
+from protocol.groups.migration import mixed_join
+from protocol.groups.migration import upgrade as migration_upgrade
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import reconcile, target
+from protocol.groups.modern.group import ModernGroup
+from protocol.groups.modern.target_feed import TargetFeed
 from protocol.records import ConsumerGroupTargetAssignmentMemberKey, MemberMetadata, Record
 from protocol.wire.errors import ErrorCode, KafkaError
 from tests.simulation.mutations import Mutation

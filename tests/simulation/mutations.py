@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from failover.gate import Gate
 from failover.host import Host
-from failover.partition import Partition, PartitionState
+from failover.partitions.gate import Gate
+from failover.partitions.partition import Partition, PartitionState
 from failover.simulation.patches import Patch, patched
 from failover.simulation.settings import Groups
 from failover.turn import Turn
-from protocol.groups import rebuild, shard
+from protocol.groups import shard
+from protocol.groups.classic import rebuild
 from protocol.groups.shard import GroupShard
 from protocol.records import GroupMetadataKey, Record
 from storage.core import FOREVER_MS, Core, Role

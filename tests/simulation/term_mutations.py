@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from failover.memo import LeasedAnswers
-from failover.partition import Partition
+from failover.partitions.partition import Partition
+from failover.requests.memo import LeasedAnswers
 from failover.simulation import cluster
 from failover.simulation.patches import Patch
-from protocol.groups import offsets
+from protocol.groups.offsets import commit as offsets
 from protocol.groups.shard import GroupShard
-from storage import incarnation
+from storage.disk import incarnation
 from tests.simulation.mutations import Mutation
 
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from failover.simulation.callers import CALLS, MEMBERS_SEND, NOT_DONE_HERE
-from failover.simulation.runs import run_seed
+from failover.simulation.clients.callers import CALLS, MEMBERS_SEND, NOT_DONE_HERE
+from failover.simulation.one_seed import run_seed
 from failover.simulation.settings import Groups
 from protocol.wire import apis
 
@@ -12,7 +12,7 @@ def test_every_served_api_is_sent() -> None:
     missing = {
         api.name for key, api in apis.API.items() if key not in CALLS and key not in MEMBERS_SEND
     }
-    assert missing == set(), "add a row to failover.simulation.callers.CALLS"
+    assert missing == set(), "add a row to failover.simulation.clients.callers.CALLS"
 
 
 def test_every_served_api_is_answered_well_within_a_few_seeds() -> None:

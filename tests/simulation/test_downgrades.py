@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from failover.simulation.downgrades import Downgrades
+from failover.simulation.checkers.downgrades import Downgrades
 from failover.simulation.story import Violation
 from protocol.records import GroupMetadataKey, Record, decode, encode
-from tests.protocol.groups.consumer_talk import topic_id
-from tests.protocol.groups.mixed_talk import MixedTalk
+from tests.protocol.groups.consumer.consumer_talk import topic_id
+from tests.protocol.groups.migration.mixed_talk import MixedTalk
 
 HELD = {("a", 0), ("a", 1), ("a", 2), ("a", 3)}
 NAMES = {topic_id(name): name for name in "ab"}

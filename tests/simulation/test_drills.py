@@ -2,7 +2,7 @@
 
 import pytest
 
-from failover.drill import Action, DrillError, named, names
+from failover.drills.drill import Action, DrillError, named, names
 from failover.simulation.drills import run_drill
 
 DRILLS = [name for name in names() if not named(name).does(Action.FILL_DISK)]

@@ -8,9 +8,9 @@ import pytest
 from failover.host import Host
 from failover.routing import partition_for
 from failover.simulation.cluster import Cluster
+from failover.simulation.nodes.process import Process
+from failover.simulation.one_seed import small_logs
 from failover.simulation.patches import Patch, patched
-from failover.simulation.process import Process
-from failover.simulation.runs import small_logs
 from failover.simulation.settings import CALM
 from failover.simulation.story import Violation
 from failover.simulation.world import World

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from failover.simulation.runs import run_seed
+from failover.simulation.one_seed import run_seed
 from tests.simulation.answer_mutations import ANSWER_MUTATIONS
 from tests.simulation.group_mutations import GROUP_MUTATIONS
 from tests.simulation.log_mutations import LOG_MUTATIONS

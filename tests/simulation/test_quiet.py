@@ -2,8 +2,8 @@
 
 from failover.simulation.cluster import Cluster
 from failover.simulation.kinds import is_modern
+from failover.simulation.one_seed import small_logs
 from failover.simulation.quiet import empty
-from failover.simulation.runs import small_logs
 from failover.simulation.settings import CALM, Groups, settings_for
 from failover.simulation.world import World
 

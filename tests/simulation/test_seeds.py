@@ -10,8 +10,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from failover.simulation.fault_table import FAULTS
-from failover.simulation.runs import Report, run_seed
+from failover.simulation.faults.table import FAULTS
+from failover.simulation.one_seed import Report, run_seed
 from failover.simulation.settings import CALM
 from tests.simulation.hash_seeds import said
 
@@ -19,7 +19,7 @@ SEEDS = int(os.environ.get("ROLLCALL_SIMULATION_SEEDS", "100"))
 ENOUGH = 60
 
 TRACE = """
-from failover.simulation.runs import run_seed
+from failover.simulation.one_seed import run_seed
 from failover.simulation.settings import Groups
 print([run_seed(seed, groups=Groups.ALL).trace for seed in (3, 4)])
 """

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from failover.simulation.cluster import Cluster
+from failover.simulation.one_seed import small_logs
 from failover.simulation.patches import Patch, patched
-from failover.simulation.runs import small_logs
 from failover.simulation.settings import CALM
 from failover.simulation.story import Violation
 from failover.simulation.world import World
-from storage import incarnation
+from storage.disk import incarnation
 
 WHILE_MS = 20_000
 

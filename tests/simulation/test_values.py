@@ -2,7 +2,7 @@
 
 import pytest
 
-from failover.simulation.values import Values
+from failover.simulation.checkers.values import Values
 
 PLACE = ("group", "topic", 0)
 

@@ -11,10 +11,10 @@ import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from storage.batch import Batch
-from storage.identity import LogIdentity
+from storage.disk.identity import LogIdentity
+from storage.disk.rocks import RocksLog
+from storage.disk.wal_sync import PendingSync
 from storage.log import AppendBatch, ApplyState, DropBefore, Write
-from storage.rocks import RocksLog
-from storage.wal_sync import PendingSync
 
 IDENTITY = LogIdentity(cluster_id="cluster", node_id=0, partitions=1)
 

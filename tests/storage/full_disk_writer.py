@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from storage.batch import Batch
-from storage.identity import LogIdentity
+from storage.disk.identity import LogIdentity
+from storage.disk.rocks import RocksLog
 from storage.log import AppendBatch, FullDiskError
-from storage.rocks import RocksLog
 from tests.waiting import until
 
 IDENTITY = LogIdentity(cluster_id="cluster", node_id=0, partitions=1)

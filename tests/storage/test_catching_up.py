@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import storage.rocks
+import storage.disk.rocks
 from storage.batch import Batch
+from storage.disk.rocks import RocksLog
 from storage.log import AppendBatch, ApplyState
 from storage.messages import Append, Appended, Message, ReplicaKey, Vote, Voted
 from storage.progress import IN_FLIGHT_BYTES_MAX, MESSAGE_BYTES_MAX
 from storage.replica import Replica, Role, Setting
-from storage.rocks import RocksLog
 from storage.tail import size_of
 from storage.timing import Timing
 from tests.storage.dying_writer import IDENTITY
@@ -37,14 +37,14 @@ def log(tmp_path: Path) -> Iterator[RocksLog]:
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The base offset of each batch that was read, in order."""
     read: list[int] = []
-    unpack = storage.rocks.unpack
+    unpack = storage.disk.rocks.unpack
 
     def counting(envelope: bytes) -> Batch:
         batch = unpack(envelope)
         read.append(batch.base_offset)
         return batch
 
-    monkeypatch.setattr(storage.rocks, "unpack", counting)
+    monkeypatch.setattr(storage.disk.rocks, "unpack", counting)
     return read
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from storage.disk.rocks import RocksLog
 from storage.log import MemoryLog
-from storage.rocks import RocksLog
 from tests.storage.dying_writer import IDENTITY, batch, unit
 
 ROUNDS = int(os.environ.get("ROLLCALL_CRASH_ROUNDS", "20"))

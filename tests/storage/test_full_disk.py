@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from storage.batch import Batch
-from storage.directory import QUOTA
-from storage.identity import LogIdentity
+from storage.disk.directory import QUOTA
+from storage.disk.identity import LogIdentity
+from storage.disk.rocks import RocksLog
 from storage.log import AppendBatch, ApplyState, FullDiskError, LogError, SaveVote
-from storage.rocks import RocksLog
 from tests.small_disk import MIB, fill, mounted
 from tests.waiting import until
 

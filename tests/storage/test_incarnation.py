@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.incarnation import DIRECTORIES_MAX, TOKENS_MAX, Incarnation, Memory, Vouching, descends
+from storage.disk.incarnation import (
+    DIRECTORIES_MAX,
+    TOKENS_MAX,
+    Incarnation,
+    Memory,
+    Vouching,
+    descends,
+)
 
 
 def started(*tokens: str, last: Incarnation | None = None) -> Incarnation:

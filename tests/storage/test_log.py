@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.batch import Batch, ChecksumError, pack, unpack
-from storage.identity import LogIdentity
+from storage.disk.identity import LogIdentity
+from storage.disk.rocks import RocksLog
 from storage.log import (
     NOBODY,
     AppendBatch,
@@ -26,7 +27,6 @@ from storage.log import (
     Write,
 )
 from storage.messages import ReplicaKey
-from storage.rocks import RocksLog
 
 IDENTITY = LogIdentity(cluster_id="cluster", node_id=0, partitions=2)
 

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.directory import set_aside
-from storage.identity import LogIdentity, directory_id_in
+from storage.disk.directory import set_aside
+from storage.disk.identity import LogIdentity, directory_id_in
+from storage.disk.rocks import RocksLog
+from storage.disk.wal import torn_at
+from storage.disk.witness import path_beside
 from storage.log import (
     AppendBatch,
     ApplyState,
@@ -24,9 +27,6 @@ from storage.log import (
     SnapshotGoneError,
     Stored,
 )
-from storage.rocks import RocksLog
-from storage.wal import torn_at
-from storage.witness import path_beside
 from tests.storage.dying_writer import IDENTITY, batch, unit
 
 
@@ -126,7 +126,8 @@ def test_a_directory_in_use_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(LockedLogError, match="another process has this log open"):
         RocksLog.open(tmp_path / "log", IDENTITY)
     opening = (
-        "import sys; from storage.rocks import RocksLog; from storage.identity import LogIdentity\n"
+        "import sys\nfrom storage.disk.rocks import RocksLog\n"
+        "from storage.disk.identity import LogIdentity\n"
         "RocksLog.open(sys.argv[1], LogIdentity(cluster_id='cluster', node_id=0, partitions=1))"
     )
     other = subprocess.run(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from storage.batch import Batch, pack
+from storage.disk.rocks import OFFSET, PREFIX, RocksLog
 from storage.log import AppendBatch, ApplyState, CorruptLogError, DropBefore, LogError
-from storage.rocks import OFFSET, PREFIX, RocksLog
 from tests.storage.dying_writer import IDENTITY
 
 RECORD_BYTES = 2_000

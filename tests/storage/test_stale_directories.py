@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from storage import witness
-from storage.directory import mark_stale, set_aside
-from storage.identity import LogIdentity
-from storage.incarnation import Incarnation
+from storage.disk import witness
+from storage.disk.directory import mark_stale, set_aside
+from storage.disk.identity import LogIdentity
+from storage.disk.incarnation import Incarnation
+from storage.disk.rocks import DIRECTORY, INCARNATION, RocksLog
+from storage.disk.witness import path_beside
 from storage.log import (
     AppendBatch,
     CorruptLogError,
@@ -18,8 +20,6 @@ from storage.log import (
     LogError,
     StaleLogError,
 )
-from storage.rocks import DIRECTORY, INCARNATION, RocksLog
-from storage.witness import path_beside
 from tests.storage.dying_writer import IDENTITY, batch
 
 Change = Callable[[Path], object]
@@ -287,7 +287,7 @@ def test_a_directory_that_can_not_be_written_is_not_said_to_be_in_use(
     def refusing(_: Path) -> None:
         raise RuntimeError(f"IO error: While lock file: {node}/LOCK: {said}")
 
-    monkeypatch.setattr("storage.rocks._open", refusing)
+    monkeypatch.setattr("storage.disk.rocks._open", refusing)
     with pytest.raises(LogError, match=said) as refusal:
         RocksLog.open(node, IDENTITY)
     assert not isinstance(refusal.value, LockedLogError)

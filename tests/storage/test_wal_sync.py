@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.disk.rocks import RocksLog
+from storage.disk.wal_sync import PendingSync
 from storage.log import AppendBatch, CorruptLogError, LogError
-from storage.rocks import RocksLog
-from storage.wal_sync import PendingSync
 from tests.storage.dying_writer import IDENTITY, batch
 
 

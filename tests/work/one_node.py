@@ -14,12 +14,12 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-from actors.memo import MEMORABLE, Memo
-from bench.asking import version_of
-from bench.frames import LENGTH
-from failover.catalog import NodeChanged
-from failover.cluster_view import Node
-from failover.inbox import Inbox, serve
+from actors.serving.memo import MEMORABLE, Memo
+from bench.client.asking import version_of
+from bench.client.frames import LENGTH
+from failover.catalogue.catalog import NodeChanged
+from failover.catalogue.cluster_view import Node
+from failover.requests.inbox import Inbox, serve
 from protocol.groups.effects import CancelAssignment, Reply, Request, Task
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import (
@@ -29,7 +29,7 @@ from protocol.wire.frames import (
     without_correlation_id,
 )
 from storage.log import AppendBatch, MemoryLog, Write
-from tests.failover.asks import create_topics
+from tests.failover.apis.asks import create_topics
 from tests.failover.hosts import CLIENT, Driver
 
 SERVE_S = 0.001
@@ -62,7 +62,7 @@ class Work:
 
 
 class Line:
-    """One client's connection, as ``bench.reactor.Channel``."""
+    """One client's connection, as ``bench.client.reactor.Channel``."""
 
     def __init__(self, node: "OneNode") -> None:
         self._node = node
@@ -144,7 +144,7 @@ class OneNode(Driver):
         assert all(each.error_code == ErrorCode.none for each in answer.topics), answer
 
     def take_frame(self, line: Line, frame: bytes) -> None:
-        """Take a frame as ``actors.listener.Connection`` does."""
+        """Take a frame as ``actors.serving.listener.Connection`` does."""
         key = None
         if frame[:2] in MEMORABLE:
             key = without_correlation_id(frame)

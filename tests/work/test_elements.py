@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from failover import catalog_topics, config_entries, metadata_apis
-from failover.catalog_configs import SUGGESTIONS_MAX
-from failover.catalog_records import decode, encode
-from failover.cluster_view import BROKER, GROUP, TOPIC
+from failover.apis import metadata as metadata_apis
+from failover.catalogue import config_entries
+from failover.catalogue import topics as catalog_topics
+from failover.catalogue.cluster_view import BROKER, GROUP, TOPIC
+from failover.catalogue.configs import SUGGESTIONS_MAX
+from failover.catalogue.records import decode, encode
 from protocol import config
 from protocol.wire import messages as m
 from protocol.wire.apis import API, COSTLY_ELEMENTS_MAX
@@ -28,8 +30,8 @@ from protocol.wire.frames import (
     encode_response,
 )
 from protocol.wire.versions import response_plan
-from tests.failover import asks
-from tests.failover.catalogs import SECOND, Keeper, answer, topic
+from tests.failover.apis import asks
+from tests.failover.catalogue.catalogs import SECOND, Keeper, answer, topic
 from tests.failover.hosts import memory_driver
 from tests.failover.working import working_driver
 
@@ -280,7 +282,7 @@ from protocol.wire.convert import blank
 from protocol.wire.frames import decode_request, encode_response
 from protocol.wire.versions import UnsupportedVersionError, request_plan
 from protocol.wire.writers import encoder
-from tests.actors.coordinators import running
+from tests.actors.coordinator.coordinators import running
 
 with running(1):
     before = set(sys.modules)

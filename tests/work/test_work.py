@@ -12,10 +12,10 @@ from uuid import UUID
 
 import pytest
 
-from bench.consumers import ConsumerLoad, ConsumerMember
-from bench.frames import frame_of
-from bench.joining import Joiner, Plan, heartbeat
-from bench.rounds import latencies
+from bench.client.frames import frame_of
+from bench.load.consumers import ConsumerLoad, ConsumerMember
+from bench.load.joining import Joiner, Plan, heartbeat
+from bench.report.rounds import latencies
 from protocol import record_writers
 from protocol.wire.messages import (
     OffsetCommitRequest,

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from bench.assignor_cases import MODES, SHAPES, group, owning, without_last
-from bench.assignor_peer import AssignorPeer
-from bench.kafka_jars import NoJavaError
+from bench.cases.assignor_cases import MODES, SHAPES, group, owning, without_last
+from bench.cases.assignor_peer import AssignorPeer
+from bench.servers.kafka_jars import NoJavaError
 from protocol.assignors.range import RangeAssignor
 from protocol.assignors.spec import NOBODY, GroupSpec
 from protocol.assignors.uniform import UniformAssignor

@@ -8,7 +8,6 @@ import pytest
 from protocol.assignors import registry
 from protocol.assignors.executor import Executor
 from protocol.assignors.spec import AssignorError, GroupAssignment, GroupSpec
-from protocol.groups.assignment_records import read_target
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -19,6 +18,7 @@ from protocol.groups.effects import (
     ResolveRegexes,
     TopicRow,
 )
+from protocol.groups.modern.assignment_records import read_target
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT, TopicNumbers
 
 

@@ -12,8 +12,8 @@ from protocol.assignors.flat import FlatSubscriptions, FlatTargets, Row, Subscri
 from protocol.assignors.held_racks import HeldRacks
 from protocol.assignors.held_subscriptions import SPARE_NAMES, HeldSubscriptions
 from protocol.assignors.spec import NOBODY
-from protocol.groups.assignment_records import read_target, write_target
 from protocol.groups.effects import MemberRow, TopicRow
+from protocol.groups.modern.assignment_records import read_target, write_target
 from protocol.groups.topic_numbers import TOPIC_SHIFT, TopicNumbers
 
 names = st.sampled_from([f"t{number}" for number in range(9)])

@@ -8,7 +8,7 @@ import pytest
 
 from protocol.config import Configs
 from protocol.groups.timers import TimerKind
-from tests.protocol.groups.consumer_talk import GROUP, ConsumerTalk
+from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk
 from tests.protocol.groups.talk import Talk
 
 SESSION = "consumer.session.timeout.ms"

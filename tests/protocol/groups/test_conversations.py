@@ -20,8 +20,8 @@ import pytest
 from protocol.groups.effects import Client, Request, TopicsDeleted
 from protocol.wire import messages as m
 from protocol.wire.embedded import Subscription, encode_assignment, encode_subscription
-from tests.protocol.groups.consumer_talk import GROUP, topic_id
-from tests.protocol.groups.mixed_talk import MixedTalk
+from tests.protocol.groups.consumer.consumer_talk import GROUP, topic_id
+from tests.protocol.groups.migration.mixed_talk import MixedTalk
 
 CONVERSATIONS = int(os.environ.get("ROLLCALL_CONVERSATIONS", "40"))
 STEPS = 60

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.groups.consumer_transcripts import ConsumerStage
-from tests.protocol.groups.mixed_transcripts import MixedStage
+from tests.protocol.groups.consumer.consumer_transcripts import ConsumerStage
+from tests.protocol.groups.migration.mixed_transcripts import MixedStage
 from tests.protocol.groups.transcripts import Player, play
 
 FOLDER = Path(__file__).parents[2] / "transcripts"

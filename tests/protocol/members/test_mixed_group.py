@@ -9,7 +9,7 @@ import pytest
 
 from protocol.assignors.executor import Executor
 from protocol.config import Configs
-from protocol.groups.consumer_group import ConsumerGroup
+from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.effects import CancelAssignment, Client, Elected, Request, TimersDue
 from protocol.groups.shard import GroupShard
 from protocol.members.classic import ClassicMember, MemberConfig
@@ -23,7 +23,7 @@ from protocol.wire.messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from tests.protocol.groups.consumer_talk import image, topic_id
+from tests.protocol.groups.consumer.consumer_talk import image, topic_id
 
 if TYPE_CHECKING:
     from protocol.groups.effects import Result

@@ -1,0 +1,228 @@
+"""What an operator asks of a cluster, each a few requests: values in, values out, no printing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.cli.client import ClientError, named
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    DeleteGroupsRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    MemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from actors.cli.client import Client
+    from protocol.wire.embedded import TopicPartition
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+"""Kafka's timestamps for the first and the end offset of a partition."""
+
+REMOVED: Final = "removed by an operator"
+WORDS: Final[Mapping[int, str]] = {
+    ErrorCode.unknown_member_id: "there is no such member",
+    ErrorCode.group_id_not_found: "there is no such group",
+    ErrorCode.non_empty_group: "it has members; stop them first",
+    ErrorCode.group_subscribed_to_topic: "its members are subscribed to the topic",
+    ErrorCode.unknown_topic_or_partition: "there is no such topic or partition",
+    ErrorCode.topic_already_exists: "it exists already",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset; ``leader_epoch`` is -1 when the client did not give one."""
+
+    offset: int
+    leader_epoch: int
+
+
+def said(code: int, message: str | None = None) -> str:
+    """Say an error in words (the server's, where we have none), with Kafka's name of it."""
+    words = WORDS.get(code) or (message or "").rstrip(".")
+    return f"{words} ({named(code)})" if words else named(code)
+
+
+def list_groups(client: Client, states: Sequence[str], types: Sequence[str]) -> list[Any]:
+    """List the groups in these states and of these types (none given: all), by name."""
+    request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
+    answers = client.ask_every(request, lambda answer: [answer.error_code])
+    for answer in answers:
+        _check(answer.error_code, "the groups cannot be listed")
+    return sorted((g for answer in answers for g in answer.groups), key=lambda g: str(g.group_id))
+
+
+def committed_offsets(client: Client, group_id: str) -> dict[TopicPartition, Committed]:
+    """Fetch every offset that the group has committed."""
+    wanted = OffsetFetchRequestGroup(
+        group_id=group_id, member_id=None, member_epoch=-1, topics=None
+    )
+    request = OffsetFetchRequest(groups=(wanted,), require_stable=False)
+    answer = client.ask_coordinator(
+        group_id, request, lambda answer: [each.error_code for each in answer.groups]
+    )
+    (group,) = answer.groups
+    _check(group.error_code, f"the offsets of group {group_id}")
+    return {
+        (topic.name, each.partition_index): Committed(
+            each.committed_offset, each.committed_leader_epoch
+        )
+        for topic in group.topics
+        for each in topic.partitions
+        if each.committed_offset >= 0
+    }
+
+
+def offsets_at(
+    client: Client, partitions: Iterable[TopicPartition], timestamp: int
+) -> dict[TopicPartition, int]:
+    """Ask the partitions' leaders for first or end offsets; what has no leader is left out."""
+    wanted = sorted(set(partitions))
+    metadata = client.metadata(sorted({topic for topic, _ in wanted}))
+    addresses = {each.node_id: (each.host, each.port) for each in metadata.brokers}
+    led_by: dict[int, list[TopicPartition]] = {}
+    leaders = {
+        (topic.name, each.partition_index): each.leader_id
+        for topic in metadata.topics
+        for each in topic.partitions
+    }
+    for partition in wanted:
+        leader = leaders.get(partition, -1)
+        if leader in addresses:
+            led_by.setdefault(leader, []).append(partition)
+    found: dict[TopicPartition, int] = {}
+    for leader, led in led_by.items():
+        answer = client.ask_at(addresses[leader], _list_offsets(led, timestamp))
+        found |= {
+            (topic.name, each.partition_index): each.offset
+            for topic in answer.topics
+            for each in topic.partitions
+            if each.error_code is ErrorCode.none
+        }
+    return found
+
+
+def commit_offsets(client: Client, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Set the offsets of a group without members."""
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=tuple(
+            OffsetCommitRequestTopic(
+                topic_id=None,
+                name=topic,
+                partitions=tuple(
+                    OffsetCommitRequestPartition(
+                        partition_index=number,
+                        committed_offset=offsets[topic, number],
+                        committed_metadata="",
+                    )
+                    for number in numbers
+                ),
+            )
+            for topic, numbers in by_topic(offsets).items()
+        ),
+    )
+    answer = client.ask_coordinator(group_id, request, _partition_codes)
+    for topic in answer.topics:
+        for each in topic.partitions:
+            _check(each.error_code, f"group {group_id}, {topic.name}-{each.partition_index}")
+
+
+def delete_offsets(
+    client: Client, group_id: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Delete committed offsets; returns an error code for each partition."""
+    request = OffsetDeleteRequest(
+        group_id=group_id,
+        topics=tuple(
+            OffsetDeleteRequestTopic(
+                name=topic,
+                partitions=tuple(OffsetDeleteRequestPartition(partition_index=n) for n in numbers),
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ),
+    )
+    answer = client.ask_coordinator(group_id, request, lambda answer: [answer.error_code])
+    _check(answer.error_code, f"group {group_id}")
+    return {
+        (topic.name, each.partition_index): each.error_code
+        for topic in answer.topics
+        for each in topic.partitions
+    }
+
+
+def delete_group(client: Client, group_id: str) -> int:
+    """Delete a group and its offsets; returns an error code."""
+    request = DeleteGroupsRequest(groups_names=(group_id,))
+    answer = client.ask_coordinator(
+        group_id, request, lambda answer: [each.error_code for each in answer.results]
+    )
+    code: int = answer.results[0].error_code
+    return code
+
+
+def remove_members(client: Client, group_id: str, members: Sequence[MemberIdentity]) -> list[int]:
+    """Send members off in one request (KIP-345's batch LeaveGroup); an error code for each."""
+    answer = client.ask_coordinator(
+        group_id,
+        LeaveGroupRequest(group_id=group_id, members=tuple(members)),
+        lambda answer: [answer.error_code],
+    )
+    _check(answer.error_code, f"group {group_id}")
+    return [each.error_code for each in answer.members]
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Gather partitions by topic, both in order."""
+    gathered: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        gathered.setdefault(topic, []).append(number)
+    return gathered
+
+
+def _list_offsets(partitions: Iterable[TopicPartition], timestamp: int) -> ListOffsetsRequest:
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        timeout=timedelta(seconds=10),
+        topics=tuple(
+            ListOffsetsTopic(
+                name=topic,
+                partitions=tuple(
+                    ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+                    for number in numbers
+                ),
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ),
+    )
+
+
+def _partition_codes(answer: Any) -> list[int]:
+    return [each.error_code for topic in answer.topics for each in topic.partitions]
+
+
+def _check(code: int, what: str, message: str | None = None) -> None:
+    if code != ErrorCode.none:
+        raise ClientError(f"{what}: {said(code, message)}")

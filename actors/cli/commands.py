@@ -1,0 +1,23 @@
+"""The administration commands: what they are called, for ``actors.cli`` to register.
+
+Each command leaves its function in ``args.run``: it takes the parsed arguments and returns the
+exit code, or raises ``CommandError``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.cli import configs as cli_configs
+from actors.cli import groups as cli_groups
+from actors.cli import members as cli_members
+from actors.cli import topics as cli_topics
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction
+
+
+def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add ``groups``, ``members``, ``topics`` and ``configs``."""
+    for command in (cli_groups, cli_members, cli_topics, cli_configs):
+        command.add_parser(subparsers)

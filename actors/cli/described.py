@@ -1,0 +1,146 @@
+"""Groups as operators see them, in one shape whatever their type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.cli.client import ClientError, NotServedError, named
+from protocol.wire.embedded import decode_assignment
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest
+
+if TYPE_CHECKING:
+    from actors.cli.client import Client
+    from protocol.wire.embedded import TopicPartition
+
+CLASSIC_MEMBER: Final = 0
+"""Member type of ConsumerGroupDescribe 1: a member of the classic protocol in a consumer group."""
+
+NO_GROUP: Final = "there is no such group (GROUP_ID_NOT_FOUND)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member. ``epoch`` and ``target`` are None in a classic group.
+
+    ``is_upgraded``: whether it speaks the consumer protocol; None where that is not told.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assigned: tuple[TopicPartition, ...]
+    epoch: int | None = None
+    target: tuple[TopicPartition, ...] | None = None
+    is_upgraded: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A group. ``epoch`` and ``target_epoch`` are None in a classic group."""
+
+    group_id: str
+    state: str
+    assignor: str
+    members: tuple[Member, ...]
+    epoch: int | None = None
+    target_epoch: int | None = None
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether members of both protocols share it."""
+        return any(member.is_upgraded is False for member in self.members)
+
+
+def describe_group(client: Client, group_id: str) -> Group:
+    """Describe one group of either type; raises ClientError when there is none.
+
+    As Kafka's tools do, in the other order: DescribeGroups knows classic groups only, and says of
+    all others that they do not exist, or are dead.
+    """
+    return _classic(client, group_id) or _consumer(client, group_id)
+
+
+def _classic(client: Client, group_id: str) -> Group | None:
+    request = DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=False)
+    group = _only(client, group_id, request)
+    if group.error_code is ErrorCode.group_id_not_found or group.group_state == "Dead":
+        return None
+    _check(group_id, group)
+    return Group(
+        group_id=group_id,
+        state=group.group_state,
+        assignor=group.protocol_data,
+        members=tuple(
+            _member(each, each.group_instance_id, decode_assignment(each.member_assignment) or ())
+            for each in group.members
+        ),
+    )
+
+
+def _consumer(client: Client, group_id: str) -> Group:
+    request = ConsumerGroupDescribeRequest(
+        group_ids=(group_id,), include_authorized_operations=False
+    )
+    try:
+        group = _only(client, group_id, request)
+    except NotServedError:
+        raise ClientError(f"group {group_id}: {NO_GROUP}") from None
+    if group.error_code is ErrorCode.group_id_not_found:
+        raise ClientError(f"group {group_id}: {NO_GROUP}")
+    _check(group_id, group)
+    return Group(
+        group_id=group_id,
+        state=group.group_state,
+        assignor=group.assignor_name,
+        members=tuple(
+            replace(
+                _member(each, each.instance_id, _partitions(each.assignment)),
+                epoch=each.member_epoch,
+                target=_partitions(each.target_assignment),
+                is_upgraded=None if each.member_type < 0 else each.member_type != CLASSIC_MEMBER,
+            )
+            for each in group.members
+        ),
+        epoch=group.group_epoch,
+        target_epoch=group.assignment_epoch,
+    )
+
+
+def _member(said: Any, instance_id: str | None, assigned: tuple[TopicPartition, ...]) -> Member:
+    """Return what is told of a member of either type of group."""
+    return Member(
+        member_id=said.member_id,
+        instance_id=instance_id,
+        client_id=said.client_id,
+        host=said.client_host,
+        assigned=assigned,
+    )
+
+
+def _only(client: Client, group_id: str, request: Any) -> Any:
+    answer = client.ask_coordinator(
+        group_id, request, lambda answer: [each.error_code for each in answer.groups]
+    )
+    (group,) = answer.groups
+    return group
+
+
+def _check(group_id: str, group: Any) -> None:
+    code = group.error_code
+    if code is not ErrorCode.none:
+        words = (group.error_message or "").rstrip(".")
+        said = f"{words} ({named(code)})" if words else named(code)
+        raise ClientError(f"group {group_id}: {said}")
+
+
+def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            (topic.topic_name, number)
+            for topic in assignment.topic_partitions
+            for number in topic.partitions
+        )
+    )

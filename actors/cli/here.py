@@ -1,0 +1,94 @@
+"""The cluster of this machine, for every command that is not told which cluster is meant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.cluster import running
+from actors.errors import FailureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.cluster.running import Running
+
+USUAL_DATA_DIR: Final = Path("rollcall-data")
+DATA_DIR_VARIABLE: Final = "ROLLCALL_DATA_DIR"
+PARENT_VARIABLE: Final = "ROLLCALL_PARENT"
+"""The process id of a parent with which ``rollcall up`` is to end, even if that is killed."""
+
+AUTO: Final = "auto"
+
+
+def usual_data_dir() -> Path:
+    """Return the data directory that is meant when none is named."""
+    return Path(os.environ.get(DATA_DIR_VARIABLE) or USUAL_DATA_DIR)
+
+
+def cluster_here(
+    data_dir: Path | None = None, address: str | None = None, *, is_ready: bool = True
+) -> Running:
+    """Find a running cluster: by its data directory, on a given Ray, or the one of this machine.
+
+    ``is_ready``: it must have started. Raises CommandError when there is none.
+    """
+    if address is None:
+        found = running.find(data_dir, usual_data_dir())
+        if found is not None:
+            if is_ready and not found.is_ready:
+                raise FailureError(
+                    f"The cluster of {found.data_dir} is still being started."
+                    if found.has_owner
+                    else f"The start of the cluster of {found.data_dir} was killed: "
+                    "remove what is left by `rollcall down`."
+                )
+            return found
+    return _on_ray(address or AUTO, tell_address=address is not None)
+
+
+def _on_ray(address: str, *, tell_address: bool) -> Running:
+    from actors.deployment import actors
+    from actors.errors import BadInputError
+
+    try:
+        with actors.connected(address):
+            spec = actors.running_spec()
+    except BadInputError:
+        if tell_address:
+            raise
+        raise FailureError(
+            "No Rollcall cluster runs on this machine: start one with `rollcall up`."
+        ) from None
+    return running.Running(
+        cluster_id=spec.cluster_id,
+        data_dir=spec.data_dir,
+        address=address,
+        bootstrap=spec.bootstrap,
+        partitions=spec.partitions,
+        workers=spec.workers,
+        node=None,
+        owner=None,
+    )
+
+
+def asking(found: Running, question: Callable[[], Any]) -> Any:
+    """Ask something over the Ray of a cluster."""
+    found.prepare_to_connect()
+    from actors.deployment import actors
+
+    with actors.connected(found.address):
+        return question()
+
+
+def status_of(found: Running) -> dict[str, Any]:
+    """Return the status of a running cluster."""
+
+    def question() -> dict[str, Any]:
+        from actors.deployment import actors
+
+        return actors.status()
+
+    status: dict[str, Any] = asking(found, question)
+    return status

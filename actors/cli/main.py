@@ -1,0 +1,187 @@
+"""``rollcall``: the command line. Each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.errors import CommandError
+from actors.lean import leave_out_hypothesis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+BAD_INPUT: Final = 2
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 9092
+
+
+def entry() -> int:
+    """Run as a program of its own."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a command without a traceback
+    leave_out_hypothesis()
+    return main()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["bench"]:
+        from bench.cli import main as bench
+
+        return bench(words[1:])
+    if words[:1] == ["drill"]:
+        from bench.drills import main as drill
+
+        return drill(words[1:])
+    args = _parser().parse_args(words)
+    run: Callable[[argparse.Namespace], int] = args.run
+    try:
+        return run(args)
+    except CommandError as error:
+        print(f"rollcall: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence."""
+
+    def error(self, message: str) -> Any:
+        print(f"rollcall: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(BAD_INPUT)
+
+
+class _Version(argparse.Action):
+    """Prints the version of the installed package."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"{parser.prog} {version(parser.prog)}")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="rollcall", description="A Kafka group coordinator cluster.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="name the version and end")
+    commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
+        metavar="COMMAND", required=True, parser_class=_Parser
+    )
+    _add_up(commands.add_parser("up", help="start a cluster"))
+    status = commands.add_parser("status", help="show the cluster of this machine's Ray")
+    status.add_argument("--json", action="store_true", help="as JSON, for tools")
+    _add_which(status)
+    status.set_defaults(run=_status)
+    drain = commands.add_parser("drain", help="move every leadership away from a coordinator")
+    drain.add_argument("node_id", type=int, metavar="NODE", help="its node id")
+    drain.add_argument("--end", action="store_true", help="let it lead again")
+    _add_which(drain)
+    drain.set_defaults(run=_drain)
+    down = commands.add_parser("down", help="stop the cluster of this machine's Ray")
+    _add_which(down)
+    down.set_defaults(run=_down)
+    from actors.cli.commands import add_parsers
+
+    add_parsers(commands)
+    commands.add_parser("bench", help="run a benchmark", add_help=False)
+    commands.add_parser("drill", help="rehearse a failure on a live cluster", add_help=False)
+    return parser
+
+
+def _add_up(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="a properties file of Kafka's names and ours"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one config; repeatable",
+    )
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="default: ./rollcall-data")
+    parser.add_argument("--host", default=DEFAULT_HOST, metavar="H", help="default: %(default)s")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=DEFAULT_PORT,
+        metavar="P",
+        help="coordinator i listens on P+i; 0: free ports, kept (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--address",
+        default="local",
+        metavar="auto|local|HOST:PORT",
+        help="the Ray to run on: its own (local, the default) or one begun by `ray start`",
+    )
+    parser.add_argument("--detach", action="store_true", help="return when it is READY")
+    parser.add_argument(
+        "--accept-copies",
+        action="store_true",
+        help="take node directories that are old copies for the newest; what is newer is lost",
+    )
+    parser.set_defaults(run=_up)
+
+
+def _add_which(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the one on this directory")
+    parser.add_argument("--address", metavar="auto|HOST:PORT", help="the cluster on this Ray")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: it must be 0 to 65535")
+    return int(text)
+
+
+def _up(args: argparse.Namespace) -> int:
+    from actors.cli.here import usual_data_dir
+    from actors.cli.up import UpOptions, up
+
+    return up(
+        UpOptions(
+            config=args.config,
+            settings=args.set,
+            data_dir=args.data_dir or usual_data_dir(),
+            host=args.host,
+            port=args.port,
+            address=args.address,
+            detach=args.detach,
+            accepts_copies=args.accept_copies,
+        )
+    )
+
+
+def _status(args: argparse.Namespace) -> int:
+    from actors.cli.here import cluster_here, status_of
+    from actors.deployment.status import as_text
+
+    found = cluster_here(args.data_dir, args.address)
+    status = status_of(found)
+    if found.is_orphan:
+        print(
+            "rollcall: Its `rollcall up` was killed: stop it by `rollcall down`.", file=sys.stderr
+        )
+    print(json.dumps(status) if args.json else as_text(status))
+    return 0
+
+
+def _down(args: argparse.Namespace) -> int:
+    from actors.cli.up import down
+
+    return down(args.data_dir, args.address)
+
+
+def _drain(args: argparse.Namespace) -> int:
+    from actors.cli.here import cluster_here
+    from actors.cli.up import drain
+
+    return drain(cluster_here(args.data_dir, args.address), args.node_id, end=args.end)

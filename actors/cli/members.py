@@ -1,0 +1,80 @@
+"""``rollcall members``: send members off in one batch, static ones by instance id (KIP-345)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.cli import admin
+from actors.cli.described import describe_group
+from actors.cli.session import FAILED, add_connection_flags, complain, connected
+from actors.errors import BadInputError
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import MemberIdentity
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _SubParsersAction
+
+    from actors.cli.client import Client
+
+
+def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add ``rollcall members``."""
+    parser = subparsers.add_parser("members", help="remove members from a group")
+    add_connection_flags(parser)
+    parser.add_argument("--remove", action="store_true", required=True, help="remove members")
+    parser.add_argument("--group", required=True, metavar="G", help="the group id")
+    parser.add_argument(
+        "--instance-id", action="append", default=[], metavar="I", help="a static member"
+    )
+    parser.add_argument(
+        "--member-id", action="append", default=[], metavar="M", help="a member by its id"
+    )
+    parser.add_argument("--all-members", action="store_true", help="every member of the group")
+    parser.add_argument(
+        "--reason", default=admin.REMOVED, help="why, for the group's events (default: %(default)s)"
+    )
+    parser.set_defaults(run=connected(remove))
+
+
+def remove(client: Client, args: Namespace) -> int:
+    """Remove the named members by one LeaveGroup; each has its own result."""
+    wanted = _wanted(client, args)
+    if not wanted:
+        print(f"group {args.group} has no members")
+        return 0
+    code = 0
+    results = admin.remove_members(client, args.group, wanted)
+    for member, error in zip(wanted, results, strict=True):
+        name = _name(member)
+        if error == ErrorCode.none:
+            print(f"{name} is removed from group {args.group}")
+        else:
+            code = FAILED
+            complain(f"{name} is not removed from group {args.group}: {admin.said(error)}")
+    return code
+
+
+def _wanted(client: Client, args: Namespace) -> list[MemberIdentity]:
+    named = [MemberIdentity(member_id="", group_instance_id=i) for i in args.instance_id]
+    named += [MemberIdentity(member_id=m, group_instance_id=None) for m in args.member_id]
+    if bool(named) == args.all_members:
+        raise BadInputError("name members by --instance-id or --member-id, or all by --all-members")
+    if args.all_members:
+        named = [
+            MemberIdentity(member_id=each.member_id, group_instance_id=each.instance_id)
+            for each in describe_group(client, args.group).members
+        ]
+    return [
+        MemberIdentity(
+            member_id=each.member_id,
+            group_instance_id=each.group_instance_id,
+            reason=args.reason,
+        )
+        for each in named
+    ]
+
+
+def _name(member: MemberIdentity) -> str:
+    if member.group_instance_id is not None:
+        return f"instance {member.group_instance_id}"
+    return f"member {member.member_id}"

@@ -1,0 +1,191 @@
+"""``rollcall groups --reset-offsets`` and ``--delete-offsets``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.cli import admin
+from actors.cli.client import ClientError
+from actors.cli.session import FAILED, note, show
+from actors.errors import BadInputError
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from actors.cli.admin import Committed
+    from actors.cli.client import Client
+    from protocol.wire.embedded import TopicPartition
+
+    Offsets = Mapping[TopicPartition, int]
+
+
+def add_offset_flags(parser: ArgumentParser) -> None:
+    """Add the flags that say which offsets are meant and where they are to go."""
+    parser.add_argument(
+        "--topic", action="append", default=[], metavar="T[:P,P...]", help="a topic's partitions"
+    )
+    parser.add_argument(
+        "--all-topics", action="store_true", help="every topic that the group has offsets of"
+    )
+    parser.add_argument("--to-offset", type=int, metavar="N", help="set to this offset")
+    parser.add_argument("--shift-by", type=int, metavar="N", help="move by so much, back if < 0")
+    parser.add_argument("--to-earliest", action="store_true", help="set to the first offset")
+    parser.add_argument("--to-latest", action="store_true", help="set to the end offset")
+    parser.add_argument("--to-current", action="store_true", help="set to where they are")
+    parser.add_argument("--dry-run", action="store_true", help="only show (the default)")
+    parser.add_argument("--execute", action="store_true", help="do it")
+
+
+def reset_offsets(client: Client, group_ids: Sequence[str], args: Namespace) -> int:
+    """Set committed offsets of groups without members, or show what would be set."""
+    given = {name: getattr(args, name) for name in TARGETS}
+    asked = [name for name, value in given.items() if value is not None and value is not False]
+    if len(asked) != 1:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in TARGETS)
+        raise BadInputError(f"--reset-offsets needs one of {flags}")
+    if args.dry_run and args.execute:
+        raise BadInputError("--dry-run and --execute exclude each other")
+    target = TARGETS[asked[0]]
+    rows = []
+    for group_id in group_ids:
+        _check_idle(client, group_id)
+        committed = admin.committed_offsets(client, group_id)
+        partitions = _partitions(client, committed, args)
+        offsets = target(client, partitions, committed, args)
+        if args.execute and offsets:
+            admin.commit_offsets(client, group_id, offsets)
+        rows += [(group_id, *partition, offset) for partition, offset in offsets.items()]
+    show(args, ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
+    if not args.execute:
+        note("nothing is changed: add --execute to do it")
+    return 0
+
+
+def delete_offsets(client: Client, group_id: str, args: Namespace) -> int:
+    """Delete a group's committed offsets of some partitions."""
+    if not args.topic:
+        raise BadInputError("--delete-offsets needs at least one --topic")
+    partitions = _partitions(client, admin.committed_offsets(client, group_id), args)
+    results = admin.delete_offsets(client, group_id, partitions)
+    rows = [
+        (*partition, "deleted" if code == ErrorCode.none else admin.said(code))
+        for partition, code in results.items()
+    ]
+    show(args, ("TOPIC", "PARTITION", "STATUS"), rows)
+    return FAILED if any(results.values()) else 0
+
+
+def _check_idle(client: Client, group_id: str) -> None:
+    """Offsets of a group at work are its members' business; a group may also not exist yet."""
+    for group in admin.list_groups(client, (), ()):
+        if group.group_id == group_id and group.group_state not in ("Empty", "Dead"):
+            raise ClientError(
+                f"the offsets of group {group_id} are not reset while it has members: "
+                f"it is {group.group_state}"
+            )
+
+
+def _partitions(
+    client: Client, committed: Iterable[TopicPartition], args: Namespace
+) -> list[TopicPartition]:
+    """Find the partitions that ``--topic`` and ``--all-topics`` name."""
+    if bool(args.topic) == args.all_topics:
+        raise BadInputError("name topics by --topic, or all that have offsets by --all-topics")
+    if args.all_topics:
+        return sorted(committed)
+    wanted = [_topic(text) for text in args.topic]
+    known = {topic.name: topic for topic in client.metadata([n for n, _ in wanted]).topics}
+    found: set[TopicPartition] = set()
+    for name, numbers in wanted:
+        topic = known[name]
+        if topic.error_code != ErrorCode.none:
+            raise ClientError(f"topic {name}: {admin.said(topic.error_code)}")
+        existing = {each.partition_index for each in topic.partitions}
+        for number in numbers:
+            if number not in existing:
+                raise ClientError(f"topic {name} has no partition {number}")
+        found.update((name, number) for number in numbers or existing)
+    return sorted(found)
+
+
+def _topic(text: str) -> tuple[str, list[int]]:
+    """Read ``topic`` or ``topic:0,1``."""
+    name, colon, numbers = text.partition(":")
+    parts = [part.strip() for part in numbers.split(",")] if colon else []
+    if not name or not all(part.isdecimal() for part in parts):
+        raise BadInputError(f"{text!r} is not a topic: T or T:P,P... is wanted")
+    return name, [int(part) for part in parts]
+
+
+def _bounded(offsets: Offsets, client: Client) -> Offsets:
+    """Keep offsets between the first and the end offset, and say so, as Kafka's tool does."""
+    firsts = admin.offsets_at(client, offsets, admin.EARLIEST)
+    ends = admin.offsets_at(client, offsets, admin.LATEST)
+    bounded = {}
+    for (topic, number), offset in offsets.items():
+        first, end = firsts.get((topic, number), 0), ends.get((topic, number), offset)
+        bounded[topic, number] = max(min(offset, end), first)
+        if offset < first:
+            note(f"{topic}-{number}: {offset} is before the first offset, {first} is taken")
+        elif offset > end:
+            note(f"{topic}-{number}: {offset} is past the end offset, {end} is taken")
+    return bounded
+
+
+def _to_offset(
+    client: Client, partitions: Sequence[TopicPartition], _committed: Any, args: Namespace
+) -> Offsets:
+    return _bounded(dict.fromkeys(partitions, args.to_offset), client)
+
+
+def _shift_by(
+    client: Client,
+    partitions: Sequence[TopicPartition],
+    committed: Mapping[TopicPartition, Committed],
+    args: Namespace,
+) -> Offsets:
+    shifted = {
+        partition: committed[partition].offset + args.shift_by
+        for partition in partitions
+        if partition in committed
+    }
+    return _bounded(shifted, client)
+
+
+def _to_earliest(
+    client: Client, partitions: Sequence[TopicPartition], _committed: Any, _args: Namespace
+) -> Offsets:
+    return admin.offsets_at(client, partitions, admin.EARLIEST)
+
+
+def _to_latest(
+    client: Client, partitions: Sequence[TopicPartition], _committed: Any, _args: Namespace
+) -> Offsets:
+    return admin.offsets_at(client, partitions, admin.LATEST)
+
+
+def _to_current(
+    client: Client,
+    partitions: Sequence[TopicPartition],
+    committed: Mapping[TopicPartition, Committed],
+    _args: Namespace,
+) -> Offsets:
+    """Stay; what has no committed offset goes to the end."""
+    without = [partition for partition in partitions if partition not in committed]
+    ends = admin.offsets_at(client, without, admin.LATEST)
+    return {
+        partition: committed[partition].offset if partition in committed else ends[partition]
+        for partition in partitions
+        if partition in committed or partition in ends
+    }
+
+
+TARGETS: Final[Mapping[str, Callable[..., Offsets]]] = {
+    "to_offset": _to_offset,
+    "shift_by": _shift_by,
+    "to_earliest": _to_earliest,
+    "to_latest": _to_latest,
+    "to_current": _to_current,
+}

@@ -1,0 +1,100 @@
+"""What every administration command shares: the cluster it is for, and how it speaks of errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from actors.cli import here
+from actors.cli.client import Client, parse_bootstrap
+from actors.cli.tables import documents, table
+from actors.errors import BadInputError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterable, Sequence
+
+    from protocol.groups.facts import MemberEvent
+
+FAILED: Final = 1
+
+
+def add_connection_flags(parser: ArgumentParser) -> None:
+    """Add the flags that say which cluster is meant."""
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="any server of the cluster; without it, the cluster of this machine's Ray",
+    )
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="the cluster on this directory"
+    )
+    parser.add_argument("--address", metavar="auto|HOST:PORT", help="the cluster on this Ray")
+    parser.add_argument(
+        "--json", action="store_true", help="what is listed or described as JSON, for tools"
+    )
+    parser.set_defaults(documents=[])
+    parser.add_argument(
+        "--timeout",
+        type=int,
+        default=15_000,
+        metavar="MS",
+        help="how long to wait for an answer (default: %(default)s)",
+    )
+
+
+def connected(command: Callable[[Client, Namespace], int]) -> Callable[[Namespace], int]:
+    """Make a command out of a function that wants a client."""
+
+    @wraps(command)
+    def run(args: Namespace) -> int:
+        if args.timeout <= 0:
+            raise BadInputError("--timeout must be at least 1 ms")
+        bootstrap = args.bootstrap_server
+        if bootstrap is None:
+            bootstrap = here.cluster_here(args.data_dir, args.address).bootstrap
+        try:
+            addresses = parse_bootstrap(bootstrap)
+        except ValueError as error:
+            raise BadInputError(str(error)) from None
+        with Client(addresses, args.timeout / 1_000) as client:
+            code = command(client, args)
+        if args.json:
+            print(json.dumps(args.documents))
+        return code
+
+    return run
+
+
+def show(args: Namespace, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table; with ``--json`` add its rows to the one array that is printed at the end."""
+    if args.json:
+        args.documents += documents(header, rows)
+    else:
+        print(table(header, rows))
+
+
+def group_events(args: Namespace, node_id: int, group_id: str) -> list[MemberEvent]:
+    """Ask a group's coordinator for its diary, over Ray: Kafka's protocol has no such request."""
+
+    def question() -> list[MemberEvent]:
+        from actors.deployment import actors
+
+        return actors.events(node_id, group_id)
+
+    found = here.cluster_here(args.data_dir, args.address)
+    events: list[MemberEvent] = here.asking(found, question)
+    return events
+
+
+def complain(sentence: str) -> None:
+    """Say what failed, where a command goes on with the rest."""
+    print(f"rollcall: {sentence}", file=sys.stderr)
+
+
+def note(sentence: str) -> None:
+    """Say what the operator should know beside the result."""
+    print(sentence, file=sys.stderr)

@@ -1,0 +1,49 @@
+"""Rows of values: as text in aligned columns for people, as JSON for tools."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from actors.telemetry.sentences import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+NOTHING: Final = "-"
+NO_WORD: Final = re.compile(r"[^a-z0-9]+")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Align columns to the left; what is None or empty is shown as ``-``."""
+    lines = [tuple(header), *(tuple(_cell(value) for value in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def documents(
+    header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> Iterator[dict[str, object]]:
+    """Give each row as JSON takes it, with the columns' names in lower case; nothing is null."""
+    names = [NO_WORD.sub("_", name.lower()).strip("_") for name in header]
+    for row in rows:
+        values = (_shown(value) for value in row)
+        yield dict(zip(names, values, strict=True))
+
+
+def kafka_id(number: UUID) -> str:
+    """Write an id as Kafka does: base64url without padding."""
+    return urlsafe_b64encode(number.bytes).decode().rstrip("=")
+
+
+def _shown(value: object) -> object:
+    return kafka_id(value) if isinstance(value, UUID) else value
+
+
+def _cell(value: object) -> str:
+    return NOTHING if value is None or value == "" else plain(str(_shown(value)))

@@ -1,0 +1,171 @@
+"""``rollcall topics``: create, delete, list, describe, grow; flags as in ``kafka-topics.sh``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.cli import admin
+from actors.cli.client import ClientError
+from actors.cli.session import FAILED, add_connection_flags, complain, connected, show
+from actors.errors import BadInputError
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _SubParsersAction
+    from collections.abc import Callable, Iterable, Mapping
+
+    from actors.cli.client import Client
+
+TIMEOUT: Final = timedelta(seconds=10)
+
+
+def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add ``rollcall topics``."""
+    parser = subparsers.add_parser("topics", help="create, delete, list, describe, grow topics")
+    add_connection_flags(parser)
+    action = parser.add_mutually_exclusive_group(required=True)
+    for name, text in (
+        ("list", "name every topic"),
+        ("describe", "show topics and their partitions"),
+        ("create", "create topics"),
+        ("delete", "delete topics"),
+        ("alter", "give a topic more partitions"),
+    ):
+        action.add_argument(f"--{name}", dest="action", action="store_const", const=name, help=text)
+    parser.add_argument("--topic", action="append", default=[], metavar="T", help="a topic's name")
+    parser.add_argument("--partitions", type=int, metavar="N", help="how many partitions")
+    parser.add_argument("--replication-factor", type=int, default=-1, metavar="N")
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="NAME=VALUE", help="with --create"
+    )
+    parser.add_argument("--if-not-exists", action="store_true", help="with --create")
+    parser.add_argument("--if-exists", action="store_true", help="with --delete, --alter")
+    parser.add_argument("--exclude-internal", action="store_true", help="leave out internal topics")
+    parser.set_defaults(run=connected(topics))
+
+
+def topics(client: Client, args: Namespace) -> int:
+    """Do what the action flag says."""
+    return ACTIONS[args.action](client, args)
+
+
+def _list(client: Client, args: Namespace) -> int:
+    found = _existing(client, args)
+    if args.json:
+        show(args, ("TOPIC", "TOPIC-ID"), [(topic.name, topic.topic_id) for topic in found])
+    else:
+        for topic in found:
+            print(topic.name)
+    return 0
+
+
+def _describe(client: Client, args: Namespace) -> int:
+    found = _existing(client, args)
+    header = ("TOPIC", "TOPIC-ID", "PARTITION", "LEADER", "REPLICAS", "ISR")
+    rows = [
+        (
+            topic.name,
+            topic.topic_id,
+            partition.partition_index,
+            partition.leader_id if partition.leader_id >= 0 else "none",
+            ",".join(map(str, partition.replica_nodes)),
+            ",".join(map(str, partition.isr_nodes)),
+        )
+        for topic in found
+        for partition in sorted(topic.partitions, key=lambda p: int(p.partition_index))
+    ]
+    show(args, header, rows)
+    return 0
+
+
+def _existing(client: Client, args: Namespace) -> list[Any]:
+    """Find the named topics, or all; a named one that does not exist is an error."""
+    found = client.metadata(args.topic or None).topics
+    for topic in found:
+        if args.topic and topic.error_code != ErrorCode.none:
+            raise ClientError(f"topic {topic.name}: {admin.said(topic.error_code)}")
+    shown = [each for each in found if not (args.exclude_internal and each.is_internal)]
+    return sorted(shown, key=lambda each: str(each.name))
+
+
+def _create(client: Client, args: Namespace) -> int:
+    configs = tuple(_config(text) for text in args.config)
+    wanted = tuple(
+        CreatableTopic(
+            name=name,
+            num_partitions=-1 if args.partitions is None else args.partitions,
+            replication_factor=args.replication_factor,
+            assignments=(),
+            configs=configs,
+        )
+        for name in _named(args)
+    )
+    answer = client.ask(CreateTopicsRequest(topics=wanted, timeout=TIMEOUT))
+    ignored = {ErrorCode.topic_already_exists} if args.if_not_exists else set()
+    return _report(answer.topics, "created", ignored)
+
+
+def _config(text: str) -> CreatableTopicConfig:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise BadInputError(f"{text!r} is not a config: NAME=VALUE is wanted")
+    return CreatableTopicConfig(name=name, value=value)
+
+
+def _delete(client: Client, args: Namespace) -> int:
+    wanted = tuple(DeleteTopicState(name=name, topic_id=None) for name in _named(args))
+    answer = client.ask(DeleteTopicsRequest(topics=wanted, timeout=TIMEOUT))
+    ignored = {ErrorCode.unknown_topic_or_partition} if args.if_exists else set()
+    return _report(answer.responses, "deleted", ignored)
+
+
+def _alter(client: Client, args: Namespace) -> int:
+    if args.partitions is None:
+        raise BadInputError("--alter needs --partitions")
+    wanted = tuple(
+        CreatePartitionsTopic(name=name, count=args.partitions, assignments=None)
+        for name in _named(args)
+    )
+    answer = client.ask(
+        CreatePartitionsRequest(topics=wanted, timeout=TIMEOUT, validate_only=False)
+    )
+    ignored = {ErrorCode.unknown_topic_or_partition} if args.if_exists else set()
+    return _report(answer.results, "altered", ignored)
+
+
+def _named(args: Namespace) -> list[str]:
+    if not args.topic:
+        raise BadInputError(f"--{args.action} needs at least one --topic")
+    names: list[str] = args.topic
+    return names
+
+
+def _report(results: Iterable[Any], done: str, ignored: set[ErrorCode]) -> int:
+    code = 0
+    for each in results:
+        if each.error_code == ErrorCode.none:
+            print(f"topic {each.name} is {done}")
+        elif each.error_code not in ignored:
+            code = FAILED
+            why = admin.said(each.error_code, each.error_message)
+            complain(f"topic {each.name} is not {done}: {why}")
+    return code
+
+
+ACTIONS: Final[Mapping[str, Callable[[Client, Namespace], int]]] = {
+    "list": _list,
+    "describe": _describe,
+    "create": _create,
+    "delete": _delete,
+    "alter": _alter,
+}

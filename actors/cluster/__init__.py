@@ -1,0 +1,1 @@
+"""What a cluster stands on: its data directories, ports, processes and Ray node."""

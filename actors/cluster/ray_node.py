@@ -1,0 +1,186 @@
+"""A Ray of our own on this machine, with everything turned off that we do not use.
+
+Ray's ``ray start --head`` also starts a dashboard server, an autoscaler and a log monitor: three
+Python processes, 250 MB and two seconds. Its own ``Node`` class starts the two processes that
+actors need (the global control store and the raylet) and nothing else, so we use that. It is not a
+public interface of Ray: this file is the only one that touches it.
+
+Ray reads its settings when it is imported: :func:`start` and :func:`prepare_to_connect` come first.
+
+The Ray is ours alone: who has not the token in its directory can not connect (Ray's own token
+authentication).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from actors.cluster.processes import (
+    Process,
+    descendants,
+    end,
+    living,
+    with_environment,
+    with_output_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OBJECT_STORE_BYTES: Final = 80_000_000
+"""Ray's smallest; nothing of ours is put there."""
+
+STARTS_AT_A_TIME: Final = 2
+"""How many processes Ray may start at the same moment: it counts CPUs, of which ours ask none."""
+
+TOKEN_FILE: Final = "token"
+PREFIX: Final = "rollcall-ray-"
+MARK: Final = "ROLLCALL_RAY_DIRECTORY"
+"""The environment variable by which a process of a Ray of ours is known."""
+
+LEFTOVER_S: Final = 300.0
+
+_QUIET: Final[Mapping[str, str]] = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+    "RAY_worker_niceness": "0",  # ours serve clients; by default they stand back (15)
+    "RAY_enable_metrics_collection": "0",
+    "RAY_enable_timeline": "0",
+    "RAY_event_stats": "0",
+    "RAY_event_stats_print_interval_ms": "0",
+    "RAY_debug_dump_period_milliseconds": "0",
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_metrics_report_interval_ms": "600000",
+    "RAY_ray_events_report_interval_ms": "600000",
+    "RAY_task_events_report_interval_ms": "0",
+    "RAY_raylet_check_gc_period_milliseconds": "10000",
+    "RAY_raylet_liveness_self_check_interval_ms": "10000",
+    "RAY_raylet_report_resources_period_milliseconds": "2000",
+    "RAY_gcs_pull_resource_loads_period_milliseconds": "10000",
+    "RAY_core_worker_internal_heartbeat_ms": "200",  # by it, calls to the dead fail
+    "RAY_object_manager_timer_freq_ms": "10000",
+    "RAY_object_timeout_milliseconds": "10000",
+    "RAY_free_objects_period_milliseconds": "10000",
+    "RAY_report_worker_backlog_interval_ms": "10000",
+    "RAY_local_fs_monitor_interval_ms": "60000",
+    "RAY_io_context_event_loop_lag_collection_interval_ms": "0",
+    "RAY_io_context_monitor_probe_interval_ms": "60000",
+    "RAY_io_context_monitor_latency_window_ms": "600000",
+    "RAY_grpc_client_check_connection_status_interval_milliseconds": "30000",
+    "RAY_start_python_gc_manager_thread": "0",
+    "RAY_timeout_ms_task_wait_for_death_info": "100",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
+}
+"""Ray's own settings, nearly all of them about how often it looks at what we have not got."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayNode:
+    """A Ray of ours: where it is, and the processes without which it is none.
+
+    ``address`` and ``processes`` are empty until it runs.
+    """
+
+    address: str
+    directory: str
+    processes: tuple[Process, ...]
+
+
+def new() -> RayNode:
+    """Choose where a Ray of our own is to be, so that it can be found before it runs."""
+    directory = Path(_short_temp_dir()) / f"{PREFIX}{secrets.token_hex(4)}"
+    return RayNode(address="", directory=str(directory), processes=())
+
+
+def start(planned: RayNode) -> RayNode:
+    """Start it; the caller's environment is prepared for connecting to it.
+
+    Blocks in Ray's native code, where no signal is handled: to be called in a process that may be
+    killed. Whatever it has started then is ended by :func:`stop`.
+    """
+    _remove_leftovers()
+    directory = Path(planned.directory)
+    directory.mkdir(mode=0o700)
+    token = directory / TOKEN_FILE
+    token.touch(mode=0o600)
+    token.write_text(secrets.token_hex(32))
+    os.environ.update(_QUIET)
+    os.environ[MARK] = str(directory)
+    prepare_to_connect(str(directory))
+    from ray._private.node import Node
+    from ray._private.parameter import RayParams
+
+    class BareNode(Node):
+        """A head node without the dashboard's server."""
+
+        def start_api_server(self, **_: object) -> None:
+            """Do not."""
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    parameters = RayParams(
+        num_cpus=STARTS_AT_A_TIME,
+        num_gpus=0,
+        object_store_memory=OBJECT_STORE_BYTES,
+        gcs_server_port=0,
+        no_monitor=True,
+        include_log_monitor=False,  # type: ignore[arg-type]  # a bool, whatever Ray says
+        include_dashboard=False,
+        temp_dir=str(directory),
+    )
+    node = BareNode(parameters, head=True, shutdown_at_exit=False, spawn_reaper=False)
+    pids = [row.process.pid for rows in node.all_processes.values() for row in rows]
+    return replace(planned, address=node.gcs_address, processes=tuple(sorted(living(pids))))
+
+
+def prepare_to_connect(directory: str) -> None:
+    """Let this process authenticate itself to the Ray in ``directory``."""
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN_PATH"] = str(Path(directory) / TOKEN_FILE)
+
+
+def stop(node: RayNode) -> set[Process]:
+    """End every process of it and remove its directory; return the processes that do not end."""
+    left = end(lambda: processes_in(Path(node.directory)))
+    remove(Path(node.directory))
+    return left
+
+
+def processes_in(directory: Path) -> set[Process]:
+    """Return every process of the Ray of ours in ``directory``, and no other.
+
+    Command lines do not tell: actors write their own. An environment or an output may be gone too,
+    so any of the three signs counts: environment, output, or a parent that has one of them.
+    """
+    roots = with_environment(f"{MARK}={directory}") | with_output_in(directory)
+    return living({pid for root, _ in roots for pid in descendants(root)})
+
+
+def remove(directory: Path) -> None:
+    """Remove what a Ray has left on the disk."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_leftovers() -> None:
+    """Remove the directories of our Rays that were killed and could not do it themselves."""
+    for directory in Path(_short_temp_dir()).glob(PREFIX + "*"):
+        with contextlib.suppress(OSError):
+            found = directory.stat()
+            is_old = time.time() - found.st_mtime > LEFTOVER_S
+            if found.st_uid == os.getuid() and is_old and not processes_in(directory):
+                remove(directory)
+
+
+def _short_temp_dir() -> str:
+    """Return a directory for sockets, whose paths may have 107 characters in all."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= 20 else "/tmp"

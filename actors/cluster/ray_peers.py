@@ -1,0 +1,168 @@
+"""How one actor reaches the others: Ray calls, for the control path only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import ray
+from ray.exceptions import RayError
+
+if TYPE_CHECKING:
+    from kio.static.protocol import Entity
+
+    from failover.catalogue.cluster_view import Node
+    from protocol.groups.effects import Request
+
+_log = logging.getLogger("rollcall.peers")
+
+NAMESPACE: Final = "rollcall"
+CONTROLLER: Final = "controller"
+CALL_S: Final = 5.0
+FORWARD_S: Final = 30.0
+
+COLOURS: Final = re.compile("\x1b\\[[0-9;]*m")
+TRACEBACK: Final = re.compile(r'File ".*", line \d+')
+EXCEPTION: Final = re.compile(r"[\w.]+")
+
+UNREACHED: Final = (RayError, TimeoutError, ValueError)
+"""What a call to an actor raises that is dead, restarting, or not there (yet)."""
+
+
+def coordinator_name(node_id: int) -> str:
+    """Name the actor of a coordinator."""
+    return f"coordinator-{node_id}"
+
+
+def assignor_name(number: int) -> str:
+    """Name the actor of an assignor worker."""
+    return f"assignor-{number}"
+
+
+class Actors:
+    """Finds actors by name, without holding up the event loop, and remembers them.
+
+    A handle stays good over restarts of its actor.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    async def ask(
+        self, name: str, method: str, *arguments: object, wait_s: float | None = CALL_S
+    ) -> Any:
+        """Call a method of the actor and return its answer; raises one of :data:`UNREACHED`."""
+        async with asyncio.timeout(wait_s):
+            handle = await self._find(name)
+            return await getattr(handle, method).remote(*arguments)
+
+    async def tell(self, name: str, method: str, *arguments: object) -> None:
+        """Call a method of the actor and do not wait for its end."""
+        handle = await self._find(name)
+        getattr(handle, method).remote(*arguments)
+
+    async def _find(self, name: str) -> Any:
+        handle = self._found.get(name)
+        if handle is None:
+            loop = asyncio.get_running_loop()
+            handle = await loop.run_in_executor(None, ray.get_actor, name, NAMESPACE)
+            self._found[name] = handle
+        return handle
+
+
+class RayWorkers:
+    """The assignor workers as a coordinator sees them (``workers/background.py``)."""
+
+    def __init__(self) -> None:
+        self.here = str(ray.get_runtime_context().get_node_id())
+        self._actors = Actors()
+
+    async def ask(self, worker: int, method: str, *arguments: object, wait_s: float | None) -> Any:
+        """Call a method of a worker; raises one of :data:`UNREACHED`."""
+        return await self._actors.ask(assignor_name(worker), method, *arguments, wait_s=wait_s)
+
+    async def tell(self, worker: int, method: str, *arguments: object) -> None:
+        """Call a method of a worker without waiting for its end; calls may overtake each other."""
+        await self._actors.tell(assignor_name(worker), method, *arguments)
+
+
+class RayPeers:
+    """The other processes as a coordinator sees them (``Others`` in its module)."""
+
+    def __init__(self, node_id: int, nodes: int) -> None:
+        self._others = [number for number in range(nodes) if number != node_id]
+        self._actors = Actors()
+
+    async def forward(self, node_id: int, request: Request) -> Entity | None:
+        """Carry a request to a node that may answer it; None when it was not reached."""
+        try:
+            answer: Entity | None = await self._actors.ask(
+                coordinator_name(node_id), "forwarded_here", request, wait_s=FORWARD_S
+            )
+        except UNREACHED as error:
+            _log.warning("node %d was not reached: %s", node_id, first_line(error))
+            return None
+        return answer
+
+    async def node_changed(self, leader: int, node: Node) -> bool:
+        """Tell ``leader`` that a node is up or down; False when it does not lead the catalogue."""
+        try:
+            taken: bool = await self._actors.ask(coordinator_name(leader), "node_changed", node)
+        except UNREACHED:
+            return False
+        return taken
+
+    async def directories(self) -> tuple[str, ...]:
+        """Ask the others which directories the cluster was formed of; nothing: none knows."""
+        calls = (self._actors.ask(coordinator_name(other), "directories") for other in self._others)
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        return next((found for found in answers if isinstance(found, tuple) and found), ())
+
+    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
+        """Ask a coordinator where it listens for its peers; None when it was not reached."""
+        try:
+            found: tuple[str, int] | None = await self._actors.ask(
+                coordinator_name(node_id), "peer_address"
+            )
+        except UNREACHED:
+            return None
+        return found
+
+    async def greet(self, node_id: int, host: str, port: int) -> None:
+        """Tell the others that they find this node's replicas there."""
+        calls = (
+            self._actors.ask(coordinator_name(other), "greeted", node_id, host, port)
+            for other in self._others
+        )
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    async def announce(self, node_id: int, pid: int) -> bool:
+        """Tell the controller that we serve; False when it was not reached."""
+        try:
+            await self._actors.ask(CONTROLLER, "announce", node_id, pid)
+        except UNREACHED:
+            return False
+        return True
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error, without the traceback that Ray appends."""
+    lines = _lines(error)
+    return lines[0] if lines else type(error).__name__
+
+
+def cause(error: BaseException) -> str:
+    """Return in one sentence what ended a call or an actor: the last line where a traceback is."""
+    lines = _lines(error)
+    if any(TRACEBACK.match(line) for line in lines):
+        line = lines[-1]
+        name, _, said = line.partition(": ")
+        return said if said and EXCEPTION.fullmatch(name) else line
+    return first_line(error)
+
+
+def _lines(error: BaseException) -> list[str]:
+    text = COLOURS.sub("", str(error))
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,0 +1,561 @@
+"""A coordinator's life: it opens its log, is formed, loads, serves, hands over and stops.
+
+What it does while it serves is :class:`actors.coordinator.pump.Pump`'s; what peers, the controller
+and operators say goes through here. This is a plain class; ``actors/deployment/actors.py`` makes it
+a Ray actor. Every method runs on the event loop of its process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import random
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from actors.clock import BEAT_MS, Clock
+from actors.coordinator import collector, formation, log_opening
+from actors.coordinator.log_opening import can_be_healed, may_pass, open_log
+from actors.coordinator.loop_watch import INTERVAL, LoopWatch
+from actors.coordinator.pump import Forwarding, Pump, Surroundings
+from actors.peers.handshake import Myself
+from actors.peers.peers import Peers
+from actors.serving.admission import Limits, raise_open_files_limit
+from actors.tasks import Tasks
+from actors.workers.background import Background, NoWorkers, Setting
+from failover.catalogue.catalog import NodeChanged
+from failover.host import Host
+from failover.identity import CATALOG_PARTITION
+from protocol.config import Configs
+from protocol.groups.modern.target import TIME_LIMIT
+from protocol.wire.frames import preparations
+from storage.disk.directory import mark_stale, set_aside
+from storage.disk.identity import LogIdentity
+from storage.log import FullDiskError, LogError, StaleLogError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from kio.static.protocol import Entity
+
+    from actors.cluster.spec import ClusterSpec
+    from actors.coordinator.pump import Observer
+    from actors.workers.background import Workers
+    from failover.catalogue.cluster_view import Node
+    from protocol.groups.effects import Event, Request
+    from protocol.groups.facts import MemberEvent
+    from storage.disk.rocks import RocksLog
+    from storage.messages import Message
+
+_log = logging.getLogger("rollcall.coordinator")
+
+LOAD_SLICE_RECORDS: Final = 5_000
+"""Records read between two looks at the sockets: a few milliseconds."""
+
+PATIENCE: Final = "replica.election.timeout.ms"
+"""The config that says for how long peers may take to judge our directory before we speak."""
+
+OFFLOAD: Final = "group.consumer.assignor.offload.enable"
+RETRY_S: Final = 0.2
+BIND_RETRY_S_MAX: Final = 2.0
+
+OBSERVER_S: Final = 2.0
+
+HAND_OVER_S: Final = 3.0
+HAND_OVER_LOOK_S: Final = 0.02
+NO_ROOM: Final = "there is no room on its disk"
+
+
+class Others(Forwarding, Protocol):
+    """The other processes of the cluster, for the control path; replicas have their own links."""
+
+    async def node_changed(self, leader: int, node: Node) -> bool:
+        """Tell ``leader`` that a node is up or down; False when it does not lead the catalogue."""
+
+    async def directories(self) -> tuple[str, ...]:
+        """Ask the others which directories the cluster was formed of; nothing: none knows."""
+
+    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
+        """Ask a coordinator where it listens for its peers; None when it was not reached."""
+
+    async def greet(self, node_id: int, host: str, port: int) -> None:
+        """Tell the others that they find this node's replicas there."""
+
+    async def announce(self, node_id: int, pid: int) -> bool:
+        """Tell the controller that we serve; False when it was not reached."""
+
+
+class Coordinator:
+    """Serves the groups of the ``__consumer_offsets`` partitions that are led here."""
+
+    def __init__(  # noqa: PLR0913 - everything around it is handed in here
+        self,
+        spec: ClusterSpec,
+        node_id: int,
+        others: Others,
+        observer: Observer,
+        clock: Clock | None = None,
+        *,
+        workers: Workers | None = None,
+    ) -> None:
+        self.spec = spec
+        self.node_id = node_id
+        self.state = "Starting"  # then Forming, Loading, Running; or Failed, Stopped
+        self.failure = ""
+        self.is_damaged = False
+        self.is_new = False
+        self.ready = asyncio.Event()
+        self.opened = asyncio.Event()  # the log is open, or can not be
+        self.directory_id = ""
+        self.directories: tuple[str, ...] = ()
+        self._is_formed = asyncio.Event()
+        self._others = others
+        self._observer = observer
+        self._clock = clock or Clock()
+        self._clock.upon_jump = self._jumped
+        self._loop = asyncio.get_running_loop()
+        configs = Configs(spec.overrides)
+        self._configs = configs
+        self._not_listening = ""
+        self._limited_by: Configs | None = None
+        self._disk: RocksLog | None = None
+        self._pump: Pump | None = None
+        self._tasks = Tasks(_log)
+        setting = Setting(
+            name=f"coordinator-{node_id}",
+            workers=spec.workers,
+            time_limit_ms=configs.integer(TIME_LIMIT),
+        )
+        self._background = Background(setting, workers or NoWorkers(), self._computed)
+        self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))
+        self._is_draining = False
+        self._is_registering = False
+        self._beating: asyncio.TimerHandle | None = None
+        self._starting: asyncio.Task[object] | None = None
+        self._is_copy = False
+        self._preparing: asyncio.Task[object] | None = None
+        self._is_prepared = False
+
+    # --- life
+
+    def start(self) -> None:
+        """Begin to serve; :attr:`ready` is set once clients find everything."""
+        if self._preparing is None:
+            self._preparing = self._tasks.spawn(self._prepare())
+        self._starting = self._tasks.spawn(self._start())
+
+    async def _prepare(self) -> None:
+        """Prepare for every API version before clients are told that we are ready.
+
+        While the log is opened and read: the first client that uses a version must not have
+        everybody wait for its modules to be imported.
+        """
+        for _ in preparations():
+            await asyncio.sleep(0)
+        collector.spare()
+        self._is_prepared = True
+        self._look_around()
+
+    async def _start(self) -> None:
+        try:
+            disk = self._disk = await self._open()
+            self.opened.set()
+            await self._wait_formed()
+            pump = self._begin(disk)
+            await self._listen(pump, disk)
+            if self._beating is None:
+                self._clock.beat()  # to open a log takes what it takes
+                self._beat()
+                if not self._configs.boolean(OFFLOAD):
+                    self._background.prepare_here()
+            await self._load(pump)
+        except (LogError, OSError) as error:
+            self._fail(error)
+            return
+        except Exception as error:
+            _log.exception("this coordinator can not start")
+            self._fail(error)
+            return
+        self._tasks.spawn(self._announce())
+        self._tasks.spawn(self._register())
+        self._stand()
+
+    def _fail(self, error: Exception) -> None:
+        """Serve nothing, but say why to whoever asks; try again when it may pass."""
+        self.failure = str(error) or type(error).__name__
+        self.is_damaged = can_be_healed(error, self.spec.replicas)
+        self._is_copy = isinstance(error, StaleLogError)
+        self.state = "Failed"
+        _log.critical("%s", self.failure)
+        self._close()
+        self.opened.set()
+        self.ready.set()
+        if may_pass(error):
+            self._loop.call_later(log_opening.FAILED_S, self._try_again)
+
+    def _try_again(self) -> None:
+        if self.state == "Failed" and not self.is_damaged:
+            self._start_again()
+
+    def _start_again(self) -> None:
+        self.failure, self.is_damaged, self.state = "", False, "Starting"
+        self.opened.clear()
+        self.ready.clear()
+        self.start()
+
+    async def _open(self) -> RocksLog:
+        raise_open_files_limit()
+        owner = LogIdentity(
+            cluster_id=self.spec.cluster_id,
+            node_id=self.node_id,
+            partitions=self.spec.partitions,
+        )
+        path = self.spec.log_path(self.node_id)
+        disk = await open_log(path, owner, partial(_log.warning, "%s"))
+        for note in disk.notes:
+            _log.warning("%s", note)
+        self.directory_id = disk.directory_id
+        everything = range(CATALOG_PARTITION, self.spec.partitions)
+        self.is_new = not any(disk.stored(partition).voters for partition in everything)
+        self.directories = formation.agreed(path, self.spec.directories)
+        return disk
+
+    async def _wait_formed(self) -> None:
+        """Wait until somebody tells which directories the cluster was formed of."""
+        self.state = "Forming"
+        while not self.directories:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_formed.wait(), RETRY_S)
+                return
+            self.form(await self._others.directories())
+
+    def form(self, directories: Sequence[str]) -> None:
+        """Learn which directories the cluster was formed of; what was known before stands."""
+        if directories and not self.directories and self.directory_id:
+            formation.save(self.spec.log_path(self.node_id), directories)
+            self.directories = tuple(directories)
+            self._is_formed.set()
+
+    def start_anew(self) -> None:
+        """Set a damaged log, or a copy, aside; begin with an empty one, which the leaders fill."""
+        if self.state != "Failed" or not self.is_damaged:
+            return
+        gc.collect()  # what still iterates over the old log keeps it open
+        why = "stale" if self._is_copy else "corrupt"
+        aside = set_aside(self.spec.log_path(self.node_id), why)
+        _log.warning("the %s log was moved to %s; this node begins empty", why, aside.name)
+        self._start_again()
+
+    def _begin(self, disk: RocksLog) -> Pump:
+        identity = self.spec.identity(self.node_id, self.directory_id, self.directories)
+        rng = random.Random(os.urandom(16))
+        around = Surroundings(
+            limits=Limits.of(self._configs),
+            background=self._background,
+            observer=self._observer,
+            others=self._others,
+            clock=self._clock,
+        )
+        host = Host(identity, self._configs, disk, rng, self.now())
+        self._pump = Pump(host, disk, around, self._look_around)
+        self.state = "Loading"
+        return self._pump
+
+    async def _listen(self, pump: Pump, disk: RocksLog) -> None:
+        address = self.spec.listeners[self.node_id]
+        me = Myself(
+            cluster_id=self.spec.cluster_id,
+            node_id=self.node_id,
+            directory_id=self.directory_id,
+            secret=self.spec.secret,
+            incarnation=disk.incarnation,
+        )
+        links = pump.links = Peers(
+            me,
+            range(self.spec.partitions),
+            self,
+            self._others.peer_address,
+            vouch=disk.vouch,
+            patience_ms=self._configs.integer(PATIENCE),
+        )
+        await self._bound(partial(links.open, address.host), address.host)
+        self._tasks.spawn(self._others.greet(self.node_id, address.host, links.port))
+        opening = partial(pump.listener.open, address.host, address.port)
+        await self._bound(opening, f"{address.host}:{address.port}")
+
+    async def _bound(self, opening: Callable[[], Awaitable[object]], where: str) -> None:
+        """Listen, however long it takes: what keeps an address from being bound may pass."""
+        wait_s = RETRY_S
+        while True:
+            try:
+                await opening()
+            except OSError as error:
+                why = f"cannot listen at {where} ({error.strerror or error}); trying again"
+                if why != self._not_listening:
+                    self._not_listening = why
+                    _log.warning("%s", why)
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, BIND_RETRY_S_MAX)
+            else:
+                self._not_listening = ""
+                return
+
+    async def _load(self, pump: Pump) -> None:
+        began_ms = self.now()
+        collector.spare()  # or it looks at all that was read so far, again and again
+        while not pump.host.load_slice(LOAD_SLICE_RECORDS):
+            pump.schedule()
+            await asyncio.sleep(0)
+        self.state = "Running"
+        pump.schedule()
+        collector.spare()
+        _log.info("loaded in %d ms", self.now() - began_ms)
+
+    async def _announce(self) -> None:
+        while not await self._others.announce(self.node_id, os.getpid()):
+            await asyncio.sleep(RETRY_S)
+
+    async def _register(self) -> None:
+        """Tell the catalogue where clients find us, until it shows that."""
+        self._is_registering = True
+        node = self.spec.node(self.node_id, up=True)
+        while self._pump is not None and not self._is_registered(self._pump.host):
+            leader = self._pump.host.view.controller_id
+            if leader == self.node_id:
+                self.node_changed(node)
+            elif leader >= 0:
+                await self._others.node_changed(leader, node)
+            await asyncio.sleep(RETRY_S)
+        self._is_registering = False
+
+    def _is_registered(self, host: Host) -> bool:
+        node = self.spec.node(self.node_id, up=True)
+        return host.view.catalog.nodes.get(self.node_id) == node
+
+    def _stand(self) -> None:
+        """Stand for what we are preferred for, where nobody leads: there is no need to wait."""
+        pump = self._pump
+        if pump is None or self.state != "Running" or self._is_draining:
+            return
+        first = [nodes[0] for nodes in self.spec.placement()]
+        preferred = [number for number, node_id in enumerate(first) if node_id == self.node_id]
+        if self.spec.catalog_voters()[0] == self.node_id:
+            preferred.append(CATALOG_PARTITION)
+        for partition in preferred:
+            if pump.host.leader_of(partition) < 0:
+                pump.host.campaign(partition, self.now())
+        pump.schedule()
+
+    async def stop(self) -> None:
+        """End cleanly: others lead, nothing more is answered, everything is on disk."""
+        await self.hand_over()
+        self.state = "Stopped"
+        self._tasks.cancel()
+        self._close()
+        await self._loop.run_in_executor(None, self._observer.close, OBSERVER_S)
+
+    def _close(self) -> None:
+        self._background.close()
+        self._watch.close()
+        if self._pump is not None:
+            self._pump.close()
+        if self._disk is not None:
+            if self._pump is not None and self.state == "Stopped":
+                with suppress(FullDiskError):
+                    self._disk.write(self._pump.host.checkpoint().writes, sync=True)
+            self._disk.close()
+        self._pump = self._disk = None
+
+    # --- what comes in
+
+    def now(self) -> int:
+        """Return the Unix time in milliseconds."""
+        return self._clock.now()
+
+    async def forwarded_here(self, request: Request) -> Entity | None:
+        """Answer a request that another node's client made and that only we may answer."""
+        if self._pump is None or self.state != "Running":
+            return None
+        return await self._pump.forwarded_here(request)
+
+    def node_changed(self, node: Node) -> bool:
+        """Tell the catalogue that a node is up or down; False when it is not led here."""
+        pump = self._pump
+        if pump is None:
+            return False
+        pump.schedule()
+        return pump.host.catalog_event(NodeChanged(node), self.now())
+
+    # --- what peers say
+
+    def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Take what a peer said."""
+        if self._pump is not None:
+            self._pump.receive_peer(node_id, messages)
+
+    def peer_up(self, node_id: int) -> None:
+        """Take notice that a peer can be reached."""
+        if self._pump is not None:
+            self._pump.host.peer_up(node_id, self.now())
+            self._stand()
+            self._pump.schedule()
+
+    def peer_down(self, node_id: int) -> None:
+        """Take notice that a peer can not be reached any more."""
+        if self._pump is not None:
+            self._pump.host.peer_down(node_id, self.now())
+            self._pump.schedule()
+
+    def found_stale(self, node_id: int) -> None:
+        """Learn that a peer has seen a later state of our directory than this: say nothing more.
+
+        What was begun on it is given up; the next start knows it, too.
+        """
+        if self.state in ("Failed", "Stopped"):
+            return
+        if self._starting is not None:
+            self._starting.cancel()
+        why = f"node {node_id} has seen a later state of it"
+        self._fail(mark_stale(self.spec.log_path(self.node_id), why))
+
+    def greeted(self, node_id: int, host: str, port: int) -> None:
+        """Learn where a peer is now."""
+        if self._links is not None:
+            self._links.moved(node_id, host, port)
+
+    def peer_address(self) -> tuple[str, int] | None:
+        """Tell where peers find us, if they do."""
+        if self._links is None or not self._links.port:
+            return None
+        return self.spec.listeners[self.node_id].host, self._links.port
+
+    # --- what the controller and operators say
+
+    def campaign(self, partition: int) -> None:
+        """Stand for election."""
+        if self._pump is not None:
+            self._pump.host.campaign(partition, self.now())
+            self._pump.schedule()
+
+    def transfer(self, partition: int, node_id: int) -> None:
+        """Hand a partition over to another node."""
+        if self._pump is not None:
+            self._pump.host.transfer(partition, node_id, self.now())
+            self._pump.schedule()
+
+    def leads(self) -> list[int]:
+        """Return the partitions led here, the catalogue's -1 included."""
+        rows = [] if self._pump is None else self._pump.host.status()
+        return [row.partition for row in rows if row.state == "Leader"]
+
+    async def hand_over(self, wait_s: float = HAND_OVER_S) -> list[int]:
+        """Let others lead all that is led here; return what could not be moved in that time."""
+        pump = self._pump
+        if pump is None or pump.links is None or not pump.links.linked:
+            return self.leads()
+        self._is_draining = pump.host.draining = True
+        deadline_s = self._loop.time() + wait_s
+        while (left := self.leads()) and self._loop.time() < deadline_s:
+            pump.tick()
+            await asyncio.sleep(HAND_OVER_LOOK_S)
+        return left
+
+    def take_back(self) -> None:
+        """Be ready to lead again."""
+        self._is_draining = False
+        if self._pump is not None:
+            self._pump.host.draining = False
+
+    def cut(self, node_ids: Sequence[int]) -> None:
+        """Lose the links to these nodes, as a drill has it."""
+        if self._links is not None:
+            self._links.cut(node_ids)
+
+    def slow_disk(self, sync_ms: int) -> None:
+        """Have each sync of the log take so much longer, as a drill wants it; 0: no longer."""
+        if self._pump is not None:
+            self._pump.syncs.delay_ms = sync_ms
+
+    def mend(self) -> None:
+        """Have all links again."""
+        if self._links is not None:
+            self._links.mend()
+
+    def events(self, group_id: str) -> list[MemberEvent]:
+        """Return the diary of a group."""
+        return [] if self._pump is None else self._pump.host.events(group_id)
+
+    def status(self) -> dict[str, Any]:
+        """Return what this coordinator knows of itself, as plain values."""
+        pump = self._pump
+        host = None if pump is None else pump.host
+        return {
+            "pid": os.getpid(),
+            "state": "Draining" if self._is_draining and host is not None else self.state,
+            "failure": self.failure
+            or self._not_listening
+            or (NO_ROOM if host is not None and host.disk_is_full else ""),
+            "is_damaged": self.is_damaged,
+            "connections": 0 if pump is None else len(pump.listener.connections),
+            "linked": [] if self._links is None else list(self._links.linked),
+            "partitions": [] if host is None else [asdict(row) for row in host.status(self.now())],
+            "sync_ms": {} if pump is None else pump.syncs.status(),
+        }
+
+    def metrics(self) -> dict[str, Any]:
+        """Return what this coordinator measures of itself; any thread may ask."""
+        return {**self._background.metrics.status(), **self._watch.gauges()}
+
+    def _computed(self, partition: int, event: Event) -> None:
+        """Take the result of a task."""
+        if self._pump is not None:
+            self._pump.host.computed(partition, event, self.now())
+            self._pump.schedule()
+
+    # --- what follows from turns and time
+
+    @property
+    def _links(self) -> Peers | None:
+        return None if self._pump is None else self._pump.links
+
+    def _look_around(self) -> None:
+        """Notice at the end of a turn what has changed for clients."""
+        if self._pump is not None and self._limited_by is not self._pump.host.view.configs:
+            self._limited_by = self._pump.host.view.configs
+            self._pump.listener.limit(Limits.of(self._limited_by))
+        if self.state != "Running" or self.ready.is_set() or self._pump is None:
+            return
+        if self._is_prepared and self._sees_everything(self._pump.host):
+            self.ready.set()
+
+    def _sees_everything(self, host: Host) -> bool:
+        """Say whether a client that asks here finds every partition's leader."""
+        nodes, leaders = host.view.catalog.nodes, host.view.leaders
+        return len(leaders) == self.spec.partitions and all(
+            (node := nodes.get(leader)) is not None and node.up
+            for leader in (self.node_id, *leaders.values())
+        )
+
+    def _jumped(self, moved_ms: int) -> None:
+        """Believe no lease and no clock from before the machine's was set, or stood still."""
+        _log.warning("the machine's clock was set by %d ms, or stood still for as long", moved_ms)
+        if self._pump is not None:
+            self._pump.host.jumped(moved_ms, self._clock.wall(), self.now())
+            self._pump.schedule()
+
+    def _beat(self) -> None:
+        stalled_ms, pump = self._clock.beat(), self._pump
+        if pump is not None:
+            pump.forgive(stalled_ms)
+            pump.host.clock_read(self._clock.wall(), self.now())
+            if (
+                self.state == "Running"
+                and not self._is_registering
+                and not self._is_registered(pump.host)
+            ):
+                self._tasks.spawn(self._register())  # somebody has taken us for dead
+        self._beating = self._loop.call_later(BEAT_MS / 1000, self._beat)

@@ -1,0 +1,121 @@
+"""Syncs a coordinator's log in a thread of its own: the event loop goes on meanwhile.
+
+One sync is under way at a time; the next one covers everything that was written until it begins, so
+a slow disk makes larger groups of commits and not a longer queue.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final, Protocol
+
+from actors.telemetry.metrics import Samples
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+
+    from storage.disk.wal_sync import PendingSync
+    from storage.log import Write
+
+_log = logging.getLogger("rollcall.coordinator")
+
+CLOSE_S: Final = 10.0
+"""How long a sync that is under way may take when the log is closed."""
+
+SLOW_MS: Final = 100.0
+"""A sync that takes longer is told, once a minute at most."""
+
+TELL_S: Final = 60.0
+SAMPLES_MAX: Final = 1_000
+
+
+class SyncedLog(Protocol):
+    """A log that can be synced from a thread (:class:`storage.disk.rocks.RocksLog`)."""
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        """Write as one atomic unit."""
+
+    def begin_sync(self) -> PendingSync:
+        """Return the sync of everything written so far."""
+
+    def end_sync(self, sync: PendingSync) -> None:
+        """Learn that a sync is done."""
+
+
+class LogSync:
+    """One coordinator's syncs. All methods are called on the event loop."""
+
+    def __init__(
+        self,
+        log: SyncedLog,
+        loop: asyncio.AbstractEventLoop,
+        done: Callable[[], None],
+        failed: Callable[[OSError], None],
+    ) -> None:
+        """``done`` and ``failed`` are called on the loop when the sync that was begun has ended."""
+        self.delay_ms = 0
+        """For drills: every sync takes so much longer."""
+
+        self._log = log
+        self._loop = loop
+        self._done = done
+        self._failed = failed
+        self._took_ms = Samples(samples_max=SAMPLES_MAX)
+        self._began_s: float | None = None
+        self._told_s = -TELL_S
+        self._queue: SimpleQueue[PendingSync | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="log sync", daemon=True)
+        self._thread.start()
+
+    def begin(self) -> None:
+        """Begin a sync; there is none under way."""
+        assert self._began_s is None, "one sync at a time"
+        self._began_s = time.monotonic()
+        self._queue.put(self._log.begin_sync())
+
+    def close(self) -> None:
+        """End the thread, after the sync that is under way; nobody is told of that."""
+        self._began_s = None
+        self._queue.put(None)
+        self._thread.join(CLOSE_S)
+
+    def status(self) -> dict[str, float]:
+        """Return how long syncs took in the last minute, in ms: the median and the longest.
+
+        One that is under way counts as far as it got, so a disk that hangs is seen.
+        """
+        measured = self._took_ms.percentiles()
+        under_way = 0.0 if self._began_s is None else 1000 * (time.monotonic() - self._began_s)
+        longest = max(measured["max"], under_way)
+        return {"p50": round(measured["p50"], 1), "max": round(longest, 1)}
+
+    def _work(self) -> None:
+        """Run in the thread."""
+        while (sync := self._queue.get()) is not None:
+            error = None
+            try:
+                sync.run()
+                if self.delay_ms:
+                    time.sleep(self.delay_ms / 1000)
+            except OSError as failure:
+                error = failure
+            self._loop.call_soon_threadsafe(self._ended, sync, error)
+
+    def _ended(self, sync: PendingSync, error: OSError | None) -> None:
+        began_s, self._began_s = self._began_s, None
+        if began_s is None:
+            return  # closed meanwhile
+        if error is not None:
+            self._failed(error)
+            return
+        took_ms = 1000 * (time.monotonic() - began_s)
+        self._took_ms.add(took_ms)
+        self._log.end_sync(sync)
+        if took_ms > SLOW_MS and time.monotonic() - self._told_s >= TELL_S:
+            self._told_s = time.monotonic()
+            _log.warning("the disk is slow: a sync of the log took %d ms", took_ms)
+        self._done()

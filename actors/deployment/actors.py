@@ -1,0 +1,339 @@
+"""The actors, and what a command's process asks of them.
+
+The classes behind the actors are plain; here they get a process. How they are started, with a name
+in the namespace ``rollcall`` and a restart after each crash, stands in
+``actors/deployment/starting.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+
+from actors.cluster import ray_peers
+from actors.cluster.ray_peers import CONTROLLER, NAMESPACE, Actors, coordinator_name, first_line
+from actors.errors import BadInputError, FailureError
+from actors.lean import leave_out_hypothesis
+from actors.telemetry.text_log import log_lines_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kio.static.protocol import Entity
+
+    from actors.cluster.spec import ClusterSpec
+    from actors.deployment.controller import Moved
+    from failover.catalogue.cluster_view import Node
+    from protocol.groups.effects import Request
+    from protocol.groups.facts import MemberEvent
+
+AUTO: Final = "auto"
+CONNECT_S: Final = 5.0
+STOP_S: Final = 10.0
+EXPORT_S: Final = 2.0
+"""For the last metrics to be delivered, where they are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a coordinator tells once its log is open; ``failure`` is a sentence if it is not.
+
+    A damaged log may be replaced by a copy of the others'; a new one was never part of a cluster.
+    ``formed`` are the directories that the cluster was formed of, as far as this node knows.
+    """
+
+    directory_id: str
+    failure: str
+    is_damaged: bool
+    is_new: bool
+    formed: tuple[str, ...] = ()
+
+
+class CoordinatorActor:
+    """A coordinator's process. What is asked of it is what its peers may ask."""
+
+    def __init__(self, spec: ClusterSpec, node_id: int) -> None:
+        leave_out_hypothesis()
+        from actors.cluster.rack import with_own_rack
+        from actors.coordinator.coordinator import Coordinator
+        from actors.telemetry.observer import Telemetry, open_metrics
+
+        log_lines_to(spec.text_log_path(coordinator_name(node_id)))
+        resource = {
+            "service.instance.id": coordinator_name(node_id),
+            "rollcall.cluster_id": spec.cluster_id,
+        }
+        telemetry = Telemetry(resource)
+        ours = ray_peers.RayPeers(node_id, spec.partitions)
+        workers = ray_peers.RayWorkers()
+        labels: Any = ray.get_runtime_context().get_node_labels()  # each of one value
+        spec = with_own_rack(spec, labels)
+        self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
+        self._export = open_metrics(resource, self._coordinator.metrics)
+        self._coordinator.start()
+
+    async def opened(self) -> Opened:
+        """Wait until the log is open, or can not be."""
+        await self._coordinator.opened.wait()
+        ours = self._coordinator
+        return Opened(
+            ours.directory_id, ours.failure, ours.is_damaged, ours.is_new, ours.directories
+        )
+
+    async def form(self, directories: tuple[str, ...]) -> None:
+        """Learn which directories the cluster was formed of."""
+        self._coordinator.form(directories)
+
+    async def directories(self) -> tuple[str, ...]:
+        """Tell which directories the cluster was formed of, if it is known here."""
+        return self._coordinator.directories
+
+    async def ready(self) -> str:
+        """Wait until clients find everything here; return what went wrong, or nothing."""
+        await self._coordinator.ready.wait()
+        return self._coordinator.failure
+
+    async def status(self) -> dict[str, Any]:
+        """Return what the coordinator knows of itself."""
+        return self._coordinator.status()
+
+    async def metrics(self) -> dict[str, Any]:
+        """Return what the coordinator measures of itself."""
+        return self._coordinator.metrics()
+
+    async def node_changed(self, node: Node) -> bool:
+        """Tell the catalogue about a node; False when it is not led here."""
+        return self._coordinator.node_changed(node)
+
+    async def greeted(self, node_id: int, host: str, port: int) -> None:
+        """Learn where a peer is now."""
+        self._coordinator.greeted(node_id, host, port)
+
+    async def peer_address(self) -> tuple[str, int] | None:
+        """Tell where peers find us."""
+        return self._coordinator.peer_address()
+
+    async def campaign(self, partition: int) -> None:
+        """Stand for election."""
+        self._coordinator.campaign(partition)
+
+    async def transfer(self, partition: int, node_id: int) -> None:
+        """Hand a partition over to another node."""
+        self._coordinator.transfer(partition, node_id)
+
+    async def hand_over(self) -> list[int]:
+        """Let others lead everything; return what could not be moved."""
+        return await self._coordinator.hand_over()
+
+    async def take_back(self) -> None:
+        """Be ready to lead again."""
+        self._coordinator.take_back()
+
+    async def start_anew(self) -> None:
+        """Begin with an empty log in the place of a damaged one."""
+        self._coordinator.start_anew()
+
+    async def cut(self, node_ids: Sequence[int]) -> None:
+        """Lose the links to these nodes."""
+        self._coordinator.cut(node_ids)
+
+    async def slow_disk(self, sync_ms: int) -> None:
+        """Have each sync of the log take so much longer, as a drill wants it; 0: no longer."""
+        self._coordinator.slow_disk(sync_ms)
+
+    async def mend(self) -> None:
+        """Have all links again."""
+        self._coordinator.mend()
+
+    async def forwarded_here(self, request: Request) -> Entity | None:
+        """Answer a request that another node's client made."""
+        return await self._coordinator.forwarded_here(request)
+
+    async def events(self, group_id: str) -> list[MemberEvent]:
+        """Return the diary of a group led here."""
+        return self._coordinator.events(group_id)
+
+    async def stop(self) -> None:
+        """End cleanly; the process itself is ended by whoever asked."""
+        await self._coordinator.stop()
+        if self._export is not None:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, self._export.close, EXPORT_S)
+
+
+class ControllerActor:
+    """The controller's process."""
+
+    def __init__(self, spec: ClusterSpec) -> None:
+        from actors.cluster.data_dir import hold_lock
+        from actors.deployment.controller import Controller
+
+        log_lines_to(spec.text_log_path(CONTROLLER))
+        self._lock = hold_lock(spec.data_dir)
+        self._controller = Controller(spec, Actors())
+        self._starting = asyncio.get_running_loop().create_task(self._controller.start())
+
+    async def ready(self) -> str:
+        """Wait until it watches; return what went wrong, or nothing."""
+        try:
+            await self._starting
+        except OSError as error:
+            return str(error)
+        return ""
+
+    async def settle(self) -> None:
+        """Have the preferred nodes lead, as far as that goes quickly."""
+        await self._controller.settle()
+
+    async def announce(self, node_id: int, pid: int) -> None:
+        """Take a coordinator's word that it serves."""
+        self._controller.announce(node_id, pid)
+
+    async def drain(self, node_id: int) -> list[Moved]:
+        """Move every leadership away from a node, for as long as it runs."""
+        return await self._controller.drain(node_id)
+
+    async def end_drain(self, node_id: int) -> None:
+        """Let a drained node lead again."""
+        await self._controller.end_drain(node_id)
+
+    async def status(self) -> dict[str, Any]:
+        """Return the cluster as ``rollcall status`` shows it."""
+        return await self._controller.status()
+
+    async def spec(self) -> ClusterSpec:
+        """Return what this cluster is."""
+        return self._controller.spec
+
+    async def stop(self) -> None:
+        """End watching."""
+        await self._controller.stop()
+
+
+# --- from the command line's process
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[str]:
+    """Be a Ray driver for a while and know its address; ``auto`` finds the Ray of this machine."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    if address != AUTO:
+        _must_listen(address)
+    try:
+        with _silent(), _own_signals():
+            ray.init(
+                address=address,
+                namespace=NAMESPACE,
+                log_to_driver=False,
+                configure_logging=False,
+                logging_level=logging.CRITICAL,
+            )
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
+        raise BadInputError(
+            f"No Ray answers at {address}; if it wants a token, set RAY_AUTH_MODE=token."
+            if address != AUTO
+            else "No Ray runs on this machine: begin one with `ray start --head`, "
+            "or leave --address out."
+        ) from error
+    try:
+        yield ray.get_runtime_context().gcs_address
+    finally:
+        ray.shutdown()
+
+
+def _must_listen(address: str) -> None:
+    """Refuse an address where nothing listens: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise BadInputError(f"--address wants auto, local or HOST:PORT and not {address!r}.")
+    if host in {"localhost", "127.0.0.1", "::1"}:
+        host = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]  # as Ray does
+    try:
+        socket.create_connection((host, int(port)), CONNECT_S).close()
+    except (OSError, OverflowError):
+        raise BadInputError(f"No Ray answers at {address}.") from None
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what SIGTERM does here: Ray has its own idea of it."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep Ray's remarks from standard error, those of its native code too."""
+    sys.stderr.flush()
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+def find(name: str) -> Any | None:
+    """Return the handle of a named actor of this Ray, if it is there."""
+    try:
+        return ray.get_actor(name, NAMESPACE)
+    except ValueError:
+        return None
+
+
+def running_spec() -> ClusterSpec:
+    """Return what the cluster of this Ray is."""
+    return _ask_controller("spec")  # type: ignore[no-any-return]
+
+
+def status() -> dict[str, Any]:
+    """Return the status of the cluster of this Ray."""
+    return _ask_controller("status")  # type: ignore[no-any-return]
+
+
+def _ask_controller(method: str, *arguments: object) -> Any:
+    controller = find(CONTROLLER)
+    if controller is None:
+        raise FailureError("No Rollcall cluster runs on this Ray: start one with `rollcall up`.")
+    try:
+        return ray.get(getattr(controller, method).remote(*arguments), timeout=STOP_S)
+    except (GetTimeoutError, RayActorError, RayTaskError) as error:
+        raise FailureError(f"The controller does not answer: {first_line(error)}") from error
+
+
+def drain(node_id: int, *, end: bool = False) -> list[Moved]:
+    """Move every leadership away from a node; with ``end`` let it lead again."""
+    if not 0 <= node_id < running_spec().partitions:
+        raise BadInputError(f"There is no coordinator {node_id}.")
+    if end:
+        _ask_controller("end_drain", node_id)
+        return []
+    return _ask_controller("drain", node_id)  # type: ignore[no-any-return]
+
+
+def events(node_id: int, group_id: str) -> list[MemberEvent]:
+    """Return the diary of a group that ``node_id`` coordinates."""
+    coordinator = find(coordinator_name(node_id))
+    if coordinator is None:
+        raise FailureError(f"Coordinator {node_id} is not there.")
+    try:
+        found: list[MemberEvent] = ray.get(coordinator.events.remote(group_id), timeout=STOP_S)
+    except (GetTimeoutError, RayActorError, RayTaskError) as error:
+        raise FailureError(f"Coordinator {node_id} does not answer: {first_line(error)}") from error
+    return found

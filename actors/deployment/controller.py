@@ -1,0 +1,340 @@
+"""The controller: watches the others, advises who should lead, shows people the whole.
+
+It is never needed for safety: replicas elect their leaders themselves, coordinators go on serving
+while it is away, and Ray restarts what dies. A plain class; ``actors/deployment/actors.py`` makes
+it a Ray actor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from actors.clock import boot_ms
+from actors.cluster.ray_peers import UNREACHED, assignor_name, coordinator_name
+from actors.console.page import Console
+from actors.deployment.status import LEADER, cluster_status, problems
+from actors.tasks import Tasks
+from failover.control.controller import LOOK_MS, Campaign, Transfer
+from failover.control.controller import Controller as Advice
+from failover.control.healing import may_set_aside
+from failover.partitions.status import PartitionStatus
+from protocol.config import Configs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from actors.cluster.spec import ClusterSpec
+    from failover.control.controller import Order
+
+_log = logging.getLogger("rollcall.controller")
+
+RETRY_S: Final = 0.05
+RETRY_S_MAX: Final = 0.5
+STATUS_S: Final = 2.0
+REPORT_S: Final = 0.3
+"""A coordinator that takes longer than that to tell its status is left out of this round."""
+
+HAND_OVER_S: Final = 8.0
+
+LOOK_S: Final = 2.0
+"""How often the controller looks around while all is well; a death does not wait for that."""
+
+PATIENCE_MS: Final = 5_000
+"""At the start nobody is called on while some are still on their way."""
+
+SETTLE_S: Final = 5.0
+"""How long a cluster that starts waits at most until leadership is where it should be."""
+
+SETTLE_LOOK_S: Final = 0.1
+"""How often the controller looks around meanwhile."""
+
+SERVING: Final = frozenset({"Running", "Draining"})
+
+
+class Cluster(Protocol):
+    """What the controller asks of the actors around it."""
+
+    async def ask(self, name: str, method: str, *arguments: object, wait_s: float = ...) -> Any:
+        """Call a method of a named actor; raises one of ``UNREACHED``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A leadership that was to move away from a node; ``leader`` is None when it could not."""
+
+    partition: int
+    leader: int | None
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One coordinator; written by its watch and by :meth:`Controller.announce`."""
+
+    node_id: int
+    is_up: bool = True
+    pid: int = 0
+    starts: int = 0
+
+
+class Controller:
+    """Watches one cluster."""
+
+    def __init__(self, spec: ClusterSpec, cluster: Cluster) -> None:
+        self.spec = spec
+        self._cluster = cluster
+        self._nodes = [_Watched(node_id) for node_id in range(spec.partitions)]
+        self._console = Console(self.status)
+        self._tasks = Tasks(_log)
+        self._rebalance_ms = _rebalance_ms(Configs(spec.overrides))
+        self._advice = Advice(
+            range(spec.partitions), spec.placement(), spec.catalog_voters(), self._rebalance_ms
+        )
+        self._wake = asyncio.Event()
+        self._is_at_home = asyncio.Event()
+        self._told: set[str] = set()
+
+    async def start(self) -> None:
+        """Begin to watch; the console answers from now on."""
+        await self._console.open(self.spec.console.host, self.spec.console.port)
+        for node in self._nodes:
+            self._tasks.spawn(self._watch(node))
+        self._tasks.spawn(self._look())
+
+    async def stop(self) -> None:
+        """End watching: what dies from now on is meant to."""
+        self._tasks.cancel()
+        self._console.close()
+
+    async def settle(self) -> None:
+        """Have the preferred nodes lead before the cluster is called ready; takes 5 s at most.
+
+        Whoever is up first is elected first, so that one node may lead everything for the start.
+        """
+        if self._rebalance_ms is None:
+            return
+        self._advice.is_starting = True
+        self._is_at_home.clear()
+        self._wake.set()
+        try:
+            await asyncio.wait_for(self._is_at_home.wait(), SETTLE_S)
+        except TimeoutError:
+            _log.warning("not every partition is led by its preferred node after %g s", SETTLE_S)
+        finally:
+            self._advice.is_starting = False
+
+    def announce(self, node_id: int, pid: int) -> None:
+        """Take a coordinator's word that it serves."""
+        node = self._nodes[node_id]
+        if pid != node.pid:
+            node.starts += 1
+            node.pid = pid
+            self._advice.drain(node_id, False)
+            if node.starts > 1:
+                _log.warning("coordinator %d is back as process %d", node_id, pid)
+        node.is_up = True
+        self._wake.set()
+
+    # --- watching
+
+    async def _watch(self, node: _Watched) -> None:
+        """Hold a connection to the coordinator's listener: its end is noticed at once."""
+        address = self.spec.listeners[node.node_id]
+        failures = 0
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection(address.host, address.port)
+            except OSError:
+                failures += 1
+                if failures > 1 and node.is_up and node.pid:
+                    self._went_down(node)
+                await asyncio.sleep(min(RETRY_S * failures, RETRY_S_MAX))
+                continue
+            failures = 0
+            if not node.is_up or not node.pid:
+                self._tasks.spawn(self._greet(node))
+            try:
+                await reader.read(1)
+            except OSError:
+                pass
+            finally:
+                writer.close()
+
+    def _went_down(self, node: _Watched) -> None:
+        _log.warning("coordinator %d (process %d) is gone", node.node_id, node.pid)
+        node.is_up = False
+        self._advice.down(node.node_id)
+        self._wake.set()
+        self._tasks.spawn(self._register_down(node))
+
+    async def _register_down(self, node: _Watched) -> None:
+        """Tell whoever leads the catalogue; who is up after all says so itself."""
+        row = self.spec.node(node.node_id, up=False)
+        while not node.is_up:
+            for other in self._nodes:
+                if other.is_up and await self._tell(other.node_id, "node_changed", row):
+                    return
+            await asyncio.sleep(RETRY_S_MAX)
+
+    async def _greet(self, node: _Watched) -> None:
+        """Learn who listens there, when it did not tell us itself (we were away)."""
+        try:
+            status = await self._ask_status(node.node_id)
+        except UNREACHED:
+            return
+        if status["state"] in SERVING:
+            self.announce(node.node_id, status["pid"])
+
+    async def _tell(self, node_id: int, method: str, *arguments: object) -> Any:
+        """Call a coordinator; None when it was not reached."""
+        try:
+            return await self._cluster.ask(coordinator_name(node_id), method, *arguments)
+        except UNREACHED:
+            return None
+
+    # --- draining
+
+    async def drain(self, node_id: int) -> list[Moved]:
+        """Move every leadership away from a node, until it restarts or the drain ends."""
+        name = coordinator_name(node_id)
+        self._advice.drain(node_id)
+        led = _led(await self._ask_status(node_id))
+        left = await self._cluster.ask(name, "hand_over", wait_s=HAND_OVER_S)
+        leaders = {row["partition"]: row["leader"] for row in _partitions(await self.status())}
+        return [Moved(one, None if one in left else leaders[one]) for one in led]
+
+    async def end_drain(self, node_id: int) -> None:
+        """Let a drained node lead again."""
+        self._advice.drain(node_id, False)
+        await self._cluster.ask(coordinator_name(node_id), "take_back")
+
+    # --- advice
+
+    async def _look(self) -> None:
+        """Bring reports to the pure controller and its orders to the coordinators, for ever."""
+        began_ms = boot_ms()
+        while True:
+            self._wake.clear()
+            statuses = await self._statuses(REPORT_S)
+            now = boot_ms()
+            for node_id, status in statuses.items():
+                rows = [PartitionStatus(**row) for row in status["partitions"]]
+                self._advice.report(node_id, rows, now)
+                if status["is_damaged"]:
+                    await self._heal(node_id, statuses)
+            for problem in {*problems(self.spec, statuses)} - self._told:
+                _log.critical("%s", problem)
+                self._told.add(problem)
+            if len(statuses) == len(self._nodes) or now - began_ms > PATIENCE_MS:
+                for order in self._advice.orders(now):
+                    await self._give(order)
+            if len(statuses) == len(self._nodes) and self._advice.is_at_home():
+                self._is_at_home.set()
+            wait_s = LOOK_S if self._is_well(statuses) else LOOK_MS / 1000
+            if self._advice.is_starting:
+                wait_s = SETTLE_LOOK_S
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait_s)
+
+    def _is_well(self, statuses: Mapping[int, Mapping[str, Any]]) -> bool:
+        """Say whether everybody is up and every partition is led."""
+        return len(statuses) == len(self._nodes) and all(
+            _nodes_leading(statuses, number) for number in range(self.spec.partitions)
+        )
+
+    async def _give(self, order: Order) -> None:
+        _log.info("order: %s", order)
+        match order:
+            case Campaign(node_id, partition):
+                await self._tell(node_id, "campaign", partition)
+            case Transfer(node_id, partition, to):
+                await self._tell(node_id, "transfer", partition, to)
+
+    async def _heal(self, node_id: int, statuses: Mapping[int, Mapping[str, Any]]) -> None:
+        """Let a node with a damaged log begin empty, if the others have everything it had."""
+        reports = {
+            other: [PartitionStatus(**row) for row in status["partitions"]]
+            for other, status in statuses.items()
+            if status["state"] in SERVING
+        }
+        if may_set_aside(node_id, self.spec.placement(), reports):
+            _log.warning("coordinator %d has a damaged log and begins with an empty one", node_id)
+            await self._tell(node_id, "start_anew")
+
+    # --- for people
+
+    async def status(self) -> dict[str, Any]:
+        """Return the cluster as ``rollcall status --json`` shows it."""
+        statuses, metrics, workers = await asyncio.gather(
+            self._statuses(STATUS_S),
+            self._metrics(),
+            asyncio.gather(*(self._worker(number) for number in range(self.spec.workers))),
+        )
+        found = {
+            node_id: {**status, "metrics": metrics.get(node_id, {})}
+            for node_id, status in statuses.items()
+        }
+        return cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
+
+    async def _statuses(self, wait_s: float) -> dict[int, dict[str, Any]]:
+        """Ask every coordinator that is up; those who do not answer in time are left out."""
+        up = [node.node_id for node in self._nodes if node.is_up]
+        answers = await asyncio.gather(
+            *(self._ask_status(node_id, wait_s) for node_id in up), return_exceptions=True
+        )
+        return {
+            node_id: answer
+            for node_id, answer in zip(up, answers, strict=True)
+            if isinstance(answer, dict)
+        }
+
+    async def _worker(self, number: int) -> dict[str, Any]:
+        try:
+            row = await self._cluster.ask(assignor_name(number), "stats", wait_s=STATUS_S)
+        except UNREACHED:
+            return {"pid": None, "state": "Restarting", "runs": 0, "waiting": 0}
+        return dict(row)
+
+    async def _metrics(self) -> dict[int, dict[str, Any]]:
+        """Ask every coordinator that is up what it had done in the background."""
+        up = [node.node_id for node in self._nodes if node.is_up]
+        answers = await asyncio.gather(
+            *(
+                self._cluster.ask(coordinator_name(node_id), "metrics", wait_s=STATUS_S)
+                for node_id in up
+            ),
+            return_exceptions=True,
+        )
+        return {
+            node_id: answer
+            for node_id, answer in zip(up, answers, strict=True)
+            if isinstance(answer, dict)
+        }
+
+    async def _ask_status(self, node_id: int, wait_s: float = STATUS_S) -> dict[str, Any]:
+        status: dict[str, Any] = await self._cluster.ask(
+            coordinator_name(node_id), "status", wait_s=wait_s
+        )
+        return status
+
+
+def _rebalance_ms(configs: Configs) -> int | None:
+    """Return how long all must be well before leadership goes home; None: it never does."""
+    if not configs.boolean("auto.leader.rebalance.enable"):
+        return None
+    return 1_000 * configs.integer("leader.imbalance.check.interval.seconds")
+
+
+def _led(status: Mapping[str, Any]) -> list[int]:
+    return [row["partition"] for row in status["partitions"] if row["state"] == LEADER]
+
+
+def _partitions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [status["catalog"], *status["partitions"]]
+
+
+def _nodes_leading(statuses: Mapping[int, Mapping[str, Any]], partition: int) -> list[int]:
+    return [node_id for node_id, status in statuses.items() if partition in _led(status)]

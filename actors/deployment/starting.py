@@ -1,0 +1,249 @@
+"""A cluster's actors from nothing to READY, and back."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from actors.cluster.ray_peers import CONTROLLER, NAMESPACE, assignor_name, cause, coordinator_name
+from actors.deployment.actors import ControllerActor, CoordinatorActor, find
+from actors.errors import BadInputError, FailureError
+from actors.workers.assignor import Assignor
+from protocol.config import Configs
+from protocol.groups.modern.target import TIME_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from actors.cluster.spec import ClusterSpec
+    from actors.deployment.actors import Opened
+
+ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
+    "namespace": NAMESPACE,
+    "lifetime": "detached",
+    "num_cpus": 0,
+    "max_restarts": -1,
+    "max_concurrency": 1_000,
+}
+"""For every actor of ours; calls are not repeated by Ray, whoever asks decides that."""
+
+WORKER_NICENESS: Final = 5
+"""By which assignor workers stand back: whoever waits for a heartbeat's answer goes first."""
+
+SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
+"""For coordinators: a machine that is lost takes as few of them along as can be."""
+
+READY_S: Final = 60.0
+READY_MOST_S: Final = 20.0
+"""After this a cluster begins without a few of its coordinators, if the others can do it."""
+
+STOP_S: Final = 10.0
+GONE_S: Final = 5.0
+POLL_S: Final = 0.05
+
+
+class Operator(Protocol):
+    """Whoever starts the cluster."""
+
+    def formed(self, directories: tuple[str, ...]) -> None:
+        """Write down, at the very first start, which directories the cluster is formed of."""
+
+    def say(self, sentence: str) -> None:
+        """Tell something that is not as it should be, but no reason to stop."""
+
+
+def refuse_a_second() -> None:
+    """Refuse a Ray on which a cluster runs."""
+    if find(CONTROLLER) is not None:
+        raise BadInputError(
+            "A Rollcall cluster already runs on this Ray: stop it with `rollcall down` first."
+        )
+
+
+def create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
+    """Create every actor of a cluster and wait until clients find everything.
+
+    ``environment`` is for the coordinators, beside what they have from their Ray. Raises
+    CommandError; what was created then is left to :func:`destroy`.
+    """
+    try:
+        _create(spec, environment, operator)
+    except GetTimeoutError:
+        raise FailureError(
+            f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
+        ) from None
+    except (RayActorError, RayTaskError) as error:
+        raise FailureError(f"An actor could not start: {cause(error)}") from error
+
+
+def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
+    runtime: Any = {"runtime_env": {"env_vars": dict(environment)}} if environment else {}
+    remote: Any = ray.remote(CoordinatorActor)
+    coordinators = [
+        remote.options(**ACTOR_OPTIONS, **SPREAD, **runtime, name=coordinator_name(node_id)).remote(
+            spec, node_id
+        )
+        for node_id in range(spec.partitions)
+    ]
+    controller = _actor(ControllerActor, CONTROLLER, spec)
+    opened = ray.get([actor.opened.remote() for actor in coordinators], timeout=READY_S)
+    damaged: list[int] = []
+    if not spec.directories and (known := _formed_before(spec, opened)):
+        operator.formed(known)
+        spec = replace(spec, directories=known)
+    if spec.directories:
+        damaged = _begin_again(spec, opened, operator)
+    else:
+        _form(coordinators, opened, operator)
+    if failure := ray.get(controller.ready.remote(), timeout=READY_S):
+        raise FailureError(failure)
+    if _await_ready(spec, coordinators, damaged, operator):
+        with contextlib.suppress(RayError):  # it is for balance only
+            ray.get(controller.settle.remote(), timeout=READY_S)
+    _start_workers(spec)
+
+
+def on_every_node(spec: ClusterSpec) -> ClusterSpec:
+    """Have as many workers on each Ray node that there is now as ``spec`` has in all."""
+    return replace(spec, workers=spec.workers * len(_nodes()))
+
+
+def _start_workers(spec: ClusterSpec) -> None:
+    """Spread the workers evenly; one whose node is lost begins anew on another."""
+    nodes = _nodes()
+    time_limit_ms = Configs(spec.overrides).integer(TIME_LIMIT)
+    for number in range(spec.workers):
+        place = NodeAffinitySchedulingStrategy(nodes[number % len(nodes)], soft=True)
+        options = {**ACTOR_OPTIONS, "scheduling_strategy": place}
+        worker: Any = ray.remote(Assignor)
+        name = assignor_name(number)
+        log_path = spec.text_log_path(name)
+        worker.options(**options, name=name).remote(
+            time_limit_ms, log_path, WORKER_NICENESS
+        ).warm_up.remote()
+
+
+def _nodes() -> list[str]:
+    rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
+    return sorted(row["NodeID"] for row in rows if row["Alive"])
+
+
+def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Operator) -> None:
+    """Agree on the directories that the cluster begins with: written down first, then told."""
+    for failure in filter(None, (row.failure for row in opened)):
+        raise FailureError(failure)
+    directories = tuple(row.directory_id for row in opened)
+    operator.formed(directories)
+    ray.get([actor.form.remote(directories) for actor in coordinators], timeout=READY_S)
+
+
+def _formed_before(spec: ClusterSpec, opened: Sequence[Opened]) -> tuple[str, ...]:
+    """Return what the nodes say the cluster was formed of, though its own file does not say it.
+
+    That file is an old copy then: to form the cluster again would make two of one.
+    """
+    known = {row.formed for row in opened if row.formed}
+    if len(known) > 1 or any(len(one) != spec.partitions for one in known):
+        raise FailureError(
+            f"{spec.data_dir}: its nodes do not belong together, as they were formed of different "
+            "directories; put each node's own directory back, or use another data directory."
+        )
+    return known.pop() if known else ()
+
+
+def _begin_again(spec: ClusterSpec, opened: Sequence[Opened], operator: Operator) -> list[int]:
+    """Go on without the logs that are gone or damaged, if the others can; return the damaged ones.
+
+    Nothing is set aside here: the controller has that done once it sees that the voters that are
+    left lead and have everything.
+    """
+    for failure in (row.failure for row in opened if row.failure and not row.is_damaged):
+        raise FailureError(failure)
+    damaged = [node_id for node_id, row in enumerate(opened) if row.is_damaged]
+    empty = [
+        node_id
+        for node_id, row in enumerate(opened)
+        if row.is_new and row.directory_id != spec.directories[node_id]
+    ]
+    if not spec.can_lose({*damaged, *empty}):
+        for node_id in damaged:
+            raise FailureError(opened[node_id].failure)
+        nodes = ", ".join(f"node-{node_id}" for node_id in empty)
+        raise FailureError(
+            f"{spec.data_dir}: too many logs are gone ({nodes}) for the others to know everything: "
+            "put them back, or begin empty in another directory."
+        )
+    for node_id in damaged:
+        operator.say(_to_be_healed(opened[node_id].failure))
+    return damaged
+
+
+def _to_be_healed(failure: str) -> str:
+    return f"{failure} That is done by itself once the others are known to have everything."
+
+
+def _await_ready(
+    spec: ClusterSpec, coordinators: Sequence[Any], damaged: Collection[int], operator: Operator
+) -> bool:
+    """Wait until clients find everything; go without a few, if the others have a majority.
+
+    Nodes that wait to be healed are not waited for. Return whether nobody is missing.
+    """
+    waiting = {
+        actor.ready.remote(): node_id
+        for node_id, actor in enumerate(coordinators)
+        if node_id not in damaged
+    }
+    left = list(waiting)
+    for wait_s in (READY_MOST_S, READY_S - READY_MOST_S):
+        done, left = ray.wait(left, num_returns=len(left), timeout=wait_s)
+        for one, failure in zip(done, ray.get(done), strict=True):
+            if not failure:
+                continue
+            node_id = waiting[one]
+            late: Opened = ray.get(coordinators[node_id].opened.remote(), timeout=READY_S)
+            if not (late.is_damaged and spec.can_lose({*damaged, node_id})):
+                raise FailureError(failure)
+            operator.say(_to_be_healed(failure))  # it was found when the log was loaded
+            damaged = [*damaged, node_id]
+        missing = [*damaged, *(waiting[one] for one in left)]
+        if not left:
+            return not missing
+        if spec.can_lose(missing):
+            names = ", ".join(map(str, missing))
+            operator.say(f"Not there yet: coordinator {names}.")
+            return False
+    raise GetTimeoutError
+
+
+def _actor(plain: type, name: str, *arguments: object) -> Any:
+    return ray.remote(plain).options(**ACTOR_OPTIONS, name=name).remote(*arguments)
+
+
+def destroy(partitions: int, workers: int) -> list[str]:
+    """Stop every actor of a cluster cleanly: the watcher, then one coordinator after the other.
+
+    Each hands over what it leads to those that are left, while these are a majority. Returns the
+    names of those that are still there.
+    """
+    names = [CONTROLLER, *(coordinator_name(node_id) for node_id in reversed(range(partitions)))]
+    workers_names = [assignor_name(number) for number in range(workers)]
+    with contextlib.suppress(RayError):
+        handles = [handle for name in names if (handle := find(name)) is not None]
+        for handle in handles:
+            ray.wait([handle.stop.remote()], timeout=STOP_S)
+        handles += [handle for name in workers_names if (handle := find(name)) is not None]
+        for handle in handles:
+            ray.kill(handle, no_restart=True)
+    deadline_s = time.monotonic() + GONE_S
+    while left := [name for name in (*names, *workers_names) if find(name) is not None]:
+        if time.monotonic() > deadline_s:
+            break
+        time.sleep(POLL_S)
+    return left

@@ -1,0 +1,182 @@
+"""The whole cluster as ``rollcall status`` shows it, from what each coordinator says of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from failover.control.readable import lost_majority
+from failover.identity import CATALOG_PARTITION
+from failover.partitions.status import FOREVER_MS, PartitionStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from actors.cluster.spec import ClusterSpec
+
+    Row = dict[str, Any]
+
+LEADER = "Leader"
+
+
+def cluster_status(
+    spec: ClusterSpec,
+    pids: Sequence[int],
+    statuses: Mapping[int, Mapping[str, Any]],
+    workers: Sequence[Row],
+) -> Row:
+    """Put it together; ``statuses`` are by node id, without those who did not answer.
+
+    ``pids`` are the processes last heard of, by node id.
+    """
+    catalog = _partition(spec, CATALOG_PARTITION, statuses)
+    partitions = [_partition(spec, number, statuses) for number in range(spec.partitions)]
+    return {
+        "cluster_id": spec.cluster_id,
+        "bootstrap": spec.bootstrap,
+        "console": f"http://{spec.console}",
+        "data_dir": spec.data_dir,
+        "coordinators": [
+            _coordinator(spec, node_id, pid, statuses.get(node_id))
+            for node_id, pid in enumerate(pids)
+        ],
+        "workers": list(workers),
+        "partitions": partitions,
+        "catalog": catalog,
+        "under_replicated": [
+            row["partition"] for row in (catalog, *partitions) if row["under_replicated"]
+        ],
+        "shortage": spec.shortage,
+    }
+
+
+def problems(spec: ClusterSpec, statuses: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """Return the sentences about partitions that can not elect a leader any more."""
+    rows = (_partition(spec, n, statuses) for n in range(CATALOG_PARTITION, spec.partitions))
+    return [row["problem"] for row in rows if "problem" in row]
+
+
+def _coordinator(
+    spec: ClusterSpec, node_id: int, pid: int, status: Mapping[str, Any] | None
+) -> Row:
+    address = spec.listeners[node_id]
+    row: Row = {
+        "node_id": node_id,
+        "pid": pid or None,
+        "host": address.host,
+        "port": address.port,
+        "leads": [],
+        "stands_by": [],
+        "state": "Restarting" if pid else "Starting",
+    }
+    if status is None:
+        return row
+    row |= {name: status[name] for name in ("pid", "state", "connections", "linked")}
+    row["sync_ms"] = status.get("sync_ms", {})
+    row["metrics"] = status.get("metrics", {})
+    if status["failure"]:
+        row["failure"] = status["failure"]
+    held = [one for one in status["partitions"] if one["partition"] != CATALOG_PARTITION]
+    row["leads"] = [one["partition"] for one in held if one["state"] == LEADER]
+    row["stands_by"] = [one["partition"] for one in held if one["state"] != LEADER]
+    return row
+
+
+def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[str, Any]]) -> Row:
+    """Describe one partition as its leader sees it: the one of the highest epoch."""
+    placement = spec.catalog_voters() if number == CATALOG_PARTITION else spec.placement()[number]
+    led = [
+        (one["epoch"], node_id, one)
+        for node_id, status in statuses.items()
+        for one in status["partitions"]
+        if one["partition"] == number and one["state"] == LEADER
+    ]
+    row: Row = {
+        "partition": number,
+        "leader": None,
+        "epoch": None,
+        "replicas": list(placement),
+        "in_sync": [],
+        "under_replicated": True,
+    }
+    if not led:
+        reported = {
+            node_id: PartitionStatus(**one)
+            for node_id, status in statuses.items()
+            for one in status["partitions"]
+            if one["partition"] == number
+        }
+        if problem := lost_majority(placement, reported):
+            row["problem"] = problem
+        return row
+    epoch, leader, said = max(led, key=lambda found: found[0])
+    in_sync = sorted({leader, *said["in_sync"]} & {leader, *said["voters"]})
+    return row | {
+        "leader": leader,
+        "epoch": epoch,
+        "in_sync": in_sync,
+        "learners": list(said["learners"]),
+        "high_watermark": said["high_watermark"],
+        "lease_ms": said["lease_ms"],
+        "waiting_ms": said["waiting_ms"],
+        "under_replicated": len(in_sync) < min(spec.replicas_wanted, len(placement)),
+    }
+
+
+def as_text(status: Mapping[str, Any]) -> str:
+    """Say the same for people."""
+    lines = [
+        f"cluster   {status['cluster_id']}",
+        f"bootstrap {status['bootstrap']}",
+        f"console   {status['console']}",
+        f"data      {status['data_dir']}",
+    ]
+    for row in status["coordinators"]:
+        lines.append(
+            f"coordinator {row['node_id']}: {row['state']}, process {row['pid'] or '-'}, "
+            f"{row['host']}:{row['port']}, leads {_listed(row['leads'])}, "
+            f"stands by {_listed(row['stands_by'])}"
+            + _sync_of(row)
+            + (f", {row['failure']}" if "failure" in row else "")
+        )
+    for number, row in enumerate(status["workers"]):
+        lines.append(
+            f"assignor {number}: {row['state']}, process {row['pid'] or '-'}, "
+            f"{row['runs']} runs, {row['waiting']} waiting"
+        )
+    for row in status["partitions"]:
+        leader = "none" if row["leader"] is None else row["leader"]
+        lines.append(
+            f"partition {row['partition']}: leader {leader}, epoch {row['epoch']}, "
+            f"in sync {_listed(row['in_sync'])} of {_listed(row['replicas'])}{_lease_of(row)}"
+        )
+    rows = (status["catalog"], *status["partitions"])
+    lines += [row["problem"] for row in rows if "problem" in row]
+    if status["under_replicated"]:
+        names = [
+            "the catalogue" if number == CATALOG_PARTITION else f"partition {number}"
+            for number in status["under_replicated"]
+        ]
+        lines.append(f"under-replicated: {', '.join(names)}")
+    if status["shortage"]:
+        lines.append(f"{status['shortage']}.")
+    return "\n".join(lines)
+
+
+def _sync_of(row: Mapping[str, Any]) -> str:
+    times = row.get("sync_ms")
+    return f", syncs take {times['p50']:g} ms, at most {times['max']:g}" if times else ""
+
+
+def _lease_of(row: Mapping[str, Any]) -> str:
+    """Say whether the leader may answer; one that nobody asks rests without a lease."""
+    if row["leader"] is None:
+        return ""
+    if row["waiting_ms"]:
+        return f", NO LEASE: answers have waited for {row['waiting_ms']} ms"
+    if row["lease_ms"] >= FOREVER_MS:
+        return ""
+    return f", lease for {row['lease_ms']} ms" if row["lease_ms"] else ", at rest without lease"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers)) or "none"

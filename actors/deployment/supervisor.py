@@ -1,0 +1,204 @@
+"""A cluster's life as seen from ``rollcall up``: begun, watched, ended, whatever happens meanwhile.
+
+Ray waits in native code, where Python handles no signal, and for ever when a process that it needs
+has died. So all that touches Ray is done in a child process that may be killed at any moment. The
+process that a signal reaches only waits: for its child, for the signal, for time to pass.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from actors.cluster import processes, running
+from actors.errors import BadInputError, CommandError, FailureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.cluster.running import Running
+
+STOPPING_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+LOOK_S: Final = 1.0
+LATE_SIGNAL_S: Final = 0.2
+"""A signal to all processes reaches them one after the other: this one may be told last."""
+
+GRACE_S: Final = 20.0
+"""For coordinators to hand over what they lead; they lose nothing if they can not."""
+
+FAILURE: Final = 1
+SENTENCE_BYTES_MAX: Final = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a child ended: its exit code, and what is to be said of it."""
+
+    code: int
+    sentence: str
+
+
+class Child:
+    """A child process that does one thing, in a session of its own, and dies with its parent."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._sentence, said = os.pipe()
+        parent = os.getpid()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._pid = os.fork()
+        if not self._pid:
+            _work(work, said, parent)
+        os.close(said)
+
+    def poll(self) -> Outcome | None:
+        """Return how it ended; None while it runs. Not to be asked again after that."""
+        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        if not pid:
+            return None
+        sentence = os.read(self._sentence, SENTENCE_BYTES_MAX).decode(errors="replace")
+        os.close(self._sentence)
+        return Outcome(os.waitstatus_to_exitcode(status), sentence)
+
+    def kill(self) -> None:
+        """End it now, wherever it is."""
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        os.close(self._sentence)
+
+
+def _work(work: Callable[[], None], said: int, parent: int) -> NoReturn:
+    code, sentence = FAILURE, ""
+    try:
+        os.setsid()
+        processes.die_with_parent(signal.SIGKILL, parent)
+        for number in STOPPING_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING_SIGNALS)
+        work()
+        code = 0
+    except CommandError as error:
+        code, sentence = error.exit_code, str(error)
+    except SystemExit:
+        pass  # Ray's answer to SIGTERM
+    except BaseException:
+        sentence = traceback.format_exc()
+    finally:
+        sys.stderr.flush()
+        os.write(said, sentence.encode()[-SENTENCE_BYTES_MAX:])
+        os._exit(code)
+
+
+class Signals:
+    """The signals that ask to stop, held back from now on: one asks for them.
+
+    What was started under ``nohup`` does not end with its terminal.
+    """
+
+    def __init__(self) -> None:
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        self._numbers = STOPPING_SIGNALS - ({signal.SIGHUP} if ignored else set())
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)
+
+    def within(self, wait_s: float) -> bool:
+        """Wait for a signal; return False when none has come."""
+        return signal.sigtimedwait(self._numbers, wait_s) is not None
+
+
+def begin(signals: Signals, cluster: Running, work: Callable[[], None]) -> Running | None:
+    """Save what is to be started, start it by ``work``; return None when a signal came first.
+
+    Nothing is left behind then, nor when it could not be started: that raises CommandError.
+    """
+    processes.adopt_orphans()  # Ray's processes, once the child that started them has ended
+    running.save(cluster)
+    child = Child(work)
+    while (outcome := child.poll()) is None:
+        if signals.within(processes.POLL_S):
+            child.kill()
+            stop(running.load(cluster.cluster_id) or cluster)
+            return None
+    if not outcome.code:
+        return running.load(cluster.cluster_id)
+    is_stopped = signals.within(LATE_SIGNAL_S)
+    stop(running.load(cluster.cluster_id) or cluster)
+    if is_stopped:
+        return None
+    sentence = outcome.sentence or "The cluster could not be started: the process was killed."
+    raise (
+        BadInputError(sentence)
+        if outcome.code == BadInputError.exit_code
+        else FailureError(sentence)
+    )
+
+
+def stay(signals: Signals, cluster: Running) -> None:
+    """Wait for a signal, then stop the cluster; raise FailureError when it ends before."""
+    while not signals.within(LOOK_S):
+        processes.reap()
+        if not cluster.is_whole and not signals.within(LATE_SIGNAL_S):
+            stop(cluster)
+            raise FailureError("The cluster's Ray has died: start the cluster again.")
+    stop(cluster)
+
+
+def stop(cluster: Running) -> None:
+    """End a cluster: its coordinators hand over first, if they can; then everything is killed.
+
+    A Ray of our own that was not READY yet is killed at once. Raises FailureError when something is
+    left.
+    """
+    is_ours = cluster.node is not None
+    has_actors = bool(cluster.address) and not (is_ours and not cluster.is_ready)
+    said = _say_goodbye(cluster) if has_actors and cluster.is_whole else ""
+    if said and not is_ours:
+        raise FailureError(said)
+    running.end_at_once(cluster)
+
+
+def _say_goodbye(cluster: Running) -> str:
+    """Stop the actors; return a sentence if that was not done to the end.
+
+    Where Ray has been connected to, as to find the cluster, a fork would hang in its threads.
+    """
+    if "ray" in sys.modules:
+        try:
+            _destroy(cluster)
+        except CommandError as error:
+            return str(error)
+        return ""
+    child = Child(partial(_destroy, cluster))
+    deadline_s = time.monotonic() + GRACE_S
+    while (outcome := child.poll()) is None:
+        if time.monotonic() > deadline_s or not cluster.is_whole:
+            child.kill()
+            return (
+                f"The Ray at {cluster.address} did not end the cluster of {cluster.data_dir} "
+                f"within {GRACE_S:g} s: run `rollcall down` again."
+            )
+        time.sleep(processes.POLL_S)
+    if outcome.code and not outcome.sentence:
+        return f"The cluster of {cluster.data_dir} could not be stopped: run `rollcall down` again."
+    return outcome.sentence
+
+
+def _destroy(cluster: Running) -> None:
+    cluster.prepare_to_connect()
+    from actors.deployment.actors import connected
+    from actors.deployment.starting import destroy
+
+    with connected(cluster.address):
+        left = destroy(cluster.partitions, cluster.workers)
+    if cluster.node is None:  # of our own Ray, no process will be left
+        left += [f"the listener {one}" for one in running.still_listening(cluster)]
+        if left:
+            raise FailureError(
+                f"The cluster of {cluster.data_dir} is not gone: {', '.join(left)} did not end. "
+                "Run `rollcall down` again."
+            )

@@ -1,0 +1,1 @@
+"""The TCP links between coordinators: handshake, frames, bounded buffers."""

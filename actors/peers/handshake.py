@@ -1,0 +1,164 @@
+"""How two coordinators make sure of each other before the first message: pure bytes and checks.
+
+The one who connects is the *caller*, the other the *callee*::
+
+    caller                                callee
+      hello (who I am, whom I want, a nonce)  ->
+      <-                                  hello
+      proof: HMAC(secret, "caller", both hellos)  ->
+      <-                                  proof: HMAC(secret, "callee", both hellos)
+      <-                                  verdict: is the caller's directory the newest of its id?
+      verdict on the callee's directory   ->
+      peer messages, both ways
+
+A proof covers both hellos, nonces included, and the role: it can neither be replayed on another
+link nor handed back to the one who made it. The secret itself is never sent.
+
+A verdict is given on the start of the directory that the hello names
+(:mod:`storage.disk.incarnation`); the link of one that is a copy is closed before any message.
+
+A hello ends with a signature by the secret. It does not replace the proof, as it can be replayed;
+it tells strangers from peers in the first frame, so that strangers can not take peers' places.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+import msgpack
+
+from storage.disk.incarnation import TOKENS_MAX, Incarnation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROTOCOL_VERSION: Final = 3
+"""Of the hello and of everything after it; peers of different versions refuse each other."""
+
+NEVER_STARTED: Final = Incarnation("")
+
+MAGIC: Final = b"rollcall-peer"
+NONCE_BYTES: Final = 32
+HELLO_BYTES_MAX: Final = 1_024
+
+CURRENT: Final = b"current"
+STALE: Final = b"stale"
+"""The two verdicts on a directory."""
+
+CALLER: Final = b"caller"
+CALLEE: Final = b"callee"
+
+
+class RefusedError(Exception):
+    """The other side is not one of us; the message is one sentence without a full stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Myself:
+    """Who this coordinator is to its peers. The secret is the cluster's."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str
+    secret: bytes
+    incarnation: Incarnation = NEVER_STARTED
+
+    def __repr__(self) -> str:
+        """Say everything but the secret."""
+        return f"Myself(node {self.node_id}, directory {self.directory_id} of {self.cluster_id})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What a peer says of itself; ``wanted`` is the node that it believes to talk to."""
+
+    version: int
+    cluster_id: str
+    node_id: int
+    directory_id: str
+    wanted: int
+    nonce: bytes
+    incarnation: Incarnation
+
+
+def hello(me: Myself, wanted: int, nonce: bytes) -> bytes:
+    """Write the first frame."""
+    start = (me.incarnation.number, me.incarnation.tokens)
+    rows = (
+        MAGIC, PROTOCOL_VERSION, me.cluster_id, me.node_id, me.directory_id, wanted, nonce, *start
+    )  # fmt: skip
+    packed: bytes = msgpack.packb((*rows, _signature(me.secret, rows)))
+    return packed
+
+
+def _signature(secret: bytes, rows: Sequence[object]) -> bytes:
+    """Sign the rows of a hello."""
+    return hmac.digest(secret, b"hello" + msgpack.packb(rows), hashlib.sha256)
+
+
+def read_hello(frame: bytes, me: Myself) -> Hello:
+    """Read the other's first frame; raises :class:`RefusedError` when it can not be a peer."""
+    try:
+        magic, version, *rest = msgpack.unpackb(frame)
+    except (ValueError, TypeError, msgpack.UnpackException):
+        magic, version, rest = None, None, []
+    if magic != MAGIC or not isinstance(version, int):
+        raise RefusedError("it does not speak to peers but sends something else")
+    if version != PROTOCOL_VERSION:
+        raise RefusedError(
+            f"it speaks version {version} of the peer protocol and we speak {PROTOCOL_VERSION}"
+        )
+    signature: object = rest[-1] if rest else b""
+    rows = (magic, version, *rest[:-1])
+    found = _rest(version, rest[:-1])
+    if found.cluster_id != me.cluster_id:
+        raise RefusedError(f"it belongs to cluster {found.cluster_id!r} and not to {me.cluster_id}")
+    if found.wanted != me.node_id:
+        raise RefusedError(f"it looks for node {found.wanted} and this is node {me.node_id}")
+    check_proof(signature if isinstance(signature, bytes) else b"", _signature(me.secret, rows))
+    return found
+
+
+def _rest(version: int, rest: list[object]) -> Hello:
+    match rest:
+        case [
+            str(cluster_id),
+            int(node_id),
+            str(directory_id),
+            int(wanted),
+            bytes(nonce),
+            int(number),
+            [*tokens],
+        ] if len(nonce) == NONCE_BYTES and _are_tokens(tokens):
+            return Hello(
+                version=version,
+                cluster_id=cluster_id,
+                node_id=node_id,
+                directory_id=directory_id,
+                wanted=wanted,
+                nonce=nonce,
+                incarnation=Incarnation(directory_id, number, tuple(tokens)),
+            )
+    raise RefusedError("its hello is not whole")
+
+
+def _are_tokens(tokens: list[object]) -> TypeGuard[list[str]]:
+    return len(tokens) <= TOKENS_MAX and all(isinstance(token, str) for token in tokens)
+
+
+def proof(secret: bytes, role: bytes, caller_hello: bytes, callee_hello: bytes) -> bytes:
+    """Prove to know the secret, for this link and this role only."""
+    digest = hmac.new(secret, digestmod=hashlib.sha256)
+    for part in (role, caller_hello, callee_hello):
+        digest.update(len(part).to_bytes(4, "big"))
+        digest.update(part)
+    return digest.digest()
+
+
+def check_proof(given: bytes, wanted: bytes) -> None:
+    """Compare two proofs; raises :class:`RefusedError`."""
+    if not hmac.compare_digest(given, wanted):
+        raise RefusedError("it does not know the cluster's secret")

@@ -1,0 +1,250 @@
+"""One TCP connection between two coordinators: frames, the handshake, a bounded buffer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from actors.peers.handshake import (
+    CALLEE,
+    CALLER,
+    CURRENT,
+    HELLO_BYTES_MAX,
+    MAGIC,
+    NEVER_STARTED,
+    NONCE_BYTES,
+    STALE,
+    RefusedError,
+    check_proof,
+    hello,
+    proof,
+    read_hello,
+)
+from storage.peer_frames import MessageError
+from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, framed
+
+if TYPE_CHECKING:
+    from actors.peers.handshake import Hello, Myself
+
+BUFFER_BYTES_MAX: Final = 16 << 20
+"""What a peer has not taken yet beyond this: no more records are sent, replicas send them again.
+Messages without records are still sent until twice as much waits."""
+
+HANDSHAKE_S: Final = 5.0
+"""How long a connection may take to prove that it is one of us."""
+
+UNACKNOWLEDGED_MS: Final = 5_000
+"""After so long without an acknowledgement of sent bytes the kernel gives the link up."""
+
+
+class Links(Protocol):
+    """What a link tells (:class:`actors.peers.peers.Peers`)."""
+
+    me: Myself
+
+    def appeared(self, link: Link) -> None:
+        """Count a new connection whose other end has said nothing yet."""
+
+    def accepts(self, hello: Hello, link: Link) -> None:
+        """Take a hello signed by the secret; raises :class:`RefusedError` for no node of ours."""
+
+    def vouches(self, link: Link) -> bool:
+        """Say whether the other end's directory may be the newest state of itself.
+
+        Its end has proved who it is. Raises :class:`RefusedError` when that can not be said.
+        """
+
+    def is_stale(self, link: Link) -> None:
+        """Learn that the other end takes our own directory for a copy."""
+
+    def opened(self, link: Link) -> None:
+        """Take a link whose ends have proved who they are and vouch for each other."""
+
+    def received(self, link: Link, frame: bytes) -> None:
+        """Take a frame of a peer; raises :class:`RefusedError` when it is garbage."""
+
+    def refused(self, link: Link, why: str) -> None:
+        """Take notice that a connection is being closed because of the other end."""
+
+    def closed(self, link: Link) -> None:
+        """Take notice that the connection is gone."""
+
+
+class Link(asyncio.Protocol):
+    """One end. ``node_id`` is whom we called, or -1 until the caller has said who it is."""
+
+    def __init__(self, links: Links, node_id: int = -1) -> None:
+        self.node_id = node_id
+        self.directory_id = ""
+        self.address = "unknown"
+        self.is_caller = node_id >= 0
+        self.ended = asyncio.get_running_loop().create_future()
+        self.is_open = self.was_open = False
+        self._links = links
+        self._transport: asyncio.Transport | None = None
+        self._frames = FrameReader(HELLO_BYTES_MAX, HELLO_BYTES_MAX)
+        self._my_hello = b""
+        self._their_hello = b""
+        self._is_proved = False
+        self.incarnation = NEVER_STARTED
+        self._patience: asyncio.TimerHandle | None = None
+
+    # --- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake."""
+        self._transport = cast("asyncio.Transport", transport)
+        # Two thresholds that are never reached: we look at the buffer's size ourselves.
+        self._transport.set_write_buffer_limits(high=2 * (BODY_BYTES_MAX + 2 * BUFFER_BYTES_MAX))
+        name = transport.get_extra_info("peername")
+        self.address = f"{name[0]}:{name[1]}" if name else "unknown"
+        _set_options(transport.get_extra_info("socket"))
+        loop = asyncio.get_running_loop()
+        self._patience = loop.call_later(HANDSHAKE_S, self._lose_patience)
+        self._links.appeared(self)
+        if self.is_caller:
+            self._say_hello()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
+        """End: one of the two has closed, or the network has."""
+        self._transport = None
+        if self._patience is not None:
+            self._patience.cancel()
+        self._links.closed(self)
+        self.is_open = False
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def eof_received(self) -> None:
+        """Tell at once that the peer is gone; the end of the connection comes a turn later."""
+        self._links.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the socket had."""
+        try:
+            for frame in self._frames.feed(data):
+                if self._transport is None:
+                    return
+                if self.is_open:
+                    self._links.received(self, frame)
+                else:
+                    self._handshake(frame)
+        except (RefusedError, MessageError) as error:
+            self.refuse(str(error))
+
+    # --- our side
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much the other end has not taken yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def takes(self, *, records: bool) -> bool:
+        """Whether the peer is fast enough to be sent more, with records or without."""
+        return self.waiting_bytes <= (BUFFER_BYTES_MAX if records else 2 * BUFFER_BYTES_MAX)
+
+    def send(self, body: bytes) -> None:
+        """Send one body, in as many frames as it takes."""
+        if self._transport is not None:
+            self._transport.write(framed(body))
+
+    def refuse(self, why: str) -> None:
+        """Close because of what the other end did."""
+        if self._transport is not None:
+            self._links.refused(self, why)
+            # Not aborted: our own hello tells the other end what it did wrong.
+            self._transport.close()
+            self._transport = None
+
+    def close(self) -> None:
+        """Close without waiting for anything."""
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None
+
+    # --- the handshake
+
+    def _say_hello(self) -> None:
+        self._my_hello = hello(self._links.me, self.node_id, os.urandom(NONCE_BYTES))
+        self.send(self._my_hello)
+
+    def _handshake(self, frame: bytes) -> None:
+        if not self._their_hello:
+            self._take_hello(frame)
+        elif not self._is_proved:
+            self._take_proof(frame)
+        else:
+            self._take_verdict(frame)
+
+    def _take_hello(self, frame: bytes) -> None:
+        links = self._links
+        if not self.is_caller:
+            self._answer_hello(frame)
+            return
+        found = read_hello(frame, links.me)
+        if found.node_id != self.node_id:
+            raise RefusedError(f"it is node {found.node_id} and not node {self.node_id}")
+        links.accepts(found, self)
+        self._know(found, frame)
+        self.send(self._proof(CALLER))
+
+    def _answer_hello(self, frame: bytes) -> None:
+        """As the callee: say who we are, even to one whom we refuse for what it is."""
+        links = self._links
+        try:
+            found = read_hello(frame, links.me)
+        except RefusedError:
+            if MAGIC in frame:
+                self._say_hello()
+            raise
+        links.accepts(found, self)
+        self.node_id = found.node_id
+        self._know(found, frame)
+        self._say_hello()
+
+    def _know(self, found: Hello, frame: bytes) -> None:
+        self.directory_id, self.incarnation = found.directory_id, found.incarnation
+        self._their_hello = frame
+
+    def _take_proof(self, frame: bytes) -> None:
+        check_proof(frame, self._proof(CALLEE if self.is_caller else CALLER))
+        self._is_proved = True
+        if not self.is_caller:
+            self.send(self._proof(CALLEE))
+        if not self._links.vouches(self):
+            self.send(STALE)
+            raise RefusedError("its directory is a copy, and we have seen a later state of it")
+        self.send(CURRENT)
+
+    def _take_verdict(self, frame: bytes) -> None:
+        if frame == STALE:
+            self._links.is_stale(self)
+            raise RefusedError("it has seen a later state of our directory")
+        if frame != CURRENT:
+            raise RefusedError("it does not say whether it vouches for our directory")
+        if self._patience is not None:
+            self._patience.cancel()
+        self._frames.frame_bytes_max = FRAME_BYTES_MAX
+        self._frames.body_bytes_max = BODY_BYTES_MAX
+        self.is_open = self.was_open = True
+        self._links.opened(self)
+
+    def _proof(self, role: bytes) -> bytes:
+        mine, theirs = self._my_hello, self._their_hello
+        first, second = (mine, theirs) if self.is_caller else (theirs, mine)
+        return proof(self._links.me.secret, role, first, second)
+
+    def _lose_patience(self) -> None:
+        self.refuse(f"it did not say who it is within {HANDSHAKE_S:g} s")
+
+
+def _set_options(connection: socket.socket | None) -> None:
+    """Send at once, and notice a machine that is gone without a word."""
+    if connection is None:
+        return
+    with suppress(OSError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)

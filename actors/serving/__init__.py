@@ -1,0 +1,1 @@
+"""Client connections: accepted, limited, read, answered."""

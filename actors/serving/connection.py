@@ -1,0 +1,445 @@
+"""One client's connection: bytes in, one request in flight, answers in order.
+
+What a client sends before its answer has come waits here; when too much waits its socket is not
+read any more, and a client that does not read its answers is not answered any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from actors.serving.held_bytes import SMALL_BYTES, HeldBytes
+from actors.serving.memo import MEMORABLE, Memo
+from protocol.groups.effects import Client, Request
+from protocol.wire.apis import wants_no_answer
+from protocol.wire.frames import (
+    BadFrame,
+    FrameBuffer,
+    FrameError,
+    UnsupportedApiVersion,
+    decode_request,
+    group_id_in,
+    without_correlation_id,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from failover.requests.inbox import Inbox
+    from protocol.groups.effects import Ticket
+
+WAITING_FRAMES_MAX: Final = 64
+WAITING_BYTES_MAX: Final = 1 << 20
+"""When so many requests, or bytes of them, wait in one connection, its socket is not read."""
+
+TAKEN_AT_ONCE: Final = 8
+"""So many requests of one connection are looked at in a row; then it waits its turn with others.
+Repeated heartbeats are answered at once, so one reading can hold thousands of them: where it holds
+more than this, none is looked at before the coordinator's turn, which is bounded in time."""
+
+WRITE_BUFFER_BYTES: Final = 64 << 10
+"""Answers not taken by the client beyond this: none of its requests is looked at any more."""
+
+FRAME_SWEEPS: Final = 6
+FRAME_BYTES_PER_SWEEP: Final = 1 << 20
+"""A frame must be whole after so many sweeps, and one more for each so many bytes of its length."""
+
+NOTHING_ASKED: Final = (b"", None)
+
+
+class Door(Protocol):
+    """What the listener needs of the coordinator behind it."""
+
+    def wake(self) -> None:
+        """Learn that requests wait: have a turn that calls :meth:`Listener.serve`."""
+
+    def receive(self, request: Request) -> None:
+        """Take a request; the answer comes by :meth:`Listener.answer`."""
+
+    def abandon(self, ticket: Ticket) -> None:
+        """Forget a request whose client has gone away."""
+
+    def now(self) -> int:
+        """Return the Unix time in milliseconds."""
+
+
+class Connections(Protocol):
+    """What a connection needs of all of them (:class:`actors.serving.listener.Listener`)."""
+
+    door: Door
+    memo: Memo
+    held: HeldBytes
+    sweeps: int
+    unflushed: list[Connection]
+    request_bytes_max: int
+    inbox: Inbox[Connection]
+
+    def opened(self, connection: Connection) -> None:
+        """Count a connection."""
+
+    def forget(self, connection: Connection) -> None:
+        """Let go of a connection that is closed."""
+
+    def enqueue(self, connection: Connection) -> None:
+        """Let a connection's request wait for its turn, under its ``queue_key``."""
+
+    def ticket_for(self, in_flight: InFlight) -> Ticket:
+        """Draw a ticket for a request."""
+
+    def too_many_unfinished(self) -> None:
+        """Look whether unfinished frames take too much."""
+
+    def unread(self, connection: Connection) -> None:
+        """Count a connection whose client does not read its answers."""
+
+    def complain(self, sentence: str) -> None:
+        """Log a warning, unless there were many just now."""
+
+
+class Connection(asyncio.Protocol):
+    """One client. Only the event loop touches it."""
+
+    __slots__ = (
+        "_asked",
+        "_asked_bytes",
+        "_client",
+        "_connections",
+        "_frame_sweep",
+        "_frames",
+        "_is_crowded",
+        "_is_full",
+        "_is_out_of_room",
+        "_is_paused",
+        "_out",
+        "_transport",
+        "_waiting",
+        "_waiting_bytes",
+        "full_sweeps",
+        "in_flight",
+        "is_busy",
+        "is_held_back",
+        "peer",
+        "queue_key",
+        "seen_sweep",
+        "unfinished_bytes",
+    )
+
+    def __init__(self, connections: Connections, peer: str) -> None:
+        self._connections = connections
+        self._frames = FrameBuffer(connections.request_bytes_max)
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._out: list[bytes] = []
+        self._transport: asyncio.Transport | None = None
+        self._client: Client | None = None
+        self._asked: tuple[bytes, bytes | None] = NOTHING_ASKED
+        self._asked_bytes = 0
+        self._frame_sweep = 0
+        self._is_crowded = False  # more waits here than may
+        self._is_out_of_room = False  # all connections together hold too many bytes
+        self._is_full = False  # the client does not read its answers
+        self._is_paused = False
+        self.is_held_back = False  # too many requests wait for the coordinator
+        self.is_busy = False
+        self.in_flight: InFlight | None = None
+        self.queue_key: Hashable = self
+        self.seen_sweep = connections.sweeps
+        self.full_sweeps = 0
+        self.unfinished_bytes = 0
+        self.peer = peer
+
+    # --- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin: a new client."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._connections.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
+        """End: the client or we have closed."""
+        self._transport = None
+        self._release()
+        self._connections.forget(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the socket had."""
+        if self._transport is None:
+            return
+        connections = self._connections
+        self.seen_sweep = connections.sweeps
+        try:
+            frames = self._frames.feed(data)
+        except FrameError as error:
+            self.drop(str(error))
+            return
+        if self._frames.pending_bytes or self.unfinished_bytes:
+            self._count_unfinished(bool(frames))
+        is_flood = len(frames) > TAKEN_AT_ONCE
+        for frame in frames:
+            if is_flood or self.is_busy or self._is_full or self._waiting:
+                self._waiting.append(frame)
+                self._waiting_bytes += len(frame)
+                connections.held.add(len(frame))
+            else:
+                self._take(frame)
+        if self._waiting and not self.is_busy and not self._is_full:
+            self._go_on_later()
+        self.flush()
+        if len(self._waiting) > WAITING_FRAMES_MAX or self._waiting_bytes > WAITING_BYTES_MAX:
+            self._is_crowded = True
+            self._read_or_not()
+        if self.is_held_back:
+            self._read_or_not()
+        if connections.held.is_over:
+            self._make_room()
+
+    def pause_writing(self) -> None:
+        """Stop answering: the client does not read what it asked for."""
+        self._is_full = True
+        self._read_or_not()
+        self._connections.unread(self)
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read."""
+        self._is_full = False
+        self.full_sweeps = 0
+        self._go_on()
+        self.flush()
+
+    # --- the coordinator's side
+
+    def send(self, answer: bytes) -> None:
+        """Write the answer to the request in flight and look at the next one."""
+        self.in_flight = None
+        self.is_busy = False
+        if self._asked_bytes:
+            self._connections.held.add(-self._asked_bytes)
+            self._asked_bytes = 0
+        if self._transport is not None:
+            if not self._out:
+                self._connections.unflushed.append(self)
+            self._out.append(answer)
+            if self._waiting or self._is_paused:
+                self._go_on()
+
+    def flush(self) -> None:
+        """Hand the answers so far to the socket: one system call for all of them."""
+        out = self._out
+        if out:
+            if self._transport is not None:
+                self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            out.clear()
+
+    def drop(self, why: str) -> None:
+        """Close at once, with one line in the log."""
+        self._connections.complain(f"closed the connection from {self.peer}: {why}")
+        self.close()
+
+    def close(self) -> None:
+        """Close without waiting for the client to read."""
+        self._release()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+
+    def read_again(self) -> None:
+        """Read the socket again: there is room for its bytes."""
+        self._is_out_of_room = False
+        self._read_or_not()
+
+    def no_longer_held_back(self) -> None:
+        """Read the socket again: its request waits with the others now."""
+        self.is_held_back = False
+        self._read_or_not()
+
+    def hold_back(self) -> None:
+        """Do not read the socket once more has come: there is no place even for this request.
+
+        To stop reading and to go on are two system calls each, which a client that waits for its
+        answer is spared.
+        """
+        self.is_held_back = True
+
+    # --- what the sweep looks at
+
+    @property
+    def is_full(self) -> bool:
+        """Whether answers wait because the client does not read."""
+        return self._is_full
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether the client has ever sent a whole request."""
+        return self._client is not None
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How many bytes of answers the client has not taken."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def is_dribbling(self, sweeps: int) -> bool:
+        """Tell at each sweep whether the frame that is coming takes too long."""
+        if not self.unfinished_bytes:
+            return False
+        if self._is_paused:
+            self._frame_sweep += 1  # it is we who do not read
+        allowed = FRAME_SWEEPS + self._frames.wanted_bytes // FRAME_BYTES_PER_SWEEP
+        return sweeps - self._frame_sweep > allowed
+
+    # --- one request
+
+    def _take(self, frame: bytes) -> None:
+        connections = self._connections
+        key = None
+        if frame[:2] in MEMORABLE:
+            key = without_correlation_id(frame)
+            answer = connections.memo.recall(key, frame, connections.door.now)
+            if answer is not None:
+                self._out.append(answer)
+                return
+        self.is_busy = True
+        self._asked = (frame, key)
+        self._asked_bytes = len(frame)
+        connections.held.add(len(frame))
+        group_id = group_id_in(frame)
+        self.queue_key = self if group_id is None else group_id
+        connections.enqueue(self)
+
+    def ask(self) -> None:
+        """Ask the coordinator what the client has asked."""
+        (frame, memo_key), self._asked = self._asked, NOTHING_ASKED
+        if self._transport is None:
+            return
+        if not frame:
+            self.is_busy = False
+            self._go_on()
+            self.flush()
+            return
+        try:
+            decoded = decode_request(frame)
+        except BadFrame as error:
+            self.drop(str(error))
+            return
+        except UnsupportedApiVersion as error:
+            if error.answer is None:
+                self.drop(str(error))
+            else:
+                self.send(error.answer)
+                self.flush()
+            return
+        if wants_no_answer(decoded.api_key, decoded.message):
+            self.drop("its request wants no answer and can not be carried out")
+            return
+        client = self._client
+        client_id = decoded.client_id or ""
+        if client is None or client.client_id != client_id:
+            client = self._client = Client(client_id, "/" + self.peer)
+        self.in_flight = InFlight(self, decoded.api_key, decoded.api_version, frame[4:8], memo_key)
+        request = Request(
+            ticket=self._connections.ticket_for(self.in_flight),
+            api_key=decoded.api_key,
+            api_version=decoded.api_version,
+            client=client,
+            message=decoded.message,
+            following=self._connections.inbox.following,
+        )
+        self._connections.door.receive(request)
+
+    def _go_on_later(self) -> None:
+        """Look at the next requests when the others that wait have had their turn."""
+        self.is_busy = True
+        self.queue_key = self
+        self._connections.enqueue(self)
+
+    def _go_on(self) -> None:
+        taken = 0
+        while self._waiting and not self.is_busy and not self._is_full:
+            if taken == TAKEN_AT_ONCE:
+                self._go_on_later()
+                break
+            taken += 1
+            frame = self._waiting.popleft()
+            self._waiting_bytes -= len(frame)
+            self._connections.held.add(-len(frame))
+            self._take(frame)
+        if (
+            len(self._waiting) <= WAITING_FRAMES_MAX // 2
+            and self._waiting_bytes <= WAITING_BYTES_MAX // 2
+        ):
+            self._is_crowded = False
+        self._read_or_not()
+
+    # --- what is read, and what is held
+
+    def _read_or_not(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        pauses = (
+            self._is_full
+            or self._is_crowded
+            or self._is_out_of_room
+            or (self.is_held_back and bool(self._waiting or self.unfinished_bytes))
+        )
+        if pauses and not self._is_paused:
+            self._is_paused = True
+            transport.pause_reading()
+        elif self._is_paused and not pauses:
+            self._is_paused = False
+            transport.resume_reading()
+
+    def _count_unfinished(self, has_finished: bool) -> None:
+        if has_finished or not self.unfinished_bytes:
+            self._frame_sweep = self._connections.sweeps
+        before, self.unfinished_bytes = self.unfinished_bytes, self._frames.pending_bytes
+        self._connections.held.add_unfinished(self.unfinished_bytes - before)
+
+    def _make_room(self) -> None:
+        """Wait for room, as more bytes are held than may be, unless this is a small client."""
+        mine = self._asked_bytes + self._waiting_bytes + self.unfinished_bytes
+        if mine > SMALL_BYTES and not self._is_out_of_room:
+            self._is_out_of_room = True
+            self._read_or_not()
+            self._connections.held.leave_unread(self)
+        self._connections.too_many_unfinished()
+
+    def _release(self) -> None:
+        """Hold nothing any more."""
+        held = self._connections.held
+        held.forget(self)
+        unfinished, self.unfinished_bytes = self.unfinished_bytes, 0
+        whole, self._asked_bytes, self._waiting_bytes = (
+            self._asked_bytes + self._waiting_bytes, 0, 0,
+        )  # fmt: skip
+        self._frames = FrameBuffer(0)
+        self._asked = NOTHING_ASKED
+        self._waiting.clear()
+        self._out.clear()
+        if unfinished:
+            held.add_unfinished(-unfinished)
+        if whole:
+            held.add(-whole)
+
+
+class InFlight:
+    """What is needed to answer a request: who asked, how, and under which name to remember it."""
+
+    __slots__ = ("api_key", "api_version", "connection", "correlation", "memo_key", "ticket")
+
+    def __init__(
+        self,
+        connection: Connection,
+        api_key: int,
+        api_version: int,
+        correlation: bytes,
+        memo_key: bytes | None,
+    ) -> None:
+        self.connection = connection
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation = correlation
+        self.memo_key = memo_key
+        self.ticket: Ticket = 0

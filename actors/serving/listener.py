@@ -1,0 +1,238 @@
+"""All connections of a coordinator on one side, requests with tickets on the other.
+
+A connection has one request in flight and gets its answers in order, as in Kafka. A heartbeat that
+is like the one before is answered as soon as it is read, without asking the host (see
+:class:`Memo`); all else waits in an :class:`Inbox`, from which the coordinator takes as much as it
+has time for. When ``queued.max.requests`` wait there, the next wait in their connections, whose
+sockets are not read on meanwhile; they too are let in by group in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from actors.serving.acceptor import Acceptor
+from actors.serving.admission import Admission, Limits
+from actors.serving.connection import Connection, Door, InFlight
+from actors.serving.held_bytes import HeldBytes
+from actors.serving.memo import Memo
+from actors.telemetry.complaints import Complaints
+from failover.requests.inbox import Inbox, serve
+from protocol.wire.frames import encode_response
+
+if TYPE_CHECKING:
+    from protocol.groups.effects import Reply, Ticket
+
+__all__ = ("Limits", "Listener")
+
+_log = logging.getLogger("rollcall.listener")
+
+SLOW_READER_SWEEPS: Final = 4
+"""A client that takes nothing for so many sweeps of a full buffer is let go."""
+
+SILENT_SWEEPS: Final = 2
+"""A client that has asked nothing for so many sweeps makes room where there are too many."""
+
+SWEEPS_PER_IDLE_TIME: Final = 8
+SWEEP_S_MAX: Final = 5.0
+
+
+class Listener:
+    """All connections of one coordinator (:class:`actors.serving.connection.Connections`)."""
+
+    def __init__(self, door: Door, limits: Limits) -> None:
+        self.door = door
+        self.limits = limits
+        self.request_bytes_max = limits.request_bytes_max
+        self.memo = Memo()
+        self.held = HeldBytes(limits.queued_bytes_max)
+        self.complaints = Complaints(_log)
+        self.connections: set[Connection] = set()
+        self.unflushed: list[Connection] = []
+        self.inbox: Inbox[Connection] = Inbox()
+        self.sweeps = 0
+        self._held_back: Inbox[Connection] = Inbox()
+        self._full: dict[Connection, int] = {}
+        self._unsent_bytes = 0
+        self._tickets: dict[Ticket, InFlight] = {}
+        self._last_ticket: Ticket = 0
+        self._admission = Admission(limits)
+        self._acceptor = Acceptor(self._admission, self._connection)
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen; return the port. Raises OSError when the address can not be had."""
+        port = await self._acceptor.open(host, port, self.limits.backlog)
+        self._sweep(asyncio.get_running_loop())
+        return port
+
+    def close(self) -> None:
+        """Stop listening and close every connection."""
+        self._acceptor.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in list(self.connections):
+            connection.close()
+
+    def limit(self, limits: Limits) -> None:
+        """Take limits that have changed; what is there already stays."""
+        if limits != self.limits:
+            self.limits = self._admission.limits = limits
+            self.request_bytes_max = limits.request_bytes_max
+            self.held.limit = limits.queued_bytes_max
+            self._acceptor.resume()
+
+    def _connection(self, address: str) -> Connection:
+        return Connection(self, address)
+
+    # --- requests that wait
+
+    def enqueue(self, connection: Connection) -> None:
+        """Let a connection's request wait for its turn."""
+        if len(self.inbox) < self.limits.queued_requests_max:
+            self.inbox.push(connection.queue_key, connection)
+            self.door.wake()
+        else:
+            self._held_back.push(connection.queue_key, connection)
+            connection.hold_back()
+
+    def serve(self, seconds: float) -> bool:
+        """Hand waiting requests to the door, as :func:`failover.requests.inbox.serve` does.
+
+        It is this thread's own time that counts: on a machine with too much to do a turn is not cut
+        short by what others do, for then each turn, and what it writes, would be for a few only.
+        """
+        return serve(self.inbox, self._ask, time.thread_time, seconds)
+
+    def _ask(self, connection: Connection) -> None:
+        connection.ask()
+        if self._held_back:
+            self._let_in()
+
+    def _let_in(self) -> None:
+        held_back, inbox = self._held_back, self.inbox
+        while held_back and len(inbox) < self.limits.queued_requests_max:
+            connection = held_back.pop()
+            inbox.push(connection.queue_key, connection)
+            connection.no_longer_held_back()
+
+    # --- tickets
+
+    def draw_ticket(self) -> Ticket:
+        """Draw a ticket that no client's request has."""
+        self._last_ticket += 1
+        return self._last_ticket
+
+    def ticket_for(self, in_flight: InFlight) -> Ticket:
+        """Draw a ticket for a client's request."""
+        ticket = in_flight.ticket = self.draw_ticket()
+        self._tickets[ticket] = in_flight
+        return ticket
+
+    def answer(self, reply: Reply) -> bool:
+        """Address an answer, for :meth:`flush` to send; False when its ticket is not ours."""
+        in_flight = self._tickets.pop(reply.ticket, None)
+        if in_flight is None:
+            return False
+        correlation = int.from_bytes(in_flight.correlation, "big", signed=True)
+        try:
+            answer = encode_response(
+                in_flight.api_key, in_flight.api_version, correlation, reply.message
+            )
+        except Exception:
+            _log.exception("an answer can not be written")
+            in_flight.connection.drop("its answer can not be written")
+            return True
+        if reply.lease is not None and in_flight.memo_key is not None:
+            self.memo.remember(in_flight.memo_key, reply.lease, answer)
+        in_flight.connection.send(answer)
+        return True
+
+    def flush(self) -> None:
+        """Send what was answered in this turn: a socket is written once, however much it got."""
+        unflushed, self.unflushed = self.unflushed, []
+        for connection in unflushed:
+            connection.flush()
+
+    def fail(self, ticket: Ticket, why: str) -> None:
+        """Close the connection of a request that can not be answered."""
+        in_flight = self._tickets.pop(ticket, None)
+        if in_flight is not None:
+            in_flight.connection.drop(why)
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their answer."""
+        return len(self._tickets)
+
+    # --- what connections tell
+
+    def opened(self, connection: Connection) -> None:
+        """Count a connection."""
+        self.connections.add(connection)
+
+    def forget(self, connection: Connection) -> None:
+        """Let go of a connection that is closed."""
+        self._unsent_bytes -= self._full.pop(connection, 0)
+        if connection in self.connections:
+            self.connections.remove(connection)
+            was_full = self._admission.is_full
+            self._admission.leave(connection.peer)
+            if was_full:
+                self._acceptor.resume()
+        in_flight = connection.in_flight
+        if in_flight is not None and self._tickets.pop(in_flight.ticket, None) is not None:
+            self.door.abandon(in_flight.ticket)
+
+    def complain(self, sentence: str) -> None:
+        """Log a warning, unless there were many just now."""
+        self.complaints.say(sentence)
+
+    def too_many_unfinished(self) -> None:
+        """Close the longest unfinished frames, if all of them take too much."""
+        self.held.close_longest(self.connections)
+
+    def unread(self, connection: Connection) -> None:
+        """Count what a client does not read; beyond the limit the one with most is closed."""
+        self._count_unsent(connection)
+        if self._unsent_bytes <= self.limits.queued_bytes_max:
+            return
+        for each in list(self._full):
+            self._count_unsent(each)
+        while self._unsent_bytes > self.limits.queued_bytes_max:
+            most = max(self._full, key=self._full.__getitem__)
+            self._unsent_bytes -= self._full.pop(most)
+            most.drop("all clients together do not read their answers, and this one least")
+
+    def _count_unsent(self, connection: Connection) -> None:
+        before = self._full.pop(connection, 0)
+        if connection.is_full:
+            self._full[connection] = connection.unsent_bytes
+        self._unsent_bytes += self._full.get(connection, 0) - before
+
+    # --- idle and slow clients
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close who has said nothing for ``connections.max.idle.ms``, and who is too slow."""
+        idle_s = self.limits.idle_ms_max / 1000
+        period_s = min(idle_s / SWEEPS_PER_IDLE_TIME, SWEEP_S_MAX) if idle_s > 0 else SWEEP_S_MAX
+        silent_max = idle_s / period_s if idle_s >= 0 else float("inf")
+        self.sweeps += 1
+        is_crowded = self._admission.is_full
+        for connection in list(self.connections):
+            silent = self.sweeps - connection.seen_sweep
+            if connection.is_full:
+                connection.full_sweeps += 1
+                if connection.full_sweeps > SLOW_READER_SWEEPS:
+                    connection.drop("the client does not read its answers")
+            elif connection.is_dribbling(self.sweeps):
+                connection.drop("a request does not come to its end")
+            elif not connection.is_busy and (
+                silent > silent_max
+                or (is_crowded and silent > SILENT_SWEEPS and not connection.has_asked)
+            ):
+                connection.close()
+        self._sweeper = loop.call_later(period_s, self._sweep, loop)

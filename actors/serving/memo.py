@@ -1,0 +1,51 @@
+"""Leased answers as bytes: a heartbeat's frame less its correlation id, and the answer's two parts.
+
+Nearly all requests of a quiet cluster are heartbeats that differ from the one before in nothing but
+their correlation id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from failover.requests.memo import ENTRIES_MAX, LeasedAnswers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from protocol.groups.effects import HeartbeatLease
+
+HEARTBEAT: Final = 12
+CONSUMER_GROUP_HEARTBEAT: Final = 68
+
+MEMORABLE: Final = frozenset(
+    key.to_bytes(2, "big") for key in (HEARTBEAT, CONSUMER_GROUP_HEARTBEAT)
+)
+"""The API keys, as a frame begins with them, whose answers may come with a lease."""
+
+
+class Memo:
+    """The leased answers of one coordinator, by request frame less the correlation id."""
+
+    __slots__ = ("_answers", "_tails")
+
+    def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
+        self._answers: LeasedAnswers[tuple[bytes, bytes]] = LeasedAnswers(entries_max)
+        self._tails: dict[bytes, bytes] = {}
+
+    def recall(self, key: bytes, frame: bytes, now: Callable[[], int]) -> bytes | None:
+        """Return the answer to ``frame`` and extend its member's session; None: ask the host."""
+        found = self._answers.recall(key, now)
+        return None if found is None else found[0] + frame[4:8] + found[1]
+
+    def remember(self, key: bytes, lease: HeartbeatLease, answer: bytes) -> None:
+        """Keep ``answer`` (with its length) for as long as the lease holds."""
+        # Healthy heartbeats all have the same few answers: keep one copy of each.
+        tail = self._tails.setdefault(answer[8:], answer[8:])
+        head = self._tails.setdefault(answer[:4], answer[:4])
+        if len(self._tails) > 1_000:
+            self._tails.clear()
+        self._answers.remember(key, lease, (head, tail))
+
+    def __len__(self) -> int:
+        return len(self._answers)

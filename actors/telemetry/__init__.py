@@ -1,0 +1,1 @@
+"""What people see of a coordinator: log lines, metrics and traces."""

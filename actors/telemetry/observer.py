@@ -1,0 +1,193 @@
+"""Facts become log sentences and, when OpenTelemetry is configured, one trace per rebalance.
+
+``observe`` only puts the fact into a queue: everything else happens in a thread of its own, and
+what does not fit into the queue is dropped and counted. OpenTelemetry is imported only when its
+standard environment variables ask for an export (``docs/tracing.md``).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.telemetry.losses import Losses
+from actors.telemetry.sentences import sentence, sentence_for_many
+from protocol.groups.classic.moved import partitions_moved
+from protocol.groups.facts import MemberEvent, Rebalance, RebalanceOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from actors.telemetry.otlp_metrics import MetricsExport
+    from actors.telemetry.traces import Traces
+    from protocol.groups.classic.moved import Moved
+    from protocol.groups.facts import Fact
+
+_log = logging.getLogger("rollcall.groups")
+_own_log = logging.getLogger("rollcall.telemetry")
+
+FACTS_WAITING_MAX: Final = 20_000
+LINGER_S: Final = 0.05
+"""A burst is taken in one go, so that the event loop does not compete with us for each fact."""
+
+TURN_FACTS_MAX: Final = 500
+"""After so many facts the thread lets others run for a moment."""
+
+SAID_SINGLY_MAX: Final = 50
+"""So many members' sentences per group in one turn; after that, what is alike is told at once."""
+
+
+class Telemetry:
+    """Tells people what happens to the groups of one process."""
+
+    def __init__(
+        self, resource: Mapping[str, str | int], facts_waiting_max: int = FACTS_WAITING_MAX
+    ) -> None:
+        """``resource`` names this process in traces: ``service.instance.id`` and the like."""
+        self.losses = Losses()
+        self._resource = resource
+        self._waiting_max = facts_waiting_max
+        self._facts: SimpleQueue[Fact | None] = SimpleQueue()
+        self._closing = threading.Event()
+        self._closing_deadline_s = 0.0
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+        self._thread.start()
+
+    def observe(self, fact: Fact) -> None:
+        """Take a fact; never blocks, never raises."""
+        if self._facts.qsize() >= self._waiting_max:
+            self.losses.lose_facts(1)
+            return
+        self._facts.put(fact)
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Tell and deliver what is left, for at most about ``timeout_s``; blocks."""
+        if not self._closing.is_set():
+            self._closing_deadline_s = time.monotonic() + timeout_s
+            self._closing.set()
+            self._facts.put(None)
+        self._thread.join(timeout_s + 1)
+
+    def _run(self) -> None:
+        traces = _open_traces(self._resource, self.losses)
+        while not self._closing.is_set() or not self._facts.empty():
+            facts = self._take()
+            try:
+                self._tell(facts, traces)
+            except Exception:
+                self.losses.lose_facts(len(facts))
+                _own_log.exception("%d facts could not be told", len(facts))
+            self.losses.report()
+        if traces is not None:
+            traces.close(max(self._closing_deadline_s - time.monotonic(), 0.1))
+        self.losses.report(finally_=True)
+
+    def _take(self) -> list[Fact]:
+        """Wait for facts and take a turn's worth; none when there is only something to report."""
+        try:
+            first = self._facts.get(timeout=self.losses.next_report_in_s())
+        except Empty:
+            return []
+        self._closing.wait(LINGER_S)
+        taken = [first]
+        while len(taken) < TURN_FACTS_MAX and not self._facts.empty():
+            taken.append(self._facts.get())
+        return [fact for fact in taken if fact is not None]
+
+    def _tell(self, facts: list[Fact], traces: Traces | None) -> None:
+        says_sentences = _log.isEnabledFor(logging.INFO)
+        if not says_sentences and traces is None:
+            return
+        moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, Rebalance)}
+        if says_sentences:
+            for line in _sentences(facts, moved):
+                _log.info("%s", line)
+        if traces is not None:
+            for fact in facts:
+                traces.tell(fact, moved.get(id(fact)))
+
+
+def asks_for_traces(environ: Mapping[str, str]) -> bool:
+    """Read from the standard variables whether traces are to be exported (and can be)."""
+    return _asks_for("traces", environ)
+
+
+def asks_for_metrics(environ: Mapping[str, str]) -> bool:
+    """Read from the standard variables whether metrics are to be exported (and can be)."""
+    return _asks_for("metrics", environ)
+
+
+def _asks_for(what: str, environ: Mapping[str, str]) -> bool:
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    signal = what.upper()
+    exporter = f"OTEL_{signal}_EXPORTER"
+    exporters = [each.strip() for each in environ.get(exporter, "").split(",")]
+    if "none" in exporters:
+        return False
+    wanted = [each for each in exporters if each]
+    endpoints = (f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    if not wanted and not any(environ.get(name, "").strip() for name in endpoints):
+        return False
+    if wanted and "otlp" not in wanted:
+        _own_log.warning("%s names %s: only otlp is here, no %s", exporter, wanted, what)
+        return False
+    protocols = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    protocol = next((environ[name].strip() for name in protocols if environ.get(name)), None)
+    if protocol not in (None, "http/protobuf"):
+        _own_log.warning("OTLP over %s is not here, only over http/protobuf: no %s", protocol, what)
+        return False
+    return True
+
+
+def open_metrics(
+    resource: Mapping[str, str | int], read: Callable[[], Mapping[str, Any]]
+) -> MetricsExport | None:
+    """Begin to export what ``read`` gives, if the environment asks for it."""
+    if not asks_for_metrics(os.environ):
+        return None
+    try:
+        from actors.telemetry.otlp_metrics import MetricsExport
+
+        return MetricsExport(resource, read)
+    except Exception as error:
+        _own_log.warning("no metrics are exported: %s: %s", type(error).__name__, error)
+        return None
+
+
+def _open_traces(resource: Mapping[str, str | int], losses: Losses) -> Traces | None:
+    if not asks_for_traces(os.environ):
+        return None
+    try:
+        from actors.telemetry.traces import Traces
+
+        return Traces(resource, losses)
+    except Exception as error:
+        _own_log.warning("no traces are exported: %s: %s", type(error).__name__, error)
+        return None
+
+
+def _moved(fact: Rebalance) -> Moved | None:
+    if fact.protocol_type != "consumer" or fact.outcome is not RebalanceOutcome.STABLE:
+        return None
+    return partitions_moved(fact.assignments_before, fact.assignments_after)
+
+
+def _sentences(facts: Iterable[Fact], moved: Mapping[int, Moved | None]) -> Iterator[str]:
+    """One sentence per fact, in order; a flood of one group's member events ends summed up."""
+    said: Counter[str] = Counter()
+    alike: dict[tuple[str, str, str | None], list[MemberEvent]] = {}
+    for fact in facts:
+        if isinstance(fact, MemberEvent):
+            said[fact.group_id] += 1
+            if said[fact.group_id] > SAID_SINGLY_MAX:
+                alike.setdefault((fact.group_id, fact.kind, fact.reason), []).append(fact)
+                continue
+        yield sentence(fact, moved.get(id(fact)))
+    for events in alike.values():
+        yield sentence(events[0]) if len(events) == 1 else sentence_for_many(events)

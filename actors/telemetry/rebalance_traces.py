@@ -1,0 +1,272 @@
+"""Rebalances as traces, as plain values: facts are put together here and exported in ``traces``.
+
+A classic group's rebalance ends with one fact that says it all. A consumer group's (KIP-848) begins
+with what moved the group epoch, goes on with a run of the assignor whose result is written, and is
+over when every member has its new target assignment, or when the next target comes first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from protocol.groups.facts import (
+    AssignmentUnmade,
+    GroupConverted,
+    GroupDeleted,
+    GroupReconciled,
+    MemberEvent,
+    Rebalance,
+    RebalanceOutcome,
+    TargetAssigned,
+    TopicsCause,
+    TopicsChanged,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from protocol.groups.classic.moved import Moved
+    from protocol.groups.facts import Fact
+
+EVENTS_PER_TRACE_MAX: Final = 128
+EVENTS_KEPT_MAX: Final = 50_000
+"""Over all groups; the events of the group that was quiet longest go first."""
+
+RECONCILING_MAX: Final = 10_000
+"""Groups whose members may be on their way to a target; beyond that the oldest has no trace."""
+
+CONVERTED: Final = "group-converted"
+"""The outcome of a rebalance that ends with the group's type."""
+
+Attributes: TypeAlias = "Mapping[str, str | int | float | None]"
+Happening: TypeAlias = MemberEvent | TopicsChanged | AssignmentUnmade | GroupConverted
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A span below the root; both ends in Unix milliseconds."""
+
+    name: str
+    started_ms: int
+    ended_ms: int
+    attributes: Attributes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An event of the root span, in Unix milliseconds."""
+
+    name: str
+    time_ms: int
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One rebalance; ``stretches`` follow one another and fill its time. None means: left out."""
+
+    group_id: str
+    attributes: Attributes
+    stretches: tuple[Stretch, ...]
+    events: tuple[Mark, ...]
+
+    @property
+    def started_ms(self) -> int:
+        """When it began, in Unix milliseconds."""
+        return self.stretches[0].started_ms
+
+    @property
+    def ended_ms(self) -> int:
+        """When it was over, in Unix milliseconds."""
+        return self.stretches[-1].ended_ms
+
+
+class RebalanceTraces:
+    """Makes traces of facts, which come in order; keeps what a later fact may complete."""
+
+    def __init__(self) -> None:
+        self._recent = RecentEvents()
+        self._reconciling: OrderedDict[str, TargetAssigned] = OrderedDict()
+
+    def tell(self, fact: Fact, moved: Moved | None) -> Iterator[Trace]:
+        """Take a fact and give the trace that it ends, if any."""
+        group_id = fact.group_id
+        match fact:
+            case Rebalance():
+                yield self._classic(fact, moved)
+            case GroupReconciled():
+                yield from self._end(group_id, fact.time_ms, _outcome(fact))
+            case TargetAssigned():
+                yield from self._end(group_id, fact.ended_ms, RebalanceOutcome.RESTARTED)
+                self._reconciling[group_id] = fact
+                if len(self._reconciling) > RECONCILING_MAX:
+                    self._reconciling.popitem(last=False)
+            case GroupDeleted():
+                self._recent.forget(group_id)
+                self._reconciling.pop(group_id, None)
+            case GroupConverted():
+                yield from self._end(group_id, fact.time_ms, CONVERTED)
+                self._recent.add(fact)
+            case _:
+                self._recent.add(fact)
+
+    def _classic(self, fact: Rebalance, moved: Moved | None) -> Trace:
+        started_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
+        events = self._recent.take(fact.group_id, started_ms, ended_ms, ended_ms)
+        stretches = (Stretch(each.name, each.started_ms, each.ended_ms) for each in fact.phases)
+        return Trace(
+            fact.group_id, _classic_attributes(fact, moved), tuple(stretches), _marks(events)
+        )
+
+    def _end(self, group_id: str, ended_ms: int, outcome: str) -> Iterator[Trace]:
+        """End a consumer group's rebalance, if one is under way."""
+        fact = self._reconciling.pop(group_id, None)
+        if fact is None:
+            return
+        # What came while the assignor ran may have set off the next rebalance.
+        events = self._recent.take(group_id, fact.changed_ms, ended_ms, fact.started_ms)
+        attributes = {**_consumer_attributes(fact), "rollcall.rebalance.outcome": outcome}
+        stretches = (
+            Stretch("wait", fact.changed_ms, fact.started_ms),
+            Stretch("assign", fact.started_ms, fact.computed_ms, _run_attributes(fact)),
+            Stretch("write", fact.computed_ms, fact.ended_ms),
+            Stretch("reconcile", fact.ended_ms, ended_ms),
+        )
+        yield Trace(group_id, attributes, stretches, _marks(events))
+
+
+class RecentEvents:
+    """What happened in groups that a rebalance under way may claim when it ends."""
+
+    def __init__(self) -> None:
+        self._by_group: OrderedDict[str, deque[Happening]] = OrderedDict()
+        self._count = 0
+
+    def add(self, event: Happening) -> None:
+        """Remember an event; the oldest one of its group makes room."""
+        events = self._by_group.setdefault(event.group_id, deque(maxlen=EVENTS_PER_TRACE_MAX))
+        self._by_group.move_to_end(event.group_id)
+        self._count += len(events) < EVENTS_PER_TRACE_MAX
+        events.append(event)
+        while self._count > EVENTS_KEPT_MAX:
+            self.forget(next(iter(self._by_group)))
+
+    def take(
+        self, group_id: str, started_ms: int, ended_ms: int, kept_from_ms: int
+    ) -> list[Happening]:
+        """Give the events of a rebalance; from ``kept_from_ms`` on they may begin the next too."""
+        events = self._by_group.get(group_id, deque())
+        self.forget(group_id)
+        for event in events:
+            if event.time_ms >= kept_from_ms:
+                self.add(event)
+        return [event for event in events if started_ms <= event.time_ms <= ended_ms]
+
+    def forget(self, group_id: str) -> None:
+        """Drop the events of one group."""
+        self._count -= len(self._by_group.pop(group_id, ()))
+
+
+def _outcome(fact: GroupReconciled) -> str:
+    return RebalanceOutcome.STABLE if fact.members else RebalanceOutcome.EMPTY
+
+
+def _classic_attributes(fact: Rebalance, moved: Moved | None) -> Attributes:
+    is_stable = fact.outcome == "stable"
+    attributes: dict[str, str | int | float | None] = {
+        "messaging.system": "kafka",
+        "messaging.consumer.group.name": fact.group_id,
+        "messaging.client.id": fact.client_id,
+        "rollcall.group.type": "classic",
+        "rollcall.rebalance.trigger": fact.trigger,
+        "rollcall.rebalance.outcome": fact.outcome,
+        "rollcall.rebalance.reason": fact.reason,
+        "rollcall.member.id": fact.member_id,
+        "rollcall.member.instance_id": fact.group_instance_id,
+        "rollcall.member.host": fact.client_host,
+        "rollcall.generation.before": fact.generation_before,
+        "rollcall.generation.after": fact.generation_after,
+        "rollcall.protocol.type": fact.protocol_type,
+        "rollcall.protocol.name": fact.protocol_name,
+        "rollcall.leader.id": fact.leader_id,
+        "rollcall.members": len(fact.assignments_after) if is_stable else None,
+    }
+    if moved is not None and is_stable:
+        attributes |= {
+            "rollcall.partitions.assigned": moved.assigned,
+            "rollcall.partitions.moved": moved.moved,
+            "rollcall.partitions.added": moved.added,
+            "rollcall.partitions.dropped": moved.dropped,
+        }
+    return attributes
+
+
+def _consumer_attributes(fact: TargetAssigned) -> Attributes:
+    return {
+        "messaging.system": "kafka",
+        "messaging.consumer.group.name": fact.group_id,
+        "rollcall.group.type": "consumer",
+        **_cause(fact.cause),
+        "rollcall.epoch.before": fact.epoch_before,
+        "rollcall.epoch.after": fact.epoch_after,
+        "rollcall.assignor.name": fact.assignor,
+        "rollcall.members": fact.members,
+        "rollcall.members.changed": fact.members_changed,
+        "rollcall.partitions.moved": fact.partitions_moved,
+    }
+
+
+def _cause(cause: MemberEvent | TopicsCause | None) -> Attributes:
+    """Say what moved the group epoch, as far as it is known."""
+    if not isinstance(cause, MemberEvent):
+        return {"rollcall.rebalance.trigger": cause}
+    said = dict(_member_attributes(cause))
+    reason = said.pop("rollcall.member.reason")
+    trigger = f"member-{cause.kind}"
+    return {**said, "rollcall.rebalance.reason": reason, "rollcall.rebalance.trigger": trigger}
+
+
+def _run_attributes(fact: TargetAssigned) -> Attributes:
+    return {
+        "rollcall.assignor.name": fact.assignor,
+        "rollcall.assignor.where": "in-place" if fact.in_place else "worker",
+        "rollcall.assignor.queue_ms": round(fact.queue_ms, 3),
+        "rollcall.assignor.run_ms": round(fact.assignor_ms, 3),
+    }
+
+
+def _marks(events: Iterable[Happening]) -> tuple[Mark, ...]:
+    return tuple(_mark(event) for event in events)
+
+
+def _mark(event: Happening) -> Mark:
+    match event:
+        case MemberEvent():
+            return Mark(event.kind, event.time_ms, _member_attributes(event))
+        case TopicsChanged():
+            return Mark(event.cause, event.time_ms, {"rollcall.epoch": event.epoch})
+        case GroupConverted():
+            told: Attributes = {
+                "rollcall.group.type": event.group_type,
+                "rollcall.members": event.members,
+            }
+            return Mark(CONVERTED, event.time_ms, told)
+        case AssignmentUnmade():
+            failure: Attributes = {
+                "rollcall.epoch": event.epoch,
+                "rollcall.assignor.error": event.reason,
+            }
+            return Mark("run-failed", event.time_ms, failure)
+
+
+def _member_attributes(event: MemberEvent) -> Attributes:
+    return {
+        "rollcall.member.id": event.member_id,
+        "rollcall.member.instance_id": event.group_instance_id,
+        "rollcall.member.previous_id": event.previous_member_id,
+        "rollcall.member.host": event.client_host,
+        "rollcall.member.reason": event.reason,
+        "messaging.client.id": event.client_id,
+    }

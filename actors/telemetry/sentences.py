@@ -1,0 +1,196 @@
+"""Facts as sentences for the log: one line each, whatever a client put into its names."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.facts import (
+    AssignmentUnmade,
+    GroupConverted,
+    GroupDeleted,
+    GroupReconciled,
+    MemberEvent,
+    MemberEventKind,
+    Rebalance,
+    RebalanceOutcome,
+    RebalanceTrigger,
+    TargetAssigned,
+    TopicsCause,
+    TopicsChanged,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from protocol.groups.classic.moved import Moved
+    from protocol.groups.facts import Fact
+
+
+def sentence(fact: Fact, moved: Moved | None = None) -> str:
+    """Say what happened; ``moved`` counts the partitions of a rebalance, where known."""
+    match fact:
+        case Rebalance():
+            told = _rebalance(fact, moved)
+        case MemberEvent():
+            told = _member_event(fact)
+        case GroupDeleted():
+            told = "is gone"
+        case GroupConverted():
+            told = _group_converted(fact)
+        case TopicsChanged():
+            told = f"{TOPICS[fact.cause]}; its epoch is {fact.epoch} from now on"
+        case TargetAssigned():
+            told = _target_assigned(fact)
+        case AssignmentUnmade():
+            told = _assignment_unmade(fact)
+        case GroupReconciled():
+            told = _group_reconciled(fact)
+    return f"group {plain(fact.group_id)}: {told}"
+
+
+def sentence_for_many(events: list[MemberEvent]) -> str:
+    """Say at once what became of many members: events of one group, kind and reason."""
+    first, count = events[0], len(events)
+    text = f"group {plain(first.group_id)}: {count} members {MEMBER_EVENTS[first.kind]}"
+    return f"{text}, the first of them {_who(first)}{_quoted(first.reason)}"
+
+
+def plain(text: str) -> str:
+    """Write out whatever could break the line or hide in it."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+def duration_ms(rebalance: Rebalance) -> int:
+    """Tell how long all phases took together."""
+    return rebalance.phases[-1].ended_ms - rebalance.phases[0].started_ms
+
+
+def _rebalance(fact: Rebalance, moved: Moved | None) -> str:
+    generations = f"{fact.generation_before}→{fact.generation_after}"
+    who = _who(fact) if fact.member_id else "the group"
+    cause = f"{who} {TRIGGERS[fact.trigger]}{_quoted(fact.reason)}"
+    return f"rebalance {generations} in {duration_ms(fact)} ms: {cause}; {_result(fact, moved)}"
+
+
+def _result(fact: Rebalance, moved: Moved | None) -> str:
+    if fact.outcome is not RebalanceOutcome.STABLE:
+        return OUTCOMES[fact.outcome]
+    members = _count(len(fact.assignments_after), "member")
+    if moved is None:
+        return members
+    parts = [f"{moved.moved} of {_count(moved.assigned, 'partition')} moved"]
+    if moved.added:
+        parts.append(f"{moved.added} newly assigned")
+    if moved.dropped:
+        parts.append(f"{moved.dropped} without an owner for now")
+    return ", ".join([members, *parts])
+
+
+def _group_converted(fact: GroupConverted) -> str:
+    return (
+        f"is a {fact.group_type} group from now on,"
+        f" with {_count(fact.members, 'member')}, at epoch {fact.epoch}"
+    )
+
+
+def _target_assigned(fact: TargetAssigned) -> str:
+    where = "in place" if fact.in_place else "by a worker"
+    members = f"{fact.members_changed} of {_count(fact.members, 'member')}"
+    return (
+        f"target assignment {fact.epoch_before}→{fact.epoch_after}"
+        f" in {fact.ended_ms - fact.started_ms} ms, {plain(fact.assignor)} {where}: {members}"
+        f" got another one, {_count(fact.partitions_moved, 'partition')} moved"
+    )
+
+
+def _assignment_unmade(fact: AssignmentUnmade) -> str:
+    then = "the old one stays until the group changes" if fact.is_final else "it is tried again"
+    return f"no target assignment of epoch {fact.epoch}: {plain(fact.reason)}; {then}"
+
+
+def _group_reconciled(fact: GroupReconciled) -> str:
+    if not fact.members:
+        return OUTCOMES[RebalanceOutcome.EMPTY]
+    who = "its member has" if fact.members == 1 else f"all {fact.members} members have"
+    took_ms = fact.time_ms - fact.assigned_ms
+    return f"{who} the target assignment of epoch {fact.epoch}, {took_ms} ms after it was made"
+
+
+def _member_event(fact: MemberEvent) -> str:
+    became = MEMBER_EVENTS[fact.kind]
+    if fact.kind is MemberEventKind.NOT_ASSIGNED:
+        return f"{became}{_quoted(fact.reason)}"
+    if fact.previous_member_id:
+        became = f"{became}, {plain(fact.previous_member_id)} is fenced from now on"
+    return f"{_who(fact)} {became}{_quoted(fact.reason)}"
+
+
+def _who(fact: MemberEvent | Rebalance) -> str:
+    known = (
+        ("instance ", fact.group_instance_id),
+        ("client ", fact.client_id),
+        ("", fact.client_host),
+    )
+    details = ", ".join(f"{label}{plain(value)}" for label, value in known if value)
+    member = f"member {plain(fact.member_id)}"
+    return f"{member} ({details})" if details else member
+
+
+def _quoted(reason: str | None) -> str:
+    return f': "{plain(reason)}"' if reason else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+MEMBER_EVENTS: Final[Mapping[MemberEventKind, str]] = MappingProxyType(
+    {
+        MemberEventKind.JOINED: "joined",
+        MemberEventKind.REJOINED: "joined again",
+        MemberEventKind.REPLACED: "came back under a new member id",
+        MemberEventKind.FENCED: "is fenced: another member has its instance id",
+        MemberEventKind.LEFT: "left",
+        MemberEventKind.EXPIRED: "expired: no heartbeat within its session timeout",
+        MemberEventKind.NOT_REJOINED: "was removed: it did not join within the rebalance timeout",
+        MemberEventKind.REFUSED: "was refused: the group is larger than group.max.size",
+        MemberEventKind.NOT_SYNCED: "was removed: it did not fetch its assignment in time",
+        MemberEventKind.SUBSCRIBED: "subscribes to other topics",
+        MemberEventKind.WENT: "went, and means to come back within its session timeout",
+        MemberEventKind.NOT_REVOKED: (
+            "was removed: it did not give up partitions within its rebalance timeout"
+        ),
+        MemberEventKind.NOT_ASSIGNED: "its assignor failed, the old target assignment stays",
+    }
+)
+TRIGGERS: Final[Mapping[RebalanceTrigger, str]] = MappingProxyType(
+    {
+        RebalanceTrigger.MEMBER_JOINED: "joined",
+        RebalanceTrigger.MEMBER_REJOINED: "joined again",
+        RebalanceTrigger.MEMBER_LEFT: "left",
+        RebalanceTrigger.MEMBER_EXPIRED: "sent no heartbeat within its session timeout",
+        RebalanceTrigger.DOWNGRADED: "has no member of the consumer protocol any more",
+        RebalanceTrigger.STATIC_PROTOCOL_CHANGED: "came back with other protocols",
+        RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED: "came back with other topics",
+        RebalanceTrigger.STATIC_MEMBER_REPLACED: "came back before the assignment was made",
+        RebalanceTrigger.SYNC_TIMEOUT: "did not fetch its assignment in time",
+        RebalanceTrigger.OVER_CAPACITY: "is larger than group.max.size allows",
+    }
+)
+TOPICS: Final[Mapping[TopicsCause, str]] = MappingProxyType(
+    {
+        TopicsCause.TOPICS_CHANGED: "its topics have changed",
+        TopicsCause.REGEX_RESOLVED: "a regular expression matches other topics",
+    }
+)
+OUTCOMES: Final[Mapping[RebalanceOutcome, str]] = MappingProxyType(
+    {
+        RebalanceOutcome.EMPTY: "no members are left",
+        RebalanceOutcome.RESTARTED: "it began again before every member had its assignment",
+    }
+)

@@ -1,0 +1,1 @@
+"""Assignor workers: processes that compute target assignments, and how tasks reach them."""

@@ -1,0 +1,241 @@
+"""An assignor worker: a process that computes assignments, so that no event loop has to wait.
+
+``group.coordinator.background.threads`` says how many there are on each Ray node. A worker does one
+run at a time, in a thread of its own; its event loop takes new tasks meanwhile, serves coordinators
+and groups fairly, and watches the time: a run that goes on for too long (a custom assignor may
+hang) is answered for, and the process begins anew. If it holds the interpreter's lock, so that even
+that can not be said, the process ends all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from actors.tasks import Tasks
+from actors.telemetry.text_log import log_lines_to
+from actors.workers.fair_queue import FairQueue
+from actors.workers.task_frames import Timing, pack_answer, read_task
+from protocol.assignors.registry import BUILT_IN
+from protocol.groups.effects import AssignmentFailed, ComputeAssignment, RegexesResolved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from protocol.assignors.executor import Executor
+
+_log = logging.getLogger("rollcall.assignor")
+
+FAREWELL_S: Final = 0.5
+"""Time for the last answers to leave before the process ends."""
+
+PARTS_S: Final = 10.0
+"""For the parts of a task that were sent before the last one and are still on their way."""
+
+GRACE_S: Final = 5.0
+"""After the time limit: then nobody here can run any more, and the process is ended from below."""
+
+
+@dataclass(slots=True, eq=False)
+class _Arriving:
+    """The parts of a task that have come so far, by place; a later run has a higher number."""
+
+    run: int
+    parts: dict[int, bytes] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    parts: Sequence[bytes]
+    asked_at: float
+    answer: asyncio.Future[bytes]
+
+
+class Assignor:
+    """One worker; ``time_limit_ms`` is the longest that a run may take.
+
+    ``log_path`` is the file of its log lines, if they are to have one; ``niceness`` is by how much
+    it stands back when processors are scarce.
+    """
+
+    def __init__(
+        self, time_limit_ms: int = 30_000, log_path: Path | None = None, niceness: int = 0
+    ) -> None:
+        from actors.lean import leave_out_hypothesis
+
+        leave_out_hypothesis()
+        os.nice(niceness)
+        if log_path is not None:
+            log_lines_to(log_path)
+        self._time_limit_s = time_limit_ms / 1000
+        self._queue: FairQueue[_Waiting] = FairQueue()
+        self._thread = ThreadPoolExecutor(1, "assignor")
+        self._executor: Executor | None = None
+        self._parts: dict[tuple[str, str], _Arriving] = {}
+        self._is_running = False
+        self._runs = 0
+        self._busy_s = 0.0
+        self._began_at = time.perf_counter()
+        self._tasks = Tasks(_log)
+
+    async def pid(self) -> int:
+        """Return the process that does the work."""
+        return os.getpid()
+
+    async def place(self) -> str:
+        """Return the Ray node that this worker is on."""
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
+
+    async def stats(self) -> dict[str, Any]:
+        """Return what ``rollcall status`` shows of a worker."""
+        up_s = time.perf_counter() - self._began_at
+        return {
+            "pid": os.getpid(),
+            "state": "Busy" if self._is_running else "Idle",
+            "runs": self._runs,
+            "waiting": len(self._queue),
+            "idle_ratio": round(max(1 - self._busy_s / up_s, 0.0), 4) if up_s else 1.0,
+        }
+
+    async def warm_up(self) -> None:
+        """Load and compile what runs need, before the first one comes."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare)
+
+    async def part(
+        self, coordinator: str, group_id: str, run: int, place: int, packed: bytes
+    ) -> None:
+        """Take a part of a task that :meth:`run` names too; Ray does not keep calls in order."""
+        arriving = self._arriving(coordinator, group_id, run)
+        if arriving is not None:
+            arriving.parts[place] = packed
+            arriving.changed.set()
+
+    async def run(
+        self, coordinator: str, group_id: str, run: int, place: int, packed: bytes
+    ) -> bytes:
+        """Do a task whose last part is ``packed``, after ``place`` earlier ones."""
+        arriving = self._arriving(coordinator, group_id, run)
+        if arriving is None:
+            raise ValueError("a newer task has come for the group")
+        arriving.parts[place] = packed
+        async with asyncio.timeout(PARTS_S):
+            while len(arriving.parts) <= place:
+                arriving.changed.clear()
+                await arriving.changed.wait()
+        if self._parts.get((coordinator, group_id)) is arriving:
+            del self._parts[coordinator, group_id]
+        parts = [arriving.parts[number] for number in range(place + 1)]
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        waiting = _Waiting(parts, time.perf_counter(), answer)
+        self._queue.push(coordinator, group_id, waiting)
+        if not self._is_running:
+            self._is_running = True
+            self._tasks.spawn(self._serve())
+        return await answer
+
+    async def cancel(self, coordinator: str, group_id: str) -> None:
+        """Leave out what waits for a group: nobody wants the answer any more."""
+        self._parts.pop((coordinator, group_id), None)
+        for waiting in self._queue.discard(coordinator, group_id):
+            if not waiting.answer.done():
+                waiting.answer.set_result(_unmade(waiting.parts, "it was cancelled"))
+
+    def _arriving(self, coordinator: str, group_id: str, run: int) -> _Arriving | None:
+        """Find what has come of a run; it makes those before it void. None: it is one of these."""
+        found = self._parts.get((coordinator, group_id))
+        if found is None or found.run < run:
+            found = self._parts[coordinator, group_id] = _Arriving(run)
+        return found if found.run == run else None
+
+    async def _serve(self) -> None:
+        while (found := self._queue.pop()) is not None:
+            coordinator, group_id, waiting = found
+            began_at = time.perf_counter()
+            await self._serve_one(waiting, began_at)
+            used_s = time.perf_counter() - began_at
+            self._busy_s += used_s
+            self._runs += 1
+            self._queue.charge(coordinator, group_id, used_s * 1000)
+        self._is_running = False
+
+    async def _serve_one(self, waiting: _Waiting, began_at: float) -> None:
+        loop = asyncio.get_running_loop()
+        queue_ms = (began_at - waiting.asked_at) * 1000
+        try:
+            if self._executor is None:
+                await self.warm_up()  # which does not count: it may take long
+            work = loop.run_in_executor(self._thread, self._work, waiting.parts, queue_ms)
+            packed = await asyncio.wait_for(asyncio.shield(work), self._time_limit_s)
+        except TimeoutError:
+            reason = f"it took more than {self._time_limit_s:g} s"
+            packed = _unmade(waiting.parts, reason, queue_ms, self._time_limit_s * 1000)
+            _log.error("a run took more than %g s: the worker begins anew", self._time_limit_s)
+            loop.call_later(FAREWELL_S, os._exit, 1)
+            if not waiting.answer.done():
+                waiting.answer.set_result(packed)
+            await asyncio.sleep(FAREWELL_S + 1)  # nothing more is begun here
+        except Exception as error:
+            if not waiting.answer.done():
+                waiting.answer.set_exception(error)
+            return
+        if not waiting.answer.done():
+            waiting.answer.set_result(packed)
+
+    def _prepare(self) -> Executor:
+        if self._executor is None:
+            from protocol.assignors.executor import Executor
+            from protocol.assignors.warm_up import warm_up
+
+            warm_up()
+            self._executor = Executor(time.perf_counter)
+        return self._executor
+
+    def _work(self, parts: Sequence[bytes], queue_ms: float) -> bytes:
+        began_at = time.perf_counter()
+        executor = self._prepare()
+        task = read_task(parts)
+        with _watched(self._time_limit_s + GRACE_S):
+            try:
+                answer = executor.run(task)
+            except (SystemExit, KeyboardInterrupt) as error:  # they would end the event loop
+                raise RuntimeError(f"a run ended with {type(error).__name__}") from error
+        return pack_answer(answer, Timing(queue_ms, (time.perf_counter() - began_at) * 1000))
+
+
+def _unmade(
+    parts: Sequence[bytes], reason: str, queue_ms: float = 0.0, processing_ms: float = 0.0
+) -> bytes:
+    """Answer a task that came to nothing; it is tried again unless the assignor is a custom one."""
+    task = read_task(parts)
+    answer: Any
+    if isinstance(task, ComputeAssignment):
+        answer = AssignmentFailed(
+            group_id=task.group_id,
+            run=task.run,
+            reason=f"the assignor {task.assignor} did not end: {reason}",
+            retriable=task.assignor in BUILT_IN,
+        )
+    else:
+        answer = RegexesResolved(group_id=task.group_id, version=task.version, topics=None)
+    return pack_answer(answer, Timing(queue_ms, processing_ms))
+
+
+@contextmanager
+def _watched(time_limit_s: float) -> Iterator[None]:
+    """End the process if this takes longer, whatever holds the interpreter."""
+    faulthandler.dump_traceback_later(time_limit_s, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()

@@ -1,0 +1,1 @@
+"""The benchmarks, a file each, and what several of them share."""

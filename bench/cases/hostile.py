@@ -1,0 +1,390 @@
+"""``rollcall bench hostile``: a storm of bytes on three coordinators, and what the innocent feel.
+
+The verdict is good when no process ended, no partition had an election, every request of the
+innocents was answered as before, their p99 at most doubled, and no coordinator took more memory
+than the bound.
+
+Coordinators, innocents and the generator share one machine, whose part is kept apart in two ways.
+The generator only gets the CPU time that nobody else wants (SCHED_IDLE), and is paced: the figures
+tell whether it kept its pace. Before the storm it sends the same frames at the same pace to sinks
+(:mod:`bench.load.sink`), while the innocents go on with the idle cluster: the ``neutral`` phase.
+The p99 of the storm is compared with that of the calm or the neutral phase, whichever is greater;
+both ratios are among the figures. For each phase these also say how many CPUs other processes used,
+and which part of their time the coordinators, or the innocents, waited for a CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgpack
+
+from actors.peers.handshake import MAGIC
+from actors.serving.admission import raise_open_files_limit
+from bench.cases.innocents import innocent_clients
+from bench.cases.members import stable_groups
+from bench.client.asking import Connection
+from bench.client.frames import frame_of
+from bench.interruption import Interrupted, interruptible
+from bench.load.hostile_frames import Pool
+from bench.load.hostile_storm import Storm
+from bench.load.joining import heartbeat
+from bench.load.offsets import groups_on
+from bench.load.sink import running_sinks
+from bench.report.rounds import Row, latencies
+from bench.report.tables import aligned, document
+from bench.servers import machine, processes
+from bench.servers.rollcall import running_rollcall
+from bench.servers.server import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from bench.cases.innocents import Felt
+    from bench.servers.machine import Usage
+    from bench.servers.server import Server
+
+OK, FAILURE = 0, 1
+PARTITIONS: Final = 3
+SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
+MIB: Final = 1 << 20
+MEMORY_BOUND_MIB: Final = 512
+"""What one coordinator may take beside what it took in the calm: 128 MiB for requests, as much for
+answers that are not read, and the groups, topics and offsets that the storm makes."""
+
+P99_RATIO_MAX: Final = 2.0
+CALM, NEUTRAL, STORM = "calm", "neutral", "storm"
+METHOD: Final = (
+    "The generator only had the CPU time that nobody else wanted. In the neutral phase it sent the"
+    " same frames to servers that do nothing, while the innocents used the idle cluster."
+)
+QUIET_CPUS: Final = 0.1
+"""When others use more than this, the report says that the machine was not quiet."""
+
+KEPT_PACE: Final = 0.9
+CALM_S: Final = 10.0
+SETTLE_S: Final = 2.0
+STATUS_S: Final = 30.0
+PROBE_S: Final = 2.0
+FLOODING_MEMBERS: Final = 20
+PACE_SHARE: Final = 0.95
+"""The frames are sent in this part of the time."""
+POLL_S: Final = 0.5
+FRAMES_PER_POOL: Final = 2_000_000
+POOL_FRAMES: Final = 6_000
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of time, in ``time.perf_counter()``, and the CPU time used in it."""
+
+    begun: float
+    ended: float
+    coordinators: Usage
+    innocents: Usage
+
+    @property
+    def seconds(self) -> float:
+        """How long it was."""
+        return self.ended - self.begun
+
+
+@dataclass(slots=True)
+class Phases:
+    """Reads clocks and CPU times at both ends of each phase."""
+
+    coordinators: Sequence[int]
+    innocents: Sequence[int]
+    by_name: dict[str, Phase] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measure what happens in the block."""
+        begun = time.perf_counter()
+        before = [machine.usage(pids) for pids in (self.coordinators, self.innocents)]
+        yield
+        ended = time.perf_counter()
+        after = [machine.usage(pids) for pids in (self.coordinators, self.innocents)]
+        used = (now.since(then) for now, then in zip(after, before, strict=True))
+        self.by_name[name] = Phase(begun, ended, *used)
+
+
+@dataclass(slots=True)
+class Observed:
+    """What became of the cluster."""
+
+    calm_mib: list[float]
+    most_mib: list[float]
+    gone: bool = False
+    elections: int = 0
+
+    def look(self, server: Server) -> None:
+        """Look at every coordinator's memory, and whether it is still there."""
+        for number, pid in enumerate(server.serving):
+            mib = processes.resident_bytes([pid]) / MIB
+            self.most_mib[number] = max(self.most_mib[number], mib)
+            self.gone = self.gone or not mib
+
+    @property
+    def added_mib(self) -> float:
+        """The most that any coordinator has taken beside what it took in the calm."""
+        pairs = zip(self.most_mib, self.calm_mib, strict=True)
+        return max(most - calm for most, calm in pairs)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; return the exit code."""
+    asked = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    raise_open_files_limit()
+    try:
+        with interruptible(), running_rollcall(SETTINGS) as server:
+            row, broken, notes = run(server, asked)
+    except Interrupted as stop:
+        print(f"rollcall: The benchmark was {stop}.", file=sys.stderr)
+        return stop.exit_code
+    except (StartError, OSError) as error:
+        print(f"The benchmark failed: {error}", file=sys.stderr)
+        return FAILURE
+    figures = row.rounds[0]
+    print(aligned([["figure", "", "value"], *([n, "", f"{v:,.3f}"] for n, v in figures.items())]))
+    print("\n".join([*notes, *(broken or ["Nothing was broken."])]))
+    if asked.json:
+        told = {**document("hostile", [row]), "notes": notes, "broken": broken}
+        asked.json.write_text(json.dumps(told, indent=2) + "\n")
+    return FAILURE if broken else OK
+
+
+def run(server: Server, asked: argparse.Namespace) -> tuple[Row, list[str], list[str]]:
+    """Let the storm loose on a running cluster; return figures, what was broken, and notes."""
+    before = _epochs(server)
+    group_ids = [next(groups_on(number, PARTITIONS, "innocent")) for number in range(PARTITIONS)]
+    pool = Pool(asked.seed, POOL_FRAMES)
+    floods = _floods(server)
+    per_second = asked.frames / (60 * asked.minutes) / PACE_SHARE
+    with (
+        running_sinks(len(server.bootstrap)) as sinks,
+        innocent_clients(server.bootstrap, group_ids) as innocents,
+    ):
+        time.sleep(SETTLE_S)
+        observed = Observed([0.0] * len(server.serving), [0.0] * len(server.serving))
+        observed.look(server)
+        observed.calm_mib = list(observed.most_mib)
+        phases = Phases(server.serving, [innocents.pid])
+        with phases.phase(CALM):
+            time.sleep(asked.calm)
+        _take_idle_time_only()
+        at_sinks = dict(zip(sinks, floods.values(), strict=False))
+        with phases.phase(NEUTRAL), _storm(pool, sinks, (), at_sinks, per_second) as neutral:
+            deadline = time.perf_counter() + asked.calm
+            while time.perf_counter() < deadline:
+                neutral.turn()
+        time.sleep(SETTLE_S)
+        others = _other_ports(server)
+        with (
+            phases.phase(STORM),
+            _storm(pool, server.bootstrap, others, floods, per_second) as storm,
+        ):
+            _rage(storm, server, observed, asked)
+        felt = innocents.stop()
+    after = _epochs(server)
+    observed.elections = sum(after[key] != epoch for key, epoch in before.items())
+    observed.gone = observed.gone or [*map(processes.started, server.serving)].count(None) > 0
+    measured = phases.by_name
+    figures = _figures(storm, felt, observed, measured)
+    figures["asked_frames_per_s"] = per_second
+    figures["neutral_frames_per_s"] = neutral.count.frames / measured[NEUTRAL].seconds
+    row = Row(case="storm of bytes", server=server.name, rounds=(figures,))
+    return row, _broken(figures, felt, observed), _notes(figures)
+
+
+@contextlib.contextmanager
+def _storm(*arguments: Any) -> Iterator[Storm]:
+    """Have a storm, all of whose connections are closed at the end."""
+    storm = Storm(*arguments)
+    try:
+        yield storm
+    finally:
+        storm.close()
+
+
+def _take_idle_time_only() -> None:
+    """Leave the CPUs to whoever else wants them, from now on."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def _floods(server: Server) -> dict[tuple[str, int], list[bytes]]:
+    """Make a group on each coordinator; return its members' heartbeats by the coordinator."""
+    floods: dict[tuple[str, int], list[bytes]] = {}
+    names = [next(groups_on(number, PARTITIONS, "flooding")) for number in range(PARTITIONS)]
+    members = stable_groups(server, names, FLOODING_MEMBERS)
+    with Connection(server.address) as connection:
+        found = {name: connection.coordinator(name) for name in names}
+    for plan, member in members:
+        frame = bytes(frame_of(heartbeat(plan, member)))
+        floods.setdefault(found[plan.group_id], []).append(frame)
+    return floods
+
+
+def _rage(storm: Storm, server: Server, observed: Observed, asked: argparse.Namespace) -> None:
+    deadline = time.perf_counter() + 60 * asked.minutes
+    looked = renewed = 0.0
+    pools = 1
+    while (
+        storm.count.frames < asked.frames and time.perf_counter() < deadline and not observed.gone
+    ):
+        storm.turn()
+        if storm.now_s - looked >= 1.0:
+            looked = storm.now_s
+            observed.look(server)
+            if asked.verbose:
+                print(vars(storm.count), [round(m) for m in observed.most_mib], flush=True)
+        if storm.count.frames - renewed >= FRAMES_PER_POOL:
+            renewed += FRAMES_PER_POOL
+            pools += 1
+            storm.renew(Pool(asked.seed + pools, POOL_FRAMES // 4))
+
+
+def _figures(
+    storm: Storm, felt: Felt, observed: Observed, phases: Mapping[str, Phase]
+) -> dict[str, float]:
+    count, raged = storm.count, phases[STORM]
+    fuzz = storm.mutated.answered
+    figures = {
+        "frames": float(count.frames),
+        "frames_answered": float(count.answered),
+        "of_these_repeated_heartbeats": float(storm.flooding.answered),
+        "of_these_fuzz_share": fuzz / max(count.answered, 1),
+        "seconds_s": raged.seconds,
+        "frames_per_s": count.frames / raged.seconds,
+        "connections": float(count.connections),
+        "given_up": float(count.gave_up),
+        "connections_closed_on_us": float(count.closed_on_us),
+        "innocent_heartbeats": float(len(felt.between(raged.begun, raged.ended))),
+        "innocent_other_requests": float(felt.others),
+        "added_memory_most_mib": observed.added_mib,
+        "elections": float(observed.elections),
+    }
+    for name, phase in phases.items():
+        if taken := felt.between(phase.begun, phase.ended):
+            figures |= {f"{name}_{key}": value for key, value in latencies(taken).items()}
+        coordinators, innocents = phase.coordinators, phase.innocents
+        figures |= {
+            f"{name}_coordinators_cpus": coordinators.run_s / phase.seconds,
+            f"{name}_coordinators_waited_share": coordinators.waited_share,
+            f"{name}_innocents_waited_share": innocents.waited_share,
+            f"{name}_other_processes_cpus": coordinators.others_s / phase.seconds,
+        }
+    raging = figures.get("storm_p99_ms", 0.0)
+    for name in (CALM, NEUTRAL):
+        if undisturbed := figures.get(f"{name}_p99_ms"):
+            figures[f"storm_p99_by_{name}"] = raging / undisturbed
+    return figures
+
+
+def _broken(figures: dict[str, float], felt: Felt, observed: Observed) -> list[str]:
+    """Say in a sentence each what is not as it should be."""
+    broken = []
+    if observed.gone:
+        broken.append("A coordinator's process ended.")
+    if observed.elections:
+        broken.append(f"{observed.elections} partitions had an election.")
+    if felt.failure:
+        broken.append(f"An innocent client's request failed: {felt.failure}.")
+    if observed.added_mib > MEMORY_BOUND_MIB:
+        broken.append(
+            f"A coordinator took {observed.added_mib:.0f} MiB more, above {MEMORY_BOUND_MIB}."
+        )
+    calm, neutral, storm = (figures.get(f"{name}_p99_ms", 0.0) for name in (CALM, NEUTRAL, STORM))
+    if not felt.failure and storm > P99_RATIO_MAX * max(calm, neutral):
+        broken.append(
+            f"The innocents' p99 went from {calm:.2f} ms, and {neutral:.2f} ms beside a generator"
+            f" that does not trouble the cluster, to {storm:.2f} ms."
+        )
+    return broken
+
+
+def _notes(figures: dict[str, float]) -> list[str]:
+    """Say in a sentence each what a reader of the figures should know."""
+    notes = [METHOD]
+    others = max(figures[f"{name}_other_processes_cpus"] for name in (CALM, NEUTRAL, STORM))
+    if others > QUIET_CPUS:
+        notes.append(
+            f"The machine was not quiet: in one phase other processes used {others:.2f} CPUs, so"
+            " the p99 says little of the cluster, whether it doubled or not."
+        )
+    kept, asked = figures["frames_per_s"], figures["asked_frames_per_s"]
+    if kept < KEPT_PACE * asked:
+        notes.append(f"The generator sent {kept:.0f} of {asked:.0f} frames per second.")
+    waited = figures["storm_coordinators_waited_share"]
+    notes.append(
+        f"In the storm the coordinators waited for a CPU in {waited:.0%} of the time in which they"
+        " had something to do."
+    )
+    return notes
+
+
+def _epochs(server: Server) -> dict[int, int]:
+    """Return every partition's epoch, once each has a leader; the catalogue is partition -1."""
+    url = server.metrics.removesuffix("metrics") + "status.json"
+    deadline = time.monotonic() + STATUS_S
+    while True:
+        with urllib.request.urlopen(url, timeout=STATUS_S) as answer:
+            status = json.load(answer)
+        rows = (status["catalog"], *status["partitions"])
+        epochs = {int(row["partition"]): row["epoch"] for row in rows}
+        if None not in epochs.values():
+            return epochs
+        if time.monotonic() > deadline:
+            raise StartError("A partition has no leader.")
+        time.sleep(POLL_S)
+
+
+def _other_ports(server: Server) -> list[tuple[str, int]]:
+    """Return the ports for peers, and the console's."""
+    host = server.address[0]
+    clients = {port for _, port in server.bootstrap}
+    found = sorted(processes.listening_ports(server.serving) - clients)
+    peers = [(host, port) for port in found if _is_for_peers((host, port))]
+    console = urllib.parse.urlsplit(server.metrics)
+    assert console.port is not None
+    return [*peers, (host, console.port)]
+
+
+def _is_for_peers(address: tuple[str, int]) -> bool:
+    """Whether something answers to the peers' magic word; Ray listens at ports of its own."""
+    word = msgpack.packb([MAGIC])
+    try:
+        with socket.create_connection(address, PROBE_S) as connection:
+            connection.sendall(len(word).to_bytes(4, "big") + word)
+            connection.settimeout(PROBE_S)
+            return MAGIC in connection.recv(1_024)
+    except OSError:
+        return False
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rollcall bench hostile", description="A storm of bytes on a cluster of its own."
+    )
+    parser.add_argument("--frames", type=int, default=10_000_000, help="frames to send (10000000)")
+    parser.add_argument("--minutes", type=float, default=15.0, help="but no longer than this (15)")
+    parser.add_argument("--calm", type=float, default=CALM_S, help="seconds of calm before (10)")
+    parser.add_argument("--seed", type=int, default=1, help="draws the frames (1)")
+    parser.add_argument("--verbose", action="store_true", help="print what was done every second")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Innocent clients in a process of their own, while something else goes on.
+
+On each coordinator a group of 20 static members heartbeats and commits, and looks for its topic
+and its coordinator. Each answer must be exactly the one that the first of its kind was. Latency
+counts from the time at which a request was due, so that no stall is hidden.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.cases.commits import commit
+from bench.client.asking import Connection
+from bench.client.frames import HEARTBEAT_ANSWER, frame_of
+from bench.client.looping import AnswerError, Line, Request
+from bench.client.reactor import Reactor
+from bench.load.beside import beside
+from bench.load.joining import Joiner, Plan, heartbeat
+from protocol.wire.messages import (
+    FindCoordinatorRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from multiprocessing.connection import Connection as Pipe
+
+    from kio.static.protocol import RequestPayload
+
+MEMBERS: Final = 20
+HEARTBEATS_PER_SECOND: Final = 300
+TOPIC: Final = "bench"
+ANSWER_S_MAX: Final = 30
+HEARTBEAT: Final = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Felt:
+    """What the innocents have felt; latencies of heartbeats, in seconds, by when they were due."""
+
+    due: array[float]
+    taken: array[float]
+    others: int
+    """How many other requests were answered as they should."""
+    failure: str
+    """What went wrong with one of them; then all of them stopped."""
+
+    def between(self, begun: float, ended: float) -> array[float]:
+        """Return the latencies of the heartbeats due in a stretch of ``time.perf_counter()``."""
+        pairs = zip(self.due, self.taken, strict=True)
+        return array("d", [taken for due, taken in pairs if begun <= due < ended])
+
+
+class Innocents:
+    """The process with the innocents."""
+
+    def __init__(self, pipe: Pipe, pid: int) -> None:
+        self._pipe = pipe
+        self.pid = pid
+
+    def stop(self) -> Felt:
+        """End it, and take what it measured."""
+        self._pipe.send(None)
+        felt: Felt = self._pipe.recv()
+        return felt
+
+    def has_failed(self) -> bool:
+        """Whether it ended by itself, as a request failed."""
+        return self._pipe.poll()
+
+
+@contextmanager
+def innocent_clients(
+    bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str]
+) -> Iterator[Innocents]:
+    """Have a group of each id until the block ends; it must be stopped in it."""
+    with beside(_live, bootstrap, group_ids) as pipe:
+        yield Innocents(pipe, pipe.recv())
+
+
+def _live(bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: Pipe) -> None:
+    reactor = Reactor()
+    beats: list[Line] = []
+    others: list[Line] = []
+    for group_id in group_ids:
+        _join(group_id, bootstrap[0], reactor, beats, others)
+    pipe.send("ready")
+    pipe.send(os.getpid())
+    due = array("d")
+    failure = ""
+    try:
+        _go_on(reactor, beats, others, due, pipe)
+    except (AnswerError, ConnectionError) as error:
+        failure = str(error)
+    by_line = [line.taken for line in beats]
+    taken = array("d", chain.from_iterable(zip(*by_line, strict=False)))
+    pipe.send(
+        Felt(
+            due=due[: len(taken)],
+            taken=taken,
+            others=sum(len(line.taken) for line in others),
+            failure=failure,
+        )
+    )
+    if failure:
+        pipe.recv()
+
+
+def _go_on(
+    reactor: Reactor, beats: Sequence[Line], others: Sequence[Line], due: array[float], pipe: Pipe
+) -> None:
+    """Send each line's next request in turn until told to stop; then wait for what is left."""
+    begun, number, other = time.perf_counter(), 0, 0
+    in_flight_max = ANSWER_S_MAX * HEARTBEATS_PER_SECOND // len(beats)
+    while not pipe.poll():
+        now = time.perf_counter()
+        while (at := begun + number / HEARTBEATS_PER_SECOND) <= now:
+            due.append(at)
+            beats[number % len(beats)].send(1, at)
+            if number % 10 == 0 and not others[other % len(others)].in_flight:
+                others[other % len(others)].send(1, at)
+                other += 1
+            number += 1
+        reactor.turn(max(at - time.perf_counter(), 0))
+        if any(line.in_flight > in_flight_max for line in beats):
+            raise AnswerError(f"a heartbeat had no answer within {ANSWER_S_MAX} s")
+    while number % len(beats):  # the same number for each line
+        at = time.perf_counter()
+        due.append(at)
+        beats[number % len(beats)].send(1, at)
+        number += 1
+    deadline = time.perf_counter() + ANSWER_S_MAX
+    while any(line.in_flight for line in (*beats, *others)):
+        if time.perf_counter() > deadline:
+            raise AnswerError(f"no answer within {ANSWER_S_MAX} s")
+        reactor.turn(0.1)
+
+
+def _join(
+    group_id: str,
+    address: tuple[str, int],
+    reactor: Reactor,
+    beats: list[Line],
+    others: list[Line],
+) -> None:
+    """Make one group Stable, and lines for its members and for what else they ask."""
+    with Connection(address) as connection:
+        connection.create_topic(TOPIC, MEMBERS)
+        coordinator = connection.coordinator(group_id)
+    names = tuple(f"{group_id}-{number}" for number in range(MEMBERS))
+    plan = Plan(group_id=group_id, topic=TOPIC, instance_ids=names)
+    joiner = Joiner(plan, reactor, reactor.open(coordinator, MEMBERS))
+    joiner.join_all()
+    for number, member in enumerate(joiner.members):
+        request = Request(frame_of(heartbeat(plan, member)), HEARTBEAT)
+        beats.append(Line(member.channel, [request]))
+        if number < 3:
+            (channel,) = reactor.open(coordinator, 1)
+            others.append(Line(channel, [commit(plan, member, number)]))
+    topic = MetadataRequestTopic(topic_id=None, name=TOPIC)
+    questions: tuple[Any, ...] = (
+        FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,)),
+        MetadataRequest(
+            topics=(topic,),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        ),
+    )
+    for question in questions:
+        (channel,) = reactor.open(coordinator, 1)
+        others.append(Line(channel, [Request(frame_of(question), _answer(coordinator, question))]))
+
+
+def _answer(address: tuple[str, int], question: RequestPayload) -> bytes:
+    """Ask once: the answer that is to come again and again, with its length."""
+    with Connection(address) as connection:
+        return connection.ask_raw(frame_of(question))

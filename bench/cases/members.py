@@ -1,0 +1,36 @@
+"""Groups of members that stand ready: what heartbeats and commits are measured with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bench.client.asking import Connection
+from bench.client.reactor import Reactor
+from bench.load.joining import Joiner, Joining, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bench.servers.server import Server
+
+TOPIC: Final = "bench"
+
+
+def stable_groups(
+    server: Server, group_ids: Iterable[str], members_each: int
+) -> list[tuple[Plan, Joining]]:
+    """Make these groups Stable; return every member with its group, group by group."""
+    reactor = Reactor()
+    ready: list[tuple[Plan, Joining]] = []
+    try:
+        with Connection(server.address) as connection:
+            connection.create_topic(TOPIC, members_each)
+            for group_id in group_ids:
+                plan = Plan(group_id=group_id, topic=TOPIC, instance_ids=(None,) * members_each)
+                address = connection.coordinator(plan.group_id)
+                joiner = Joiner(plan, reactor, reactor.open(address, members_each))
+                joiner.join_all()
+                ready.extend((plan, member) for member in joiner.members)
+    finally:
+        reactor.close()
+    return ready

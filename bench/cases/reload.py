@@ -1,0 +1,117 @@
+"""Cold reload: every process is killed, and a coordinator reads its partition from the disk.
+
+One partition on one replica holds a million committed offsets (or as many as are asked for). The
+time to load is what each server logs of it; the time from the kill to the first answered
+OffsetFetch, which has the start of the process in it, stands beside it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Final
+
+from bench.client.asking import Connection
+from bench.load.offsets import PARTITIONS, fill, groups_on
+from bench.report.rounds import Figures, Row
+from bench.servers.kafka import kafka_cluster
+from bench.servers.killable import our_cluster, wait_until_whole
+from bench.servers.rollcall import ONE_COORDINATOR
+from bench.servers.server import StartError
+from protocol.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from bench.report.rounds import Setting
+    from bench.servers.killable import Address
+
+PREFIX: Final = "offsets"
+ANSWER_SECONDS_MAX: Final = 300
+LOG_SECONDS_MAX: Final = 10
+POLL_SECONDS: Final = 0.02
+OURS: Final = re.compile(r"loaded in (?P<ms>\d+) ms")
+THEIRS: Final = re.compile(
+    r"Finished loading of metadata from __consumer_offsets-0 .*? in (?P<ms>\d+)ms "
+    r"where (?P<waited>\d+)ms"
+)
+
+
+def bench_reload(setting: Setting, with_kafka: bool) -> list[Row]:
+    """Measure ours, then Kafka."""
+    rows = [_row("rollcall", setting, tuple(_ours(setting)))]
+    if with_kafka:
+        rows.append(_row("kafka", setting, tuple(_theirs(setting))))
+    return rows
+
+
+def _row(server: str, setting: Setting, rounds: tuple[Figures, ...]) -> Row:
+    return Row(case=f"{setting.records} offsets", server=server, rounds=rounds)
+
+
+def _ours(setting: Setting) -> Iterator[Figures]:
+    with our_cluster(ONE_COORDINATOR) as cluster:
+        (address,) = cluster.bootstrap
+        log = cluster.live.data_dir / "logs" / "coordinator-0.log"
+        fill(address, groups_on(0, 1, PREFIX), setting.records)
+        for _ in range(setting.rounds):
+            wait_until_whole(cluster)
+            told = len(_text(log))
+            begun = time.perf_counter()
+            cluster.kill(address)
+            answered_s = _first_answer(address) - begun
+            said = _logged(log, told, OURS)
+            yield _figures(setting, float(said["ms"]), answered_s)
+
+
+def _theirs(setting: Setting) -> Iterator[Figures]:
+    with kafka_cluster(1) as kafka:
+        (address,) = kafka.bootstrap
+        fill(address, groups_on(0, 1, PREFIX), setting.records)
+        for _ in range(setting.rounds):
+            begun = time.perf_counter()
+            kafka.kill(0)
+            kafka.start_again(0)
+            answered_s = _first_answer(address) - begun
+            said = _logged(kafka.log_path(0), 0, THEIRS)
+            yield _figures(setting, float(said["ms"]) - float(said["waited"]), answered_s)
+
+
+def _figures(setting: Setting, load_ms: float, answered_s: float) -> Figures:
+    return {
+        "load_ms": load_ms,
+        "records_per_s": setting.records / max(load_ms, 1) * 1000,
+        "kill_to_answer_ms": answered_s * 1000,
+    }
+
+
+def _first_answer(address: Address) -> float:
+    """Return when the offsets of the first group could be fetched again, all of them."""
+    group_id = next(groups_on(0, 1, PREFIX))
+    deadline = time.perf_counter() + ANSWER_SECONDS_MAX
+    while time.perf_counter() < deadline:
+        try:
+            with Connection(address) as connection:
+                found = connection.committed_offsets(group_id)
+        except (OSError, KafkaError):
+            time.sleep(POLL_SECONDS)
+            continue
+        if len(found) != PARTITIONS:
+            raise StartError(f"{len(found)} of {PARTITIONS} offsets of {group_id} are there.")
+        return time.perf_counter()
+    raise StartError(f"No offset could be fetched within {ANSWER_SECONDS_MAX} s.")
+
+
+def _logged(log: Path, after: int, sentence: re.Pattern[str]) -> re.Match[str]:
+    """Return the sentence once it is in the log, behind the first ``after`` characters."""
+    deadline = time.monotonic() + LOG_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if found := sentence.search(_text(log), after):
+            return found
+        time.sleep(POLL_SECONDS)
+    raise StartError("The log does not say how long the partition took to load.")
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""

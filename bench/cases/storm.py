@@ -1,0 +1,142 @@
+"""What an innocent group feels of a bad one on the same coordinator: KIP-1263's problem.
+
+On one coordinator, a group of 20 members heartbeats quietly. Then 1,000 members of another group
+join at once, each subscribed to 100 random topics of 1,000 topics of 50 partitions; and when they
+have settled, 200 of them a second change their subscription. What the innocent group feels is told
+for each phase, and of the last one how long the changes themselves wait for their answers.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import resource
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Final
+
+from bench.client.asking import Connection
+from bench.client.reactor import Reactor
+from bench.load.consumers import ConsumerLoad, ConsumerMember
+from bench.load.victim import MEMBERS, TOPIC, heartbeating_victim
+from bench.report.rounds import Figures, Row, latencies
+from bench.report.tables import PEER
+from bench.servers.rollcall import ONE_COORDINATOR
+from bench.servers.server import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bench.report.rounds import Setting
+    from bench.servers.server import Server
+
+TOPICS: Final = 1_000
+BAD_MEMBERS: Final = 1_000
+SHARE: Final = 0.1
+"""Of the topics, in each subscription."""
+
+CHANGES_PER_SECOND: Final = 200
+JOINING_SECONDS: Final = 10.0
+QUIET_SECONDS: Final = 5.0
+SEED: Final = 1263
+WATCHED: Final = {**ONE_COORDINATOR, "event.loop.watch.interval.ms": "1"}
+LOOP_HELD: Final = re.compile(r"event_loop_held_time_ms_(p99|p999|max)\{.*\} (\S+)")
+
+
+def bench_storm(servers: Sequence[Server], setting: Setting) -> list[Row]:
+    """Measure the quiet, the joining and the storm on every server, one after the other."""
+    rows: list[Row] = []
+    for server in servers:
+        _create_topics(server, setting.partitions)
+    for server in servers:
+        rounds = [_one_round(server, f"storm-{n}", setting.seconds) for n in range(setting.rounds)]
+        for case in rounds[0]:
+            figures = tuple(each[case] for each in rounds)
+            rows.append(Row(case=case, server=server.name, rounds=figures))
+    return rows
+
+
+def _create_topics(server: Server, partitions: int) -> None:
+    files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if server.name == PEER and TOPICS * partitions >= files_max:
+        raise StartError(
+            f"Kafka opens a file for each of {TOPICS * partitions:,} partitions and may open"
+            f" {files_max:,}: raise that (ulimit -Hn), or choose fewer by --partitions."
+        )
+    with Connection(server.address) as connection:
+        connection.create_topic(TOPIC, MEMBERS)
+        connection.coordinator(TOPIC)
+        for number in range(TOPICS):
+            connection.create_topic(_topic(number), partitions)
+
+
+def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figures]:
+    rng = random.Random(SEED)
+    subscriptions = [
+        tuple(sorted(_topic(n) for n in rng.sample(range(TOPICS), round(SHARE * TOPICS))))
+        for _ in range(BAD_MEMBERS)
+    ]
+    reactor = Reactor()
+    load = ConsumerLoad(reactor)
+    marks, held = [], []
+    try:
+        channels = reactor.open(server.address, BAD_MEMBERS)
+        members = [
+            ConsumerMember(group_id, f"{group_id}-{n:04}", subscriptions[n], each)
+            for n, each in enumerate(channels)
+        ]
+        with heartbeating_victim(server.address, f"victim-of-{group_id}") as victim:
+            marks.append(time.perf_counter())
+            time.sleep(QUIET_SECONDS)  # this is what is measured: nothing going on
+            marks.append(time.perf_counter())
+            held.append(_held(server))
+            load.add(members)
+            load.run(JOINING_SECONDS)
+            marks.append(time.perf_counter())
+            held.append(_held(server))
+            load.run(seconds, _changes(load, subscriptions, rng))
+            marks.append(time.perf_counter())
+            held.append(_held(server))
+            victim.stop()
+        phases = ("quiet", "while 1,000 bad members join", "200 subscription changes/s")
+        felt = {
+            f"victim, {phase}": latencies(victim.felt(begun, ended)) | loop
+            for phase, begun, ended, loop in zip(phases, marks, marks[1:], held, strict=False)
+        }
+        owned = float(sum(member.count for member in members))
+        felt[f"victim, {phases[-1]}"]["bad_group_owned_partitions"] = owned
+        felt["the changes themselves"] = {
+            **latencies(load.changes_taken_s),
+            "answered_per_s": len(load.changes_taken_s) / seconds,
+        }
+        return felt
+    finally:
+        reactor.close()
+
+
+def _held(server: Server) -> Figures:
+    """Read how long the event loop was held of late, of a server that tells it."""
+    if not server.metrics:
+        return {}
+    with urllib.request.urlopen(server.metrics, timeout=10) as answer:
+        text = answer.read().decode()
+    return {f"loop_held_{name}_ms": float(value) for name, value in LOOP_HELD.findall(text)}
+
+
+def _changes(
+    load: ConsumerLoad, subscriptions: Sequence[tuple[str, ...]], rng: random.Random
+) -> Callable[[float], float]:
+    begun, made = time.perf_counter(), 0
+
+    def change(now: float) -> float:
+        nonlocal made
+        while (due := begun + made / CHANGES_PER_SECOND) <= now:
+            load.change(rng.choice(load.members), rng.choice(subscriptions))
+            made += 1
+        return due
+
+    return change
+
+
+def _topic(number: int) -> str:
+    return f"storm-{number:04}"

@@ -1,0 +1,1 @@
+"""One client of the load generator: event loop, connections, frames."""

@@ -1,0 +1,158 @@
+"""Closed loop and paced sending of requests whose answers are all alike but for the number.
+
+Heartbeats and one-partition commits are such requests: their frames are made once, a request is
+its frame with the correlation id patched in, and an answer is right when it is, byte for byte, the
+one that was expected under that correlation id.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from array import array
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bench.client.frames import CORRELATION_AT, LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.client.reactor import Channel, Reactor
+
+NUMBERED: Final = struct.Struct(">ii")
+ANSWER_SECONDS_MAX: Final = 30
+
+
+class AnswerError(Exception):
+    """A request was not answered as the first of its kind was, or not at all."""
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A frame to send again and again, and the answer that it should have each time.
+
+    ``counts_at`` is the place of an int64 in it that grows with every sending, if it has one: the
+    offset of a commit, for nobody commits the same offset twice.
+    """
+
+    frame: bytearray
+    answer: bytes
+    counts_at: int | None = None
+
+    def numbered(self, number: int) -> bytearray:
+        """Return the frame with its correlation id (and its count) set to ``number``."""
+        LENGTH.pack_into(self.frame, CORRELATION_AT, number)
+        if self.counts_at is not None:
+            struct.pack_into(">q", self.frame, self.counts_at, number)
+        return self.frame
+
+
+class Line:
+    """One connection that sends its requests in turn and times their answers.
+
+    All answers have the same size. ``depth`` is how many requests to keep in flight, ``taken`` the
+    latency of each answer in seconds.
+    """
+
+    __slots__ = ("_answers", "_channel", "_next", "_part", "_requests", "_sent", "depth", "taken")
+
+    def __init__(self, channel: Channel, requests: Sequence[Request]) -> None:
+        self.depth = 0
+        self.taken = array("d")
+        self._channel = channel
+        self._requests = requests
+        self._answers = [request.answer[NUMBERED.size :] for request in requests]
+        self._next = 0
+        self._part = b""
+        self._sent: deque[float] = deque()
+        channel.received = self.received
+
+    @property
+    def in_flight(self) -> int:
+        """Requests without an answer so far."""
+        return len(self._sent)
+
+    def send(self, count: int, at: float) -> None:
+        """Send the next ``count`` requests, whose latency counts from ``at``."""
+        first = self._next
+        self._next += count
+        requests, turn = self._requests, len(self._requests)
+        self._sent.extend((at,) * count)
+        self._channel.send(
+            b"".join([bytes(requests[n % turn].numbered(n)) for n in range(first, first + count)])
+        )
+
+    def received(self, data: bytes) -> None:
+        """Check and time the answers, and keep ``depth`` requests in flight."""
+        now = time.perf_counter()
+        if self._part:
+            data = self._part + data
+        answers, turn = self._answers, len(self._answers)
+        size = NUMBERED.size + len(answers[0])
+        whole = len(data) // size
+        sent, taken = self._sent, self.taken
+        number = self._next - len(sent)
+        for start in range(0, whole * size, size):
+            if (
+                data[start + NUMBERED.size : start + size] != answers[number % turn]
+                or NUMBERED.unpack_from(data, start)[1] != number
+            ):
+                raise AnswerError(f"unexpected answer {data[start : start + size].hex()}")
+            number += 1
+            taken.append(now - sent.popleft())
+        self._part = data[whole * size :]
+        if whole and self.depth:
+            self.send(self.depth - len(sent), now)
+
+
+def all_taken(lines: Sequence[Line]) -> array[float]:
+    """Return the latencies of all lines together."""
+    taken = array("d")
+    for line in lines:
+        taken.extend(line.taken)
+    return taken
+
+
+def closed_loop(reactor: Reactor, lines: Sequence[Line], depth: int, seconds: float) -> int:
+    """Keep ``depth`` requests of each line in flight for ``seconds``; return the answers."""
+    begun = time.perf_counter()
+    before = sum(len(line.taken) for line in lines)
+    for line in lines:
+        line.depth = depth
+        line.send(depth, time.perf_counter())
+    end = begun + seconds
+    while time.perf_counter() < end:
+        reactor.turn(0.1)
+    for line in lines:
+        line.depth = 0
+    _finish(reactor, lines)
+    return sum(len(line.taken) for line in lines) - before
+
+
+def paced(reactor: Reactor, lines: Sequence[Line], per_second: float, seconds: float) -> int:
+    """Send one request of each line in turn, ``per_second`` in all; return how many.
+
+    Latency counts from the time at which a request was due, so that a server which falls behind
+    cannot hide it by holding the generator up.
+    """
+    begun = time.perf_counter()
+    total = int(per_second * seconds)
+    number = 0
+    while number < total:
+        now = time.perf_counter()
+        while number < total and (due := begun + number / per_second) <= now:
+            lines[number % len(lines)].send(1, due)
+            number += 1
+        reactor.turn(max(begun + number / per_second - time.perf_counter(), 0))
+    _finish(reactor, lines)
+    return total
+
+
+def _finish(reactor: Reactor, lines: Sequence[Line]) -> None:
+    deadline = time.perf_counter() + ANSWER_SECONDS_MAX
+    while any(line.in_flight for line in lines):
+        if time.perf_counter() > deadline:
+            raise AnswerError(f"no answer within {ANSWER_SECONDS_MAX} s")
+        reactor.turn(0.1)

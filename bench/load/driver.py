@@ -1,0 +1,286 @@
+"""Drives many classic members against a cluster and returns what each of them saw.
+
+Every member has its own TCP connection to its coordinator, as every real client has: a parked
+JoinGroup keeps its connection busy for the whole rebalance, so members that share one could not
+join at once. Only FindCoordinator goes over connections that members share
+(:mod:`bench.client.lanes`). When a node dies, its members notice at once, look for their
+coordinator on whichever bootstrap address answers and go on where they were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import uvloop
+
+from bench.client import repeated
+from bench.client.lanes import Lanes
+from bench.client.stream import Stream
+from protocol.members.classic import ClassicMember, MemberConfig
+from protocol.members.consumer import ConsumerMember
+from protocol.members.conversation import Outgoing, State
+from protocol.members.history import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from bench.client.lanes import Address
+    from protocol.members.history import MemberHistoryEvent
+
+FINAL: Final = "final"
+"""The kind of a member's last row: what it held when the load ended."""
+FAREWELL_SECONDS: Final = 5.0
+
+Member: TypeAlias = ClassicMember | ConsumerMember
+HistoryRow: TypeAlias = tuple[
+    str, str, bool, int, str, str, int, list[str], str | None, dict[str, int]
+]
+"""One event of one member, in the order of ``history.SCHEMA``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What to drive, and until when.
+
+    ``until_ms`` is Unix time. A member commits every ``commit_interval_ms`` (0: never) the time of
+    the commit as the offset of each partition it owns, so that a later commit is a larger one.
+    """
+
+    bootstrap: tuple[tuple[str, int], ...]
+    members: tuple[MemberConfig, ...]
+    partitions_of: Mapping[str, int]
+    until_ms: int
+    commit_interval_ms: int = 1_000
+    seed: int = 0
+
+
+def drive(load: Load) -> list[HistoryRow]:
+    """Run ``load`` to its end and return the history of all its members."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(load))
+
+
+def now_ms() -> int:
+    """Return Unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+async def _run(load: Load) -> list[HistoryRow]:
+    rng = random.Random(load.seed)
+    lookups = Lookups(load.bootstrap)
+    drivers = []
+    for config in load.members:
+        member = ClassicMember(config, random.Random(rng.random()), load.partitions_of)
+        drivers.append(Driver(member, lookups, load.commit_interval_ms))
+    for driver in drivers:
+        driver.step()
+    await asyncio.sleep(max(0, load.until_ms - now_ms()) / 1000)
+    rows = [row for driver in drivers for row in driver.rows()]
+    for driver in drivers:
+        driver.stop("the load is over")
+    deadline = time.monotonic() + FAREWELL_SECONDS
+    while time.monotonic() < deadline and not all(driver.member.is_done for driver in drivers):
+        await asyncio.sleep(0.05)
+    for driver in drivers:
+        driver.close()
+    lookups.close()
+    return rows
+
+
+class Lookups:
+    """Finds coordinators for all members."""
+
+    def __init__(self, bootstrap: tuple[Address, ...]) -> None:
+        self._lanes = Lanes(bootstrap, lambda address: _Lookup(address, self._broke))
+        self._numbers = itertools.count()
+
+    def ask(self, driver: Driver, request: Outgoing) -> None:
+        """Send ``request`` for ``driver``, which hears the answer."""
+        self._lanes.next().ask(next(self._numbers), driver, request)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for lane in self._lanes.all:
+            lane.close()
+
+    def _broke(self, address: Address) -> None:
+        self._lanes.broke(address)
+
+
+class _Lookup:
+    """One connection to one node, opened when there is something to ask."""
+
+    def __init__(self, address: Address, broke: Callable[[Address], None]) -> None:
+        self.address = address
+        self.waiting: dict[int, tuple[Driver, Outgoing]] = {}
+        self._broke = broke
+        self._stream: Stream | None = None
+
+    def ask(self, number: int, driver: Driver, request: Outgoing) -> None:
+        if self._stream is None:
+            self._stream = Stream(self.address, self._answered, self._broken)
+        self.waiting[number] = driver, request
+        self._stream.send(_encode(request, number, driver.member))
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def _answered(self, frame: bytes) -> None:
+        driver, request = self.waiting.pop(int.from_bytes(frame[:4]))
+        driver.answered(request, frame)
+
+    def _broken(self, _stream: Stream) -> None:
+        self._stream = None
+        self._broke(self.address)
+        waiting, self.waiting = self.waiting, {}
+        for driver, request in waiting.values():
+            driver.lost(request)
+
+
+class Driver:
+    """One member, its connection and its timer."""
+
+    def __init__(self, member: Member, lookups: Lookups, commit_interval_ms: int) -> None:
+        self.member = member
+        self._lookups = lookups
+        self._commit_interval_ms = commit_interval_ms
+        self._commit_at = 0
+        self._stream: Stream | None = None
+        self._request: Outgoing | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ended = False
+
+    def step(self) -> None:
+        """Send what the member wants to send, and come back when it wants to be asked again."""
+        if self._ended:
+            return
+        now = now_ms()
+        member = self.member
+        commits = self._commit_interval_ms > 0 and member.state is State.STABLE
+        if commits and now >= self._commit_at:
+            self._commit_at = now + self._commit_interval_ms
+            member.commit(dict.fromkeys(member.partitions, now))
+        for request in member.poll(now):
+            self._send(request)
+        deadline = member.next_deadline()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline is not None:
+            if commits and self._request is None:
+                deadline = min(deadline, self._commit_at)
+            delay_s = max(1, deadline - now) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self.step)
+
+    def _send(self, request: Outgoing) -> None:
+        if self._request is not None:  # given up: its answer must not be taken for this one's
+            self.close()
+        self._request = request
+        if request.to is None:
+            self._lookups.ask(self, request)
+            return
+        address = request.to.host, request.to.port
+        if self._stream is not None and self._stream.address != address:
+            self.close()
+        if self._stream is None:
+            self._stream = Stream(address, self._responded, self._broken)
+        self._stream.send(_encode(request, 0, self.member))
+
+    def answered(self, request: Outgoing, frame: bytes) -> None:
+        """Hand an answer to the member."""
+        if request is not self._request or self._ended:
+            return
+        self._request = None
+        self.member.receive(request, repeated.decode(request.message, frame), now_ms())
+        self.step()
+
+    def lost(self, request: Outgoing) -> None:
+        """Tell the member that there will be no answer."""
+        if request is self._request:
+            self._request = None
+            self.member.lost(request, now_ms())
+            self.step()
+
+    def stop(self, reason: str) -> None:
+        """Leave the group for good; a static member of a classic group just stops."""
+        self._commit_interval_ms = 0
+        if isinstance(self.member, ConsumerMember):
+            self.member.leave(reason, for_good=True)
+        else:
+            self.member.leave(reason)
+        self.step()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def end(self) -> None:
+        """End as a process does that is killed: say nothing, and do nothing more."""
+        self._ended = True
+        self.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def rows(self) -> Iterator[HistoryRow]:
+        """Return the member's history so far, and what it holds now."""
+        member = self.member
+        for event in member.history:
+            yield _row(member, event)
+        yield _final_row(member)
+
+    def _responded(self, frame: bytes) -> None:
+        if self._request is not None:
+            self.answered(self._request, frame)
+
+    def _broken(self, _stream: Stream) -> None:
+        self._stream = None
+        if self._request is None:
+            self.member.disconnected(now_ms())
+            self.step()
+        elif self._request.to is not None:
+            self.lost(self._request)
+
+
+def _encode(request: Outgoing, number: int, member: Member) -> bytes:
+    return repeated.encode(request.message, number, member.config.client_id)
+
+
+def _row(member: Member, event: MemberHistoryEvent) -> HistoryRow:
+    config = member.config
+    partitions = event.partitions if event.kind is Kind.ASSIGNED else ()
+    return (
+        config.group_id,
+        config.instance_id or config.client_id,
+        config.instance_id is not None,
+        event.time_ms,
+        event.kind.value,
+        event.member_id,
+        event.generation,
+        [f"{topic}-{index}" for topic, index in partitions],
+        event.error,
+        {f"{topic}-{index}": offset for topic, index, offset in event.offsets},
+    )
+
+
+def _final_row(member: Member) -> HistoryRow:
+    config = member.config
+    return (
+        config.group_id,
+        config.instance_id or config.client_id,
+        config.instance_id is not None,
+        now_ms(),
+        FINAL,
+        member.member_id,
+        member.generation,
+        [f"{topic}-{index}" for topic, index in member.partitions],
+        None,
+        {},
+    )

@@ -1,0 +1,325 @@
+"""Hostile connections of every kind on one reactor: some ask, some dribble, some say nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from bench.client.reactor import Reactor
+from bench.load.hostile_frames import LENGTH, Pool, flip
+
+if TYPE_CHECKING:
+    from bench.client.reactor import Channel
+
+Address = tuple[str, int]
+Burst = tuple[bytes, int]
+Bursts = Callable[[Address], Burst]
+
+TALKERS: Final = 40
+"""Connections of each kind to each coordinator that send bursts and read the answers."""
+BURST: Final = 25
+ROUGH_SHARE: Final = 0.25
+"""So many bursts end with a rough frame, after which the connection is mostly closed."""
+PATIENCE_S: Final = 5.0
+"""A talker that waits longer (for a rebalance, say) goes away and comes again."""
+TICK_S: Final = 0.25
+BURSTS: Final = 1_000
+FLOOD_BURSTS: Final = 100
+"""Bursts that are made ahead."""
+FLOOD_BURST: Final = 99
+FLOOD_SHARE: Final = 0.8
+"""So much of the pace is for valid heartbeats, and whatever of the rest is not answered in time: a
+frame of another kind costs a server as much as some twenty of these."""
+PACE_S: Final = 0.01
+ANYWHERE: Final = ("", 0)
+NO_FLOODS: Final[Mapping[Address, Sequence[bytes]]] = MappingProxyType({})
+
+SILENT, DRIBBLING, DEAF, SLOW, HOLDING, KNOCKING = 500, 30, 8, 8, 2, 40
+"""Connections of the other kinds, to each address that has that kind."""
+HELD_BYTES: Final = 256 << 10
+SLOW_BYTES: Final = 200
+
+
+class Count:
+    """What was done, in all.
+
+    A frame counts when a server has dealt with it: it was answered, or its connection was closed
+    for it, or nothing came of it in time. What is sent after that, and by connections that do not
+    read, is not counted.
+    """
+
+    def __init__(self) -> None:
+        self.answered = self.closed_on_us = self.gave_up = self.connections = 0
+
+    @property
+    def frames(self) -> int:
+        """Frames that servers have dealt with."""
+        return self.answered + self.closed_on_us + self.gave_up
+
+
+class Talkers:
+    """Talkers of one kind: they send no more than ``due()`` frames in all."""
+
+    def __init__(self, storm: Storm, bursts: Bursts, due: Callable[[], float]) -> None:
+        self.storm = storm
+        self.bursts = bursts
+        self.answered = 0
+        self.sent = 0
+        self.waiting: deque[Talker] = deque()
+        self._talkers: list[Talker] = []
+        self._due = due
+
+    def add(self, address: Address) -> None:
+        """Add one."""
+        self._talkers.append(Talker(self, address))
+
+    def turn(self) -> None:
+        """Let those send whose time has come."""
+        due = self._due()
+        while self.waiting and self.sent < due:
+            talker = self.waiting.popleft()
+            self.sent += talker.send()
+
+    def tick(self) -> None:
+        """Let those give up that have waited too long."""
+        for talker in self._talkers:
+            if talker.waits_for > 0 and self.storm.now_s - talker.heard_s > PATIENCE_S:
+                talker.give_up()
+
+
+class Talker:
+    """Sends bursts of frames and waits for their answers; comes again when it is closed."""
+
+    def __init__(self, talkers: Talkers, address: Address) -> None:
+        self._talkers = talkers
+        self._storm = talkers.storm
+        self._address = address
+        self._left_over = b""
+        self.waits_for = 0
+        self.heard_s = 0.0
+        self._connect()
+
+    def _connect(self) -> None:
+        self._channel = self._storm.connect(self._address, self._broken)
+        self._channel.received = self._received
+        self._left_over = b""
+        self.waits_for = 0
+        self._talkers.waiting.append(self)
+
+    def send(self) -> int:
+        """Send a burst; return how many frames it has."""
+        burst, count = self._talkers.bursts(self._address)
+        self.waits_for = count
+        self.heard_s = self._storm.now_s
+        self._channel.send(burst)
+        return count
+
+    def _received(self, data: bytes) -> None:
+        if self._left_over:
+            data = self._left_over + data
+        at, end, answers = 0, len(data), 0
+        while end - at >= 4:
+            after = at + 4 + LENGTH.unpack_from(data, at)[0]
+            if after > end:
+                break
+            at = after
+            answers += 1
+        self._left_over = data[at:]
+        self.heard_s = self._storm.now_s
+        self._storm.count.answered += answers
+        self._talkers.answered += answers
+        self.waits_for -= answers
+        if self.waits_for <= 0 < answers:
+            self._talkers.waiting.append(self)
+
+    def _broken(self) -> None:
+        if self.waits_for > 0:
+            self._storm.count.closed_on_us += 1
+        else:
+            self._talkers.waiting.remove(self)
+        self._connect()
+
+    def give_up(self) -> None:
+        """Go away and come again."""
+        self._storm.count.gave_up += 1
+        self._channel.close()
+        self._connect()
+
+
+class Odd:
+    """A connection that is not read by the reactor; ``act`` is done to it at every tick."""
+
+    def __init__(
+        self, storm: Storm, address: Address, act: Callable[[Storm, socket.socket], None]
+    ) -> None:
+        self._storm = storm
+        self._address = address
+        self._act = act
+        self._socket: socket.socket | None = None
+
+    def tick(self) -> None:
+        """Act; come again when the other side has closed."""
+        try:
+            if self._socket is None:
+                self._socket = socket.socket()
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+                self._socket.setblocking(False)
+                self._storm.count.connections += 1
+                self._socket.connect_ex(self._address)
+            else:
+                self._act(self._storm, self._socket)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        """Close it."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def say_nothing(_storm: Storm, connection: socket.socket) -> None:
+    """Only look whether the other side has closed."""
+    if not connection.recv(1):
+        raise ConnectionResetError
+
+
+def dribble(storm: Storm, connection: socket.socket) -> None:
+    """Send a byte of a frame that never ends."""
+    connection.send(storm.pool.random.choice(storm.pool.halves)[:1])
+    say_nothing(storm, connection)
+
+
+def ask_and_not_read(storm: Storm, connection: socket.socket) -> None:
+    """Ask much and read nothing."""
+    connection.send(storm.next_burst(only_valid=True)[0])
+
+
+def read_slowly(storm: Storm, connection: socket.socket) -> None:
+    """Ask much and read little."""
+    with contextlib.suppress(BlockingIOError):
+        ask_and_not_read(storm, connection)
+    if not connection.recv(SLOW_BYTES):
+        raise ConnectionResetError
+
+
+def hold(_storm: Storm, connection: socket.socket) -> None:
+    """Send much of a frame of the greatest length, and never its end."""
+    connection.send(LENGTH.pack(100 << 20) + bytes(HELD_BYTES))
+
+
+def knock(storm: Storm, connection: socket.socket) -> None:
+    """Send garbage, or a rough frame, to a port that is not for clients."""
+    connection.send(storm.pool.random.choice(storm.pool.rough))
+    say_nothing(storm, connection)
+
+
+class Storm:
+    """All of it; :meth:`turn` again and again."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        clients: Sequence[Address],
+        others: Sequence[Address] = (),
+        floods: Mapping[Address, Sequence[bytes]] = NO_FLOODS,
+        per_second: float = float("inf"),
+    ) -> None:
+        """``clients`` are the coordinators' listeners, ``others`` ports for peers and people.
+
+        ``floods`` are valid heartbeats, by the coordinator that answers them; with them,
+        :data:`FLOOD_SHARE` of the frames, or more, are these.
+        """
+        self.pool = pool
+        self.count = Count()
+        self.now_s = time.monotonic()
+        self._reactor = Reactor()
+        self._valid = [pool.burst(BURST) for _ in range(BURSTS)]
+        self._floods = {address: _flood_bursts(pool, floods[address]) for address in floods}
+        self._ticked_s = self.now_s
+        kinds = (
+            (SILENT, say_nothing), (DRIBBLING, dribble), (DEAF, ask_and_not_read),
+            (SLOW, read_slowly), (HOLDING, hold),
+        )  # fmt: skip
+        self._odd = [
+            Odd(self, address, act)
+            for address in clients
+            for count, act in kinds
+            for _ in range(count)
+        ]
+        self._odd += [Odd(self, address, knock) for address in others for _ in range(KNOCKING)]
+        self._begun_s = self.now_s
+        self._per_second = per_second
+        self._fuzz_share = 1 - FLOOD_SHARE if floods else 1.0
+        self.mutated = Talkers(self, self.next_burst, self._mutated_due)
+        self.flooding = Talkers(self, self._next_flood, self._flooding_due)
+        for kind, addresses in ((self.mutated, clients), (self.flooding, list(floods))):
+            for address in addresses:
+                for _ in range(TALKERS):
+                    kind.add(address)
+
+    def _mutated_due(self) -> float:
+        return (self.now_s - self._begun_s) * self._per_second * self._fuzz_share
+
+    def _flooding_due(self) -> float:
+        """All that are due, less what was sent of the others: so the pace is kept."""
+        return (self.now_s - self._begun_s) * self._per_second - self.mutated.sent
+
+    def turn(self) -> None:
+        """Do what is to be done now; takes about a tick at most."""
+        self.now_s = time.monotonic()
+        if self.now_s - self._ticked_s >= TICK_S:
+            self._ticked_s = self.now_s
+            for odd in self._odd:
+                odd.tick()
+            self.mutated.tick()
+            self.flooding.tick()
+        self.mutated.turn()
+        self.flooding.turn()
+        self._reactor.turn(PACE_S)
+
+    def next_burst(self, _address: Address = ANYWHERE, only_valid: bool = False) -> Burst:
+        """Return some frames, and how many."""
+        draw = self.pool.random
+        burst = self._valid[int(draw.random() * BURSTS)]
+        if only_valid or draw.random() > ROUGH_SHARE:
+            return burst, BURST
+        return burst + draw.choice(self.pool.rough), BURST + 1
+
+    def _next_flood(self, address: Address) -> Burst:
+        bursts = self._floods[address]
+        return bursts[int(self.pool.random.random() * len(bursts))], FLOOD_BURST + 1
+
+    def connect(self, address: Address, broken: Callable[[], None]) -> Channel:
+        """Open a connection."""
+        self.count.connections += 1
+        channel = self._reactor.connect(address)
+        channel.broken = broken
+        return channel
+
+    def renew(self, pool: Pool) -> None:
+        """Go on with another pool."""
+        self.pool = pool
+        self._valid = [pool.burst(BURST) for _ in range(BURSTS)]
+
+    def close(self) -> None:
+        """Close every connection."""
+        for odd in self._odd:
+            odd.close()
+        self._reactor.close()
+
+
+def _flood_bursts(pool: Pool, frames: Sequence[bytes]) -> list[bytes]:
+    """Return bursts of valid heartbeats, each with one that is changed a little at its end."""
+    draw = pool.random
+    return [
+        b"".join(draw.choices(frames, k=FLOOD_BURST)) + flip(draw, draw.choice(frames))
+        for _ in range(FLOOD_BURSTS)
+    ]

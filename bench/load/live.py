@@ -1,0 +1,228 @@
+"""A load that can be changed while it runs: members that join later, static ones that restart.
+
+The members live in a thread of their own, whose event loop is theirs alone; whoever drives a drill
+asks from another. The engine is that of :mod:`bench.load.driver`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import Counter, defaultdict
+from concurrent.futures import Future
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import uvloop
+
+from bench.client.lag import Lag
+from bench.load.driver import FAREWELL_SECONDS, Driver, Lookups, now_ms
+from failover.drills.verdict import Story
+from protocol.members.classic import ClassicMember
+from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.conversation import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from uuid import UUID
+
+    from bench.load.driver import Load, Member
+    from protocol.members.classic import MemberConfig
+
+T = TypeVar("T")
+
+STARTS_PER_TURN = 50
+"""Members that start at once before the others and the sockets get a turn."""
+
+
+class LiveLoad:
+    """Runs the members of ``load`` until it is left; its ``until_ms`` is not looked at.
+
+    ``consumers`` are the groups whose members speak the consumer group protocol (KIP-848), and
+    ``topic_names`` tells what a topic's id means, which is how they are assigned theirs. The groups
+    begin one after the other within ``begins_over_ms``: a heartbeat interval spreads heartbeats as
+    they are where members have come at any time, and not all ten thousand in one burst.
+    """
+
+    def __init__(
+        self,
+        load: Load,
+        consumers: frozenset[str] = frozenset(),
+        topic_names: Mapping[UUID, str] = MappingProxyType({}),
+        begins_over_ms: int = 0,
+    ) -> None:
+        self._load = load
+        self._begins_over_ms = begins_over_ms
+        self._consumers = consumers
+        self._topic_names = topic_names
+        self._rng = random.Random(load.seed)
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="load", daemon=True)
+        self._lookups: Lookups | None = None
+        self._lag: Lag | None = None
+        self._drivers: list[Driver] = []
+        self._ended: list[Driver] = []
+        self._configs: dict[str, MemberConfig] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        by_group = sorted(self._load.members, key=lambda config: config.group_id)
+        self._run(self._start(by_group, self._begins_over_ms))
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def join(self, configs: Sequence[MemberConfig]) -> None:
+        """Start more members; returns when all have begun, not when they are in."""
+        self._run(self._start(configs))
+
+    def restart_static(self, share: float) -> int:
+        """End this share of the static members as a kill does, start them anew; say how many.
+
+        They are taken from all groups alike, but not from consumer groups: there the protocol
+        lets nobody take the place of a member that has not said good-bye.
+        """
+
+        def end() -> list[MemberConfig]:
+            static = [each for each in self._drivers if _can_restart(each.member)]
+            count = round(len(static) * share)
+            chosen = [static[number * len(static) // count] for number in range(count)]
+            for driver in chosen:
+                driver.end()
+                self._ended.append(driver)
+            gone = set(map(id, chosen))
+            self._drivers = [each for each in self._drivers if id(each) not in gone]
+            return [self._configs[each.member.config.client_id] for each in chosen]
+
+        configs = self._ask(end)
+        self.join(configs)
+        return len(configs)
+
+    def is_stable(self) -> bool:
+        """Whether all members are Stable, groups of one mind, and the partitions shared out.
+
+        A consumer group is of one mind before its assignment is computed; so it counts only when
+        nobody is left without a partition, of which there are enough for all.
+        """
+
+        def look() -> bool:
+            generations: dict[str, set[int]] = defaultdict(set)
+            owned: Counter[str] = Counter()
+            for driver in self._drivers:
+                member = driver.member
+                is_in = member.state is State.STABLE and member.coordinator is not None
+                if not is_in or not member.partitions:
+                    return False
+                generations[member.config.group_id].add(member.generation)
+                owned[member.config.group_id] += len(member.partitions)
+            return all(
+                len(each) == 1 and owned[group_id] == self._load.partitions_of[group_id]
+                for group_id, each in generations.items()
+            )
+
+        return self._ask(look)
+
+    def counts(self) -> dict[State, int]:
+        """Count the members by their state."""
+
+        def look() -> dict[State, int]:
+            found: dict[State, int] = defaultdict(int)
+            for driver in self._drivers:
+                found[driver.member.state] += 1
+            return dict(found)
+
+        return self._ask(look)
+
+    def stories(self) -> list[Story]:
+        """Return what every member lived through so far, ended lives first."""
+
+        def look() -> list[Story]:
+            seen_ms = now_ms()
+            ended = [_story(driver.member, None) for driver in self._ended]
+            return ended + [_story(driver.member, seen_ms) for driver in self._drivers]
+
+        return self._ask(look)
+
+    def stalled_ms(self, since_ms: int) -> int:
+        """Return how long the load itself stood still at most after a time (Unix)."""
+        return self._ask(lambda: self._lag.longest_ms(since_ms) if self._lag else 0)
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(question())
+            except BaseException as error:  # it belongs to the thread that asked
+                answer.set_exception(error)
+
+        self._loop.call_soon_threadsafe(run)
+        return answer.result()
+
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def _start(self, configs: Sequence[MemberConfig], over_ms: int = 0) -> None:
+        if self._lookups is None:
+            self._lookups = Lookups(self._load.bootstrap)
+            self._lag = Lag(self._loop)
+        began = self._loop.time()
+        for number, config in enumerate(configs, 1):
+            self._configs[config.client_id] = config
+            driver = Driver(self._member(config), self._lookups, self._load.commit_interval_ms)
+            self._drivers.append(driver)
+            driver.step()
+            if number % STARTS_PER_TURN == 0:
+                due = began + over_ms / 1000 * number / len(configs)
+                await asyncio.sleep(max(0, due - self._loop.time()))
+
+    def _member(self, config: MemberConfig) -> Member:
+        rng = random.Random(self._rng.random())
+        if config.group_id not in self._consumers:
+            return ClassicMember(config, rng, self._load.partitions_of)
+        consumer = ConsumerMemberConfig(
+            group_id=config.group_id,
+            topics=config.topics,
+            client_id=config.client_id,
+            instance_id=config.instance_id,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            request_timeout_ms=config.request_timeout_ms,
+        )
+        return ConsumerMember(consumer, rng, self._topic_names)
+
+    async def _stop(self) -> None:
+        for number, driver in enumerate(self._drivers, 1):
+            driver.stop("the load is over")
+            if number % STARTS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        deadline = time.monotonic() + FAREWELL_SECONDS
+        while time.monotonic() < deadline:
+            if all(driver.member.is_done for driver in self._drivers):
+                break
+            await asyncio.sleep(0.05)
+        for driver in self._drivers:
+            driver.end()
+        if self._lookups is not None:
+            self._lookups.close()
+
+
+def _can_restart(member: Member) -> bool:
+    return member.config.instance_id is not None and isinstance(member, ClassicMember)
+
+
+def _story(member: Member, seen_ms: int | None) -> Story:
+    config = member.config
+    return Story(
+        group_id=config.group_id,
+        name=config.instance_id or config.client_id,
+        is_static=config.instance_id is not None,
+        events=tuple(member.history),
+        seen_ms=seen_ms,
+        holds=member.partitions,
+    )

@@ -1,0 +1,122 @@
+"""Fills a partition of ``__consumer_offsets`` with committed offsets, as many as it takes.
+
+Every record is an offset of its own key, committed by groups that have no members, so that what a
+coordinator holds, and not only what its log went through, has the size that is asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+from bench.client.asking import Connection
+from bench.client.frames import MARK, Template, split_frames
+from bench.client.looping import AnswerError
+from bench.client.reactor import Reactor
+from failover.routing import partition_for
+from protocol.wire.errors import ErrorCode
+from protocol.wire.frames import decode_response
+from protocol.wire.messages import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOPIC: Final = "bench-offsets"
+PARTITIONS: Final = 100
+"""Offsets in one commit, and partitions of the topic."""
+IN_FLIGHT: Final = 8
+OFFSET_COMMIT, VERSION = 8, 9
+
+Address = tuple[str, int]
+
+
+def groups_on(partition: int, partitions: int, prefix: str) -> Iterator[str]:
+    """Return group ids, without end, that belong to one partition of ``partitions``."""
+    return (
+        name
+        for name in (f"{prefix}-{number}" for number in itertools.count())
+        if partition_for(name, partitions) == partition
+    )
+
+
+def fill(bootstrap: Address, group_ids: Iterator[str], records: int) -> None:
+    """Commit ``records`` offsets, rounded up to whole commits, in groups taken from the iterator.
+
+    All groups must belong to one partition.
+    """
+    first = next(group_ids)
+    with Connection(bootstrap) as connection:
+        connection.create_topic(TOPIC, PARTITIONS)
+        address = connection.coordinator(first)
+    commits = -(-records // PARTITIONS)
+    _Filler(itertools.chain([first], group_ids), commits).run(address)
+
+
+class _Filler:
+    """One connection with a few commits in flight."""
+
+    def __init__(self, group_ids: Iterator[str], commits: int) -> None:
+        self._template = Template(_commit())
+        self._group_ids = group_ids
+        self._unsent = commits
+        self._unanswered = commits
+        self._reactor = Reactor()
+        self._part = b""
+        self._answer = b""
+
+    def run(self, address: Address) -> None:
+        """Commit everything; raises when a commit is refused or is not answered."""
+        try:
+            (self._channel,) = self._reactor.open(address, 1)
+            self._channel.received = self._received
+            for _ in range(min(IN_FLIGHT, self._unsent)):
+                self._send()
+            while self._unanswered:
+                before = self._unanswered
+                self._reactor.turn(30)
+                if self._unanswered == before:
+                    raise AnswerError("a commit was not answered within 30 s")
+        finally:
+            self._reactor.close()
+
+    def _send(self) -> None:
+        self._unsent -= 1
+        self._channel.send(self._template.fill(next(self._group_ids)))
+
+    def _received(self, data: bytes) -> None:
+        frames, self._part = split_frames(self._part + data)
+        for frame in frames:
+            self._unanswered -= 1
+            if frame != self._answer:
+                _check(frame)
+                self._answer = frame
+            if self._unsent:
+                self._send()
+
+
+def _check(frame: bytes) -> None:
+    _, answer = decode_response(OFFSET_COMMIT, VERSION, frame[4:])
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            if partition.error_code is not ErrorCode.none:
+                raise AnswerError(f"a commit was answered {partition.error_code.name}")
+
+
+def _commit() -> OffsetCommitRequest:
+    partitions = tuple(
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=1_000_000 + index, committed_metadata=""
+        )
+        for index in range(PARTITIONS)
+    )
+    return OffsetCommitRequest(
+        group_id=MARK,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=(OffsetCommitRequestTopic(name=TOPIC, topic_id=None, partitions=partitions),),
+    )

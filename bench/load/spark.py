@@ -1,0 +1,151 @@
+"""The load, spread over Spark: each task drives its share of the members from its own process.
+
+Every group has members in every task, so what the DataFrame tells about a group no single task
+could know. Local mode, one task per core, is what a laptop needs; nothing but
+:func:`local_session` knows of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actors.coordinator import collector
+from bench.load.driver import Load, drive
+from bench.load.history import SCHEMA
+from protocol.members.classic import MemberConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from bench.load.driver import HistoryRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """Who takes part: ``members`` in ``groups`` groups, every other one of a group static.
+
+    Each group reads one topic, named as the group, of ``partitions`` partitions. A member sends a
+    heartbeat and a commit every ``interval_ms``.
+    """
+
+    members: int = 1_000
+    groups: int = 10
+    partitions: int = 200
+    interval_ms: int = 1_000
+    session_timeout_ms: int = 30_000
+
+    @classmethod
+    def of(cls, members: int) -> Crowd:
+        """Return a crowd that a laptop can drive: the larger it is, the less often each speaks."""
+        return cls(
+            members=members,
+            groups=max(10, members // 100),
+            interval_ms=max(1_000, members // 2),
+        )
+
+    @property
+    def group_ids(self) -> tuple[str, ...]:
+        """The groups, which are also the topics."""
+        return tuple(f"crowd-{number}" for number in range(self.groups))
+
+    def share(self, task: int, tasks: int) -> tuple[MemberConfig, ...]:
+        """Return the members that ``task`` drives.
+
+        Tasks take a dynamic and a static member of each group in turn: their shares are alike.
+        """
+        group_ids = self.group_ids
+        placed = (divmod(number, self.groups) for number in range(self.members))
+        return tuple(
+            self._config(group_ids[group], number)
+            for number, group in placed
+            if number // 2 % tasks == task
+        )
+
+    def _config(self, group_id: str, number: int) -> MemberConfig:
+        name = f"{group_id}-{number:04d}"
+        return MemberConfig(
+            group_id=group_id,
+            topics=(group_id,),
+            client_id=name,
+            instance_id=name if number % 2 else None,
+            session_timeout_ms=self.session_timeout_ms,
+            heartbeat_interval_ms=self.interval_ms,
+        )
+
+
+def local_session() -> SparkSession:
+    """Start Spark in local mode, one task per core, on 127.0.0.1 and silent."""
+    from pyspark.sql import SparkSession
+
+    here = Path(__file__).resolve().parent
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (str(here.parent.parent), os.environ.get("PYTHONPATH")))
+    )  # Spark's workers import this package, installed or not
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    session: SparkSession = (
+        SparkSession.builder.master("local[*]")
+        .appName("rollcall load")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
+        .config(
+            "spark.driver.extraJavaOptions",
+            f"-Dlog4j2.configurationFile={(here / 'spark-log4j2.properties').as_uri()}",
+        )
+        .getOrCreate()
+    )
+    return session
+
+
+def warm_up(session: SparkSession) -> None:
+    """Let Spark start its Python workers: what they import to drive members takes seconds."""
+    tasks = session.sparkContext.defaultParallelism
+    session.sparkContext.parallelize(range(tasks), tasks).foreach(_import_engine)
+
+
+def _import_engine(_number: int) -> None:
+    importlib.import_module(drive.__module__)
+
+
+def run_load(
+    session: SparkSession, crowd: Crowd, bootstrap: tuple[tuple[str, int], ...], until_ms: int
+) -> DataFrame:
+    """Drive the crowd until ``until_ms`` (Unix time) and return what each member saw."""
+    tasks = session.sparkContext.defaultParallelism
+    numbers = session.sparkContext.parallelize(range(tasks), tasks)
+    rows = numbers.mapPartitions(partial(_drive_shares, crowd, tasks, bootstrap, until_ms))
+    history = session.createDataFrame(rows, SCHEMA).cache()
+    history.count()  # the load runs now, and once
+    return history
+
+
+def _drive_shares(
+    crowd: Crowd,
+    tasks: int,
+    bootstrap: tuple[tuple[str, int], ...],
+    until_ms: int,
+    numbers: Iterable[int],
+) -> Iterator[HistoryRow]:
+    """Drive the members of the tasks in ``numbers``; runs in a Spark worker."""
+    collector.spare()
+    for number in numbers:
+        load = Load(
+            bootstrap=bootstrap,
+            members=crowd.share(number, tasks),
+            partitions_of=dict.fromkeys(crowd.group_ids, crowd.partitions),
+            until_ms=until_ms,
+            seed=number,
+            commit_interval_ms=crowd.interval_ms,
+        )
+        yield from drive(load)

@@ -1,0 +1,111 @@
+"""An innocent group, heartbeating in a process of its own while something else goes on.
+
+20 members of one consumer group heartbeat every 100 ms each. Latency counts from the time at which
+a heartbeat was due, so that neither the server nor the generator can hide a stall.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from array import array
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from bench.client.frames import LENGTH, split_frames, with_number
+from bench.client.reactor import Reactor
+from bench.load.beside import beside
+from bench.load.consumers import ConsumerLoad, ConsumerMember, is_settled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+
+    from bench.client.reactor import Channel
+
+MEMBERS: Final = 20
+PER_SECOND: Final = 200
+TOPIC: Final = "victim"
+GRACE_SECONDS: Final = 30
+
+
+class Victim:
+    """What the innocent group has felt; times are ``time.perf_counter()`` of this machine."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._due = array("d")
+        self._taken = array("d")
+
+    def stop(self) -> None:
+        """End it, and take what it measured."""
+        self._pipe.send(None)
+        self._due, self._taken = self._pipe.recv()
+
+    def felt(self, begun: float, ended: float) -> array[float]:
+        """Return the latencies, in seconds, of the heartbeats due in a stretch of time."""
+        pairs = zip(self._due, self._taken, strict=True)
+        return array("d", [taken for due, taken in pairs if begun <= due < ended])
+
+
+@contextmanager
+def heartbeating_victim(address: tuple[str, int], group_id: str) -> Iterator[Victim]:
+    """Have an innocent group heartbeat until the block ends; it must be stopped in it."""
+    with beside(_heartbeat, address, group_id) as pipe:
+        yield Victim(pipe)
+
+
+def _heartbeat(address: tuple[str, int], group_id: str, pipe: Connection) -> None:
+    reactor = Reactor()
+    load = ConsumerLoad(reactor)
+    load.add(
+        [
+            ConsumerMember(group_id, f"{group_id}-{number:02}", (TOPIC,), channel)
+            for number, channel in enumerate(reactor.open(address, MEMBERS))
+        ]
+    )
+    load.settle(lambda: is_settled(load.members, MEMBERS))
+    watched = [_Watched(member.channel, bytes(member.heartbeat_frame())) for member in load.members]
+    pipe.send("ready")
+    begun, number = time.perf_counter(), 0
+    while not pipe.poll():
+        due = begun + number / PER_SECOND
+        while time.perf_counter() < due:
+            reactor.turn(max(due - time.perf_counter(), 0))
+        watched[number % MEMBERS].send(number, due)
+        number += 1
+    deadline = time.perf_counter() + GRACE_SECONDS
+    while any(each.sent for each in watched) and time.perf_counter() < deadline:
+        reactor.turn(0.1)
+    pipe.send(
+        (
+            array("d", [due for each in watched for due in each.due]),
+            array("d", [taken for each in watched for taken in each.taken]),
+        )
+    )
+
+
+class _Watched:
+    """One member's connection, whose answers are timed."""
+
+    def __init__(self, channel: Channel, frame: bytes) -> None:
+        self.due: list[float] = []
+        self.taken: list[float] = []
+        self.sent: dict[int, float] = {}
+        self._channel = channel
+        self._frame = frame
+        self._left_over = b""
+        channel.received = self._received
+
+    def send(self, number: int, due: float) -> None:
+        self.sent[number] = due
+        frame = self._frame
+        self._channel.send(with_number(frame, LENGTH.pack(number)))
+
+    def _received(self, data: bytes) -> None:
+        now = time.perf_counter()
+        frames, self._left_over = split_frames(self._left_over + data)
+        for frame in frames:
+            due = self.sent.pop(struct.unpack_from(">i", frame, LENGTH.size)[0])
+            self.due.append(due)
+            self.taken.append(now - due)

@@ -1,0 +1,1 @@
+"""Rounds, medians and tables of figures, and the page of results."""

@@ -1,0 +1,107 @@
+"""Rounds of a benchmark: each server in turn, again and again, and the median of each figure.
+
+The servers run side by side and are measured in turns, so that whatever else the machine does
+meanwhile falls on all of them alike.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Callable, Sequence
+
+    from bench.servers.server import Server
+
+Figures: TypeAlias = dict[str, float]
+"""Figures by name; the unit is the name's last word, as in ``p99_ms`` and ``requests_per_s``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One case on one server: every round's figures."""
+
+    case: str
+    server: str
+    rounds: tuple[Figures, ...]
+
+    def median(self) -> Figures:
+        """Return the median of each figure over the rounds."""
+        return {
+            name: statistics.median(figures[name] for figures in self.rounds)
+            for name in self.rounds[0]
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How much to measure: rounds for each server, and how long a timed round lasts.
+
+    ``members``, ``records`` and ``kills`` are for those benchmarks that kill: how many members
+    (None: the benchmark's own number), committed offsets, and kills under the prober.
+    ``partitions`` are those of each topic of the storm.
+    """
+
+    rounds: int = 5
+    seconds: float = 5.0
+    members: int | None = None
+    records: int = 1_000_000
+    kills: int = 5
+    partitions: int = 50
+
+
+def play(
+    case: str, servers: Sequence[Server], rounds: int, turn: Callable[[Server], Figures]
+) -> list[Row]:
+    """Run ``turn`` ``rounds`` times on each server, alternating."""
+    played: dict[str, list[Figures]] = {server.name: [] for server in servers}
+    for _ in range(rounds):
+        for server in servers:
+            gc.collect()
+            gc.disable()
+            try:
+                played[server.name].append(turn(server))
+            finally:
+                gc.enable()
+    return [Row(case=case, server=name, rounds=tuple(figures)) for name, figures in played.items()]
+
+
+class Meter:
+    """Time and CPU from its making to its reading, of a server and of the generator."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._beside = server.cpu_seconds_beside()
+        self._own = time.process_time()
+        self._cpu = server.cpu_seconds()
+        self._begun = time.perf_counter()
+
+    def read(self, requests: int) -> Figures:
+        """Return the figures of ``requests`` answered meanwhile."""
+        seconds = time.perf_counter() - self._begun
+        cpu = self._server.cpu_seconds() - self._cpu
+        return {
+            "requests": float(requests),
+            "seconds_s": seconds,
+            "requests_per_s": requests / seconds,
+            "server_cpu_s": cpu,
+            "requests_per_server_cpu_s": requests / cpu if cpu else float("nan"),
+            "beside_cpu_s": self._server.cpu_seconds_beside() - self._beside,
+            "generator_cpu_s": time.process_time() - self._own,
+        }
+
+
+def latencies(seconds: array[float]) -> Figures:
+    """Return the percentiles of latencies given in seconds."""
+    ranked = sorted(seconds)
+    last = len(ranked) - 1
+    return {
+        "p50_ms": ranked[last // 2] * 1000,
+        "p99_ms": ranked[round(last * 0.99)] * 1000,
+        "max_ms": ranked[last] * 1000,
+    }

@@ -1,0 +1,145 @@
+"""The demo's report: what a crowd kept through the loss of a coordinator, in a few lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
+
+from bench.load.history import heartbeat_gaps, kept, lost_commits, owned_twice, rebalances
+from protocol.members.history import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Static or dynamic members: how many there are, how many kept what."""
+
+    members: int
+    kept_member_id: int
+    kept_generation: int
+    kept_partitions: int
+    longest_gap_ms: int
+
+    @property
+    def kept_everything(self) -> bool:
+        """Whether every member kept its id, its generation and its partitions."""
+        kept = self.kept_member_id, self.kept_generation, self.kept_partitions
+        return all(count == self.members for count in kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What the report says. ``killed_groups`` were coordinated by the node that was killed."""
+
+    static: Share
+    dynamic: Share
+    killed_groups: int
+    killed_members: int
+    rebalances: int
+    disconnects: int
+    owned_twice: int
+    commits: int
+    lost_commits: int
+
+    @property
+    def is_flawless(self) -> bool:
+        """Whether nobody noticed: no rebalance, no member that lost anything, no commit gone."""
+        return (
+            all(share.kept_everything for share in (self.static, self.dynamic))
+            and not self.rebalances
+            and not self.owned_twice
+            and not self.lost_commits
+        )
+
+    def text(self) -> str:
+        """Return the report."""
+        rows = [
+            ("", "static", "dynamic"),
+            ("members", str(self.static.members), str(self.dynamic.members)),
+            *(
+                (f"kept their {what}", _of(self.static, field), _of(self.dynamic, field))
+                for what, field in (
+                    ("member id", "kept_member_id"),
+                    ("generation", "kept_generation"),
+                    ("partitions", "kept_partitions"),
+                )
+            ),
+            (
+                "longest gap in heartbeats",
+                f"{self.static.longest_gap_ms / 1000:.1f} s",
+                f"{self.dynamic.longest_gap_ms / 1000:.1f} s",
+            ),
+        ]
+        lines = [f"{name:28}{static:>16}{dynamic:>16}" for name, static, dynamic in rows]
+        return "\n".join(
+            (
+                f"The killed coordinator led {self.killed_groups} groups with "
+                f"{self.killed_members} members; {self.disconnects} connections broke or failed, "
+                "and another replica went on.",
+                *lines,
+                f"rebalances after the kill: {self.rebalances}",
+                f"partitions with two owners in one generation: {self.owned_twice}",
+                f"acknowledged commits: {self.commits}, lost: {self.lost_commits}",
+            )
+        )
+
+
+def summarize(
+    history: DataFrame, committed: DataFrame, killed_at_ms: int, killed_groups: Sequence[str]
+) -> Summary:
+    """Work the report out of the members' histories and the offsets that are there in the end."""
+    shares = _shares(history, killed_at_ms)
+    count = _counts(history, killed_at_ms, killed_groups)
+    generations = rebalances(history, killed_at_ms).agg(F.sum("rebalances")).first()
+    return Summary(
+        static=shares[True],
+        dynamic=shares[False],
+        killed_groups=len(killed_groups),
+        killed_members=count["killed_members"],
+        disconnects=count["disconnects"],
+        commits=count["commits"],
+        rebalances=generations[0] if generations else 0,
+        owned_twice=owned_twice(history).count(),
+        lost_commits=lost_commits(history, committed).count(),
+    )
+
+
+def _shares(history: DataFrame, killed_at_ms: int) -> dict[bool, Share]:
+    held = kept(history, killed_at_ms).join(
+        heartbeat_gaps(history).drop("is_static"), ["group_id", "name"], "left"
+    )
+    sums = [F.sum(F.col(name).cast("int")).alias(name) for name in held.columns if "kept" in name]
+    rows = held.groupBy("is_static").agg(
+        F.count("*").alias("members"), F.max("longest_gap_ms").alias("longest_gap_ms"), *sums
+    )
+    found = {row["is_static"]: row.asDict() for row in rows.collect()}
+    for row in found.values():
+        del row["is_static"]
+        row["longest_gap_ms"] = row["longest_gap_ms"] or 0
+    nobody = dict.fromkeys(Share.__dataclass_fields__, 0)
+    return {is_static: Share(**found.get(is_static, nobody)) for is_static in (True, False)}
+
+
+def _counts(history: DataFrame, killed_at_ms: int, killed_groups: Sequence[str]) -> dict[str, int]:
+    after = F.col("time_ms") >= killed_at_ms
+    kind, group = F.col("kind"), F.col("group_id")
+    row = history.agg(
+        F.count_distinct(F.when(group.isin(*killed_groups), F.col("name"))).alias("killed_members"),
+        F.count_if(after & (kind == Kind.DISCONNECTED.value)).alias("disconnects"),
+        F.count_if(kind == Kind.COMMITTED.value).alias("commits"),
+    ).first()
+    assert row is not None
+    counts: dict[str, int] = row.asDict()
+    return counts
+
+
+def _of(share: Share, field: str) -> str:
+    number: int = getattr(share, field)
+    percent = 100 * number / share.members if share.members else 100
+    return f"{number} ({percent:.1f} %)"

@@ -1,0 +1,83 @@
+"""One table for people and one JSON for tools, of any benchmark's rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bench.report.rounds import Row
+
+OURS: Final = "rollcall"
+PEER: Final = "kafka"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the medians, a line for each case and figure; with a peer, our ratio to it."""
+    servers = list(dict.fromkeys(row.server for row in rows))
+    lines = [["case", "figure", *servers, *([f"{OURS}/{PEER}"] if _is_contest(servers) else [])]]
+    for case in dict.fromkeys(row.case for row in rows):
+        medians = {row.server: row.median() for row in rows if row.case == case}
+        for name in next(iter(medians.values())):
+            values = [medians[server].get(name) for server in servers]
+            lines.append([case, name, *map(_number, values), *_ratio(medians, name)])
+    return aligned(lines)
+
+
+def document(benchmark: str, rows: Iterable[Row]) -> dict[str, Any]:
+    """Return everything measured, round by round, with the machine it was measured on."""
+    return {
+        "benchmark": benchmark,
+        "machine": {
+            "cpus": os.cpu_count(),
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+        },
+        "rows": [
+            {
+                "case": row.case,
+                "server": row.server,
+                "median": row.median(),
+                "rounds": list(row.rounds),
+            }
+            for row in rows
+        ],
+    }
+
+
+def as_json(benchmark: str, rows: Iterable[Row]) -> str:
+    """Return :func:`document` as text."""
+    return json.dumps(document(benchmark, rows), indent=2) + "\n"
+
+
+def _is_contest(servers: Sequence[str]) -> bool:
+    return OURS in servers and PEER in servers
+
+
+def _ratio(medians: dict[str, dict[str, float]], name: str) -> list[str]:
+    if not _is_contest(list(medians)):
+        return []
+    ours, theirs = medians[OURS].get(name), medians[PEER].get(name)
+    return [f"{ours / theirs:.2f}" if ours is not None and theirs else "-"]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lay cells out in columns, the first two to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )

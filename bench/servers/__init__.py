@@ -1,0 +1,1 @@
+"""The servers that are measured, Rollcall and Apache Kafka: started, watched, killed."""

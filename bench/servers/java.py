@@ -1,0 +1,26 @@
+"""Finding Java: Kafka's peer benchmark and PySpark both run on it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Final
+
+from bench.servers.server import StartError
+
+JAVA_MIN: Final = 17
+
+
+def java_command() -> str:
+    """Return the ``java`` to run; a missing or too old one is said in one sentence."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if java is None:
+        raise StartError(f"Java {JAVA_MIN} is needed here and no java was found.")
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', told)
+    if found is None or int(found[1]) < JAVA_MIN:
+        raise StartError(f"Java {JAVA_MIN} is needed here; {java} is {found[1] if found else '?'}.")
+    return java

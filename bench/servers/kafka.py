@@ -1,0 +1,227 @@
+"""Real Apache Kafka 4.3.1 beside us: one node, or three brokers and a KRaft controller.
+
+The settings are fair: Kafka's own JVM flags for servers and a heap that is touched before use (one
+that is paged in during a run makes Java look slow): 1 GiB for a single node, half of it for each of
+several. ``__consumer_offsets`` has as many partitions and replicas as ours in the same benchmark,
+and Kafka's defaults hold for all the rest. The controller is a process of its own when there are
+several brokers, so that a broker can be killed without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.client.asking import Connection
+from bench.servers import processes
+from bench.servers.java import java_command
+from bench.servers.kafka_jars import NoJavaError, kafka_classpath
+from bench.servers.server import Server, StartError, serving_processes, stop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+START_SECONDS: Final = 60
+CLUSTER_ID: Final = "cm9sbGNhbGwtYmVuY2gtMQ"
+CONTROLLER_ID: Final = 100
+RUNTIME_LOG: Final = "org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime"
+"""The logger that tells how long a partition took to load."""
+JVM: Final = (
+    "-server", "-XX:+AlwaysPreTouch", "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    f"-Dorg.slf4j.simpleLogger.log.{RUNTIME_LOG}=info",
+)  # fmt: skip
+PROPERTIES: Final[Mapping[str, str]] = {
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "group.initial.rebalance.delay.ms": "0",
+}
+SINGLE: Final[Mapping[str, str]] = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+}
+REPLICATED: Final[Mapping[str, str]] = {
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "3",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+"""For three brokers: an offset is acknowledged when two of three have it, as with our majority."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Node:
+    """One process: its settings and where it writes; ``port`` is that of its clients."""
+
+    config: Path
+    log: Path
+    heap_mib: int
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+
+class Kafka:
+    """A Kafka in a directory of its own; its nodes can be killed and started again."""
+
+    def __init__(self, directory: Path, brokers: int, overrides: Mapping[str, str]) -> None:
+        self._java = java_command()
+        self._classpath = _classpath()
+        self._controller: _Node | None = None
+        ports = [processes.free_port() for _ in range(brokers + 1)]
+        quorum = f"{0 if brokers == 1 else CONTROLLER_ID}@127.0.0.1:{ports[-1]}"
+        common = {**PROPERTIES, "controller.quorum.voters": quorum, **overrides}
+        if brokers == 1:
+            listeners = _listeners(PLAINTEXT=ports[0], CONTROLLER=ports[1])
+            roles = {"process.roles": "broker,controller", **SINGLE, **listeners}
+            self._brokers = [_node(directory, 0, {**roles, **common}, ports[0], 1024)]
+            return
+        roles = {"process.roles": "controller", **_listeners(CONTROLLER=ports[-1])}
+        self._controller = _node(directory, CONTROLLER_ID, {**roles, **common}, ports[-1], 256)
+        self._brokers = []
+        for number, port in enumerate(ports[:-1]):
+            roles = {"process.roles": "broker", **REPLICATED, **_listeners(PLAINTEXT=port)}
+            self._brokers.append(_node(directory, number, {**roles, **common}, port, 512))
+
+    @property
+    def _nodes(self) -> list[_Node]:
+        return [*([self._controller] if self._controller else []), *self._brokers]
+
+    @property
+    def bootstrap(self) -> tuple[tuple[str, int], ...]:
+        """Every broker's address; broker *i* is the *i*-th."""
+        return tuple(("127.0.0.1", broker.port) for broker in self._brokers)
+
+    @property
+    def server(self) -> Server:
+        """The brokers as benchmarks see a server."""
+        root = self._brokers[0].process
+        assert root is not None
+        serving = serving_processes(self.bootstrap)
+        return Server(name="kafka", bootstrap=self.bootstrap, root=root.pid, serving=serving)
+
+    def start(self) -> None:
+        """Format what each node writes to, start all, and wait until every broker answers."""
+        for node in self._nodes:
+            self._format(node)
+        for node in self._nodes:
+            self._launch(node)
+        for number in range(len(self._brokers)):
+            self._wait_until_it_answers(number)
+
+    def stop(self) -> None:
+        """Stop what runs."""
+        for node in reversed(self._nodes):
+            if node.process is not None:
+                stop(node.process)
+
+    def kill(self, number: int) -> None:
+        """``kill -9`` of a broker."""
+        process = self._brokers[number].process
+        assert process is not None
+        process.kill()
+        process.wait()
+
+    def start_again(self, number: int) -> None:
+        """Start a broker that was killed; its log lines begin anew. Does not wait for it."""
+        self._launch(self._brokers[number])
+
+    def log_path(self, number: int) -> Path:
+        """Return where a broker logs what happens since it was last started."""
+        return self._brokers[number].log
+
+    def _launch(self, node: _Node) -> None:
+        heap = (f"-Xms{node.heap_mib}m", f"-Xmx{node.heap_mib}m")
+        with node.log.open("wb") as log:
+            node.process = subprocess.Popen(
+                [self._java, *JVM, *heap, "-cp", self._classpath, "kafka.Kafka", str(node.config)],
+                stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def _format(self, node: _Node) -> None:
+        tool = ["kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID]
+        done = subprocess.run(
+            [self._java, "-XX:TieredStopAtLevel=1", "-cp", self._classpath, *tool,
+             "--config", str(node.config)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            said = _last_line(done.stderr)
+            raise StartError(f"Kafka's storage could not be formatted: {said}")
+
+    def _wait_until_it_answers(self, number: int) -> None:
+        node = self._brokers[number]
+        assert node.process is not None
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if node.process.poll() is not None:
+                raise StartError(f"Kafka ended at its start: {_last_line(node.log.read_text())}")
+            with contextlib.suppress(OSError), Connection(self.bootstrap[number]) as connection:
+                connection.api_versions()
+                return
+            time.sleep(0.1)
+        raise StartError(f"Kafka did not answer within {START_SECONDS} s.")
+
+
+@contextlib.contextmanager
+def running_kafka(overrides: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """Start a single-node Kafka, hand it over once it answers, and stop it after."""
+    with kafka_cluster(1, overrides) as kafka:
+        yield kafka.server
+
+
+@contextlib.contextmanager
+def kafka_cluster(brokers: int, overrides: Mapping[str, str] | None = None) -> Iterator[Kafka]:
+    """Start Kafka in a directory of its own and hand it over once it answers; stop it after."""
+    directory = Path(tempfile.mkdtemp(prefix="rollcall-kafka-"))
+    try:
+        kafka = Kafka(directory, brokers, overrides or {})
+        try:
+            kafka.start()
+            yield kafka
+        finally:
+            kafka.stop()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _classpath() -> str:
+    try:
+        return kafka_classpath()
+    except NoJavaError as error:
+        raise StartError(f"{error}.") from error
+
+
+def _listeners(**ports: int) -> dict[str, str]:
+    addresses = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
+    clients = [address for address in addresses if address.startswith("PLAINTEXT")]
+    listeners = {"listeners": ",".join(addresses)}
+    if clients:
+        listeners |= {
+            "advertised.listeners": ",".join(clients),
+            "inter.broker.listener.name": "PLAINTEXT",
+        }
+    return listeners
+
+
+def _node(
+    directory: Path, node_id: int, settings: Mapping[str, str], port: int, heap_mib: int
+) -> _Node:
+    home = directory / f"node-{node_id}"
+    home.mkdir()
+    properties = {"node.id": str(node_id), "log.dirs": str(home / "logs"), **settings}
+    config = home / "server.properties"
+    config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    return _Node(config=config, log=home / "server.log", heap_mib=heap_mib, port=port)
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,194 @@
+"""Clusters whose nodes a benchmark may kill: ours, and real Kafka beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from bench.client.asking import Connection
+from bench.load.offsets import groups_on
+from bench.servers.kafka import kafka_cluster
+from bench.servers.rollcall import running_rollcall
+from bench.servers.server import Server, StartError, serving_processes
+from protocol.wire.messages import MetadataRequest, MetadataRequestTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bench.servers.kafka import Kafka
+    from bench.servers.live_cluster import LiveCluster
+
+OFFSETS_TOPIC = "__consumer_offsets"
+WHOLE_SECONDS = 120
+POLL_SECONDS = 0.2
+
+Address = tuple[str, int]
+
+
+class Killable(Protocol):
+    """Several nodes, each of which may be killed and comes back."""
+
+    name: str
+
+    @property
+    def bootstrap(self) -> tuple[Address, ...]:
+        """Every node's address, which it keeps."""
+
+    @property
+    def server(self) -> Server:
+        """What serves, as benchmarks see it."""
+
+    def kill(self, address: Address) -> None:
+        """``kill -9`` of the node that listens there; it stays dead or comes back by itself."""
+
+    def start_again(self, address: Address) -> None:
+        """See to it that the node that was killed comes back."""
+
+    def is_whole(self) -> bool:
+        """Whether every node is there and every replica in sync."""
+
+
+class OurCluster:
+    """Three coordinators; Ray starts a killed one again by itself."""
+
+    name = "rollcall"
+
+    def __init__(self, live: LiveCluster) -> None:
+        self.live = live
+
+    @property
+    def bootstrap(self) -> tuple[Address, ...]:
+        """Every node's address."""
+        return self.live.bootstrap
+
+    @property
+    def server(self) -> Server:
+        """The coordinators as benchmarks see a server."""
+        serving = serving_processes(self.bootstrap)
+        return Server(name=self.name, bootstrap=self.bootstrap, root=os.getpid(), serving=serving)
+
+    def kill(self, address: Address) -> None:
+        """``kill -9``."""
+        self.live.kill([self.bootstrap.index(address)])
+
+    def start_again(self, address: Address) -> None:
+        """Ray does."""
+
+    def is_whole(self) -> bool:
+        """Whether every partition is led and every replica in sync."""
+        return self.live.is_replicated()
+
+
+class KafkaCluster:
+    """Three brokers."""
+
+    name = "kafka"
+
+    def __init__(self, kafka: Kafka) -> None:
+        self.kafka = kafka
+
+    @property
+    def bootstrap(self) -> tuple[Address, ...]:
+        """Every broker's address."""
+        return self.kafka.bootstrap
+
+    @property
+    def server(self) -> Server:
+        """The brokers as benchmarks see a server."""
+        return self.kafka.server
+
+    def kill(self, address: Address) -> None:
+        """``kill -9``."""
+        self.kafka.kill(self.bootstrap.index(address))
+
+    def start_again(self, address: Address) -> None:
+        """Start the broker."""
+        self.kafka.start_again(self.bootstrap.index(address))
+
+    def is_whole(self) -> bool:
+        """Whether every replica of the offsets topic is in sync."""
+        request = MetadataRequest(
+            topics=(MetadataRequestTopic(topic_id=None, name=OFFSETS_TOPIC),),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        for address in self.bootstrap:
+            with contextlib.suppress(OSError), Connection(address) as connection:
+                answer = connection.ask(request)
+                partitions = [each for topic in answer.topics for each in topic.partitions]
+                return bool(partitions) and all(
+                    len(each.isr_nodes) == len(self.bootstrap) for each in partitions
+                )
+        return False
+
+
+@contextlib.contextmanager
+def our_cluster(overrides: Mapping[str, str]) -> Iterator[OurCluster]:
+    """Start a cluster of ours, connected to its Ray, and stop it after."""
+    from actors.cluster import running
+
+    directory = Path(tempfile.mkdtemp(prefix="rollcall-bench-"))
+    try:
+        with running_rollcall(overrides, directory / "data"):
+            found = running.find(directory / "data", directory / "data")
+            if found is None:
+                raise StartError("The cluster that was started is not there.")
+            found.prepare_to_connect()
+            from actors.deployment import actors
+            from bench.servers.live_cluster import LiveCluster
+
+            with actors.connected(found.address):
+                ours = OurCluster(LiveCluster(found))
+                wait_until_whole(ours)
+                yield ours
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def three_kafkas(overrides: Mapping[str, str]) -> Iterator[KafkaCluster]:
+    """Start three brokers and wait until the offsets topic is there; stop them after."""
+    with kafka_cluster(3, overrides) as kafka:
+        theirs = KafkaCluster(kafka)
+        with Connection(theirs.bootstrap[0]) as connection:
+            connection.coordinator("bench")  # the first question makes the topic
+        wait_until_whole(theirs)
+        for partition in range(len(theirs.bootstrap)):
+            _wait_until_coordinated(theirs, next(groups_on(partition, 3, "bench")))
+        yield theirs
+
+
+def _wait_until_coordinated(cluster: Killable, group_id: str) -> None:
+    """Wait until the node that is named as a group's coordinator knows that it is."""
+    deadline = time.monotonic() + WHOLE_SECONDS
+    while time.monotonic() < deadline:
+        with Connection(cluster.bootstrap[0]) as connection:
+            address = connection.coordinator(group_id)
+        with Connection(address) as connection:
+            if not connection.describe((group_id,))[0].error_code.retriable:
+                return
+        time.sleep(POLL_SECONDS)
+    raise StartError(f"{cluster.name} did not coordinate within {WHOLE_SECONDS} s.")
+
+
+def each_in_turn(overrides: Mapping[str, str], with_kafka: bool) -> Iterator[Killable]:
+    """Start ours, hand it over, stop it; then Kafka: both at once would share two cores."""
+    with our_cluster(overrides) as ours:
+        yield ours
+    if with_kafka:
+        with three_kafkas(overrides) as theirs:
+            yield theirs
+
+
+def wait_until_whole(cluster: Killable) -> None:
+    """Wait until every node is back and in sync."""
+    deadline = time.monotonic() + WHOLE_SECONDS
+    while not cluster.is_whole():
+        if time.monotonic() > deadline:
+            raise StartError(f"{cluster.name} was not whole within {WHOLE_SECONDS} s.")
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,54 @@
+"""Takes a load's groups and topics off a cluster that goes on without it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from actors.cli import admin
+from actors.cli.client import Client, ClientError
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import DeleteTopicsRequest, DeleteTopicState, MemberIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+EMPTY_S: Final = 10.0
+"""For members that are leaving to be gone."""
+
+POLL_S: Final = 0.2
+TIMEOUT: Final = timedelta(seconds=10)
+DONE: Final = frozenset({ErrorCode.none, ErrorCode.group_id_not_found})
+DELETED: Final = frozenset({ErrorCode.none, ErrorCode.unknown_topic_or_partition})
+
+
+def remove(
+    bootstrap: Sequence[tuple[str, int]],
+    instance_ids: Mapping[str, Collection[str]],
+    topics: Collection[str],
+) -> list[str]:
+    """Delete groups and topics; return the names of those that are still there.
+
+    ``instance_ids`` are the static members of each group, who never leave by themselves.
+    """
+    with Client(bootstrap) as client:
+        left = [each for each in instance_ids if not _is_deleted(client, each, instance_ids[each])]
+        wanted = tuple(DeleteTopicState(name=name, topic_id=None) for name in topics)
+        answer = client.ask(DeleteTopicsRequest(topics=wanted, timeout=TIMEOUT))
+        left += [str(row.name) for row in answer.responses if row.error_code not in DELETED]
+    return list(dict.fromkeys(left))
+
+
+def _is_deleted(client: Client, group_id: str, instance_ids: Collection[str]) -> bool:
+    static = [MemberIdentity(member_id="", group_instance_id=each) for each in instance_ids]
+    if static:
+        with suppress(ClientError):
+            admin.remove_members(client, group_id, static)
+    deadline_s = time.monotonic() + EMPTY_S
+    while (code := admin.delete_group(client, group_id)) not in DONE:
+        if code != ErrorCode.non_empty_group or time.monotonic() > deadline_s:
+            return False
+        time.sleep(POLL_S)
+    return True

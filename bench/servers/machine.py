@@ -1,0 +1,85 @@
+"""Who used the machine's CPUs between two readings, and who had to wait for one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from actors.cluster.processes import PROC, descendants
+from bench.servers import processes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NS: Final = 1e-9
+BUSY: Final = (0, 1, 2, 5, 6, 7)
+"""Of the first line of ``/proc/stat``: user, nice, system, irq, softirq, and what other machines of
+the same host took (steal)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """CPU seconds since some time in the past; :meth:`since` gives the difference of two."""
+
+    machine_s: float
+    """All CPUs, whoever used them."""
+
+    ours_s: float
+    """This process and everything below it."""
+
+    run_s: float
+    """The watched processes: on a CPU."""
+
+    waited_s: float
+    """The watched processes: ready to run, but others were on the CPUs."""
+
+    def since(self, before: Usage) -> Usage:
+        """Return what was used since an earlier reading."""
+        return Usage(
+            machine_s=self.machine_s - before.machine_s,
+            ours_s=self.ours_s - before.ours_s,
+            run_s=self.run_s - before.run_s,
+            waited_s=self.waited_s - before.waited_s,
+        )
+
+    @property
+    def waited_share(self) -> float:
+        """The part of the watched processes' time with something to do in which none of it ran."""
+        wanted_s = self.run_s + self.waited_s
+        return self.waited_s / wanted_s if wanted_s > 0 else 0.0
+
+    @property
+    def others_s(self) -> float:
+        """What processes used that are not ours."""
+        return max(self.machine_s - self.ours_s, 0.0)
+
+
+def usage(watched: Iterable[int]) -> Usage:
+    """Read it now."""
+    run_s, waited_s = _scheduled(watched)
+    own = [os.getpid(), *descendants(os.getpid())]
+    ours_s, machine_s = processes.cpu_seconds(own), _machine_s()
+    return Usage(machine_s=machine_s, ours_s=ours_s, run_s=run_s, waited_s=waited_s)
+
+
+def _scheduled(pids: Iterable[int]) -> tuple[float, float]:
+    """Return how long the processes' threads ran, and how long they waited for a CPU.
+
+    Zeros where the kernel does not count it.
+    """
+    run_ns = waited_ns = 0
+    for pid in pids:
+        for path in (PROC / str(pid) / "task").glob("*/schedstat"):
+            try:
+                run, waited, _ = path.read_text().split()
+            except (OSError, ValueError):
+                continue  # the thread is gone
+            run_ns += int(run)
+            waited_ns += int(waited)
+    return NS * run_ns, NS * waited_ns
+
+
+def _machine_s() -> float:
+    fields = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:]
+    return sum(int(fields[at]) for at in BUSY) / processes.TICKS_PER_SECOND

@@ -1,0 +1,1 @@
+"""The APIs that every node answers by itself: Metadata, ApiVersions, DescribeConfigs, Fetch."""

@@ -1,0 +1,207 @@
+"""DescribeConfigs and ListConfigResources: what is configured, where, and why it has its value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
+
+from failover.catalogue.cluster_view import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from failover.catalogue.config_entries import (
+    BrokerLayers,
+    broker_entries,
+    cluster_entries,
+    groups_entries,
+    topics_entries,
+)
+from failover.catalogue.topic_names import why_invalid
+from protocol.wire.errors import ErrorCode, KafkaError
+from protocol.wire.messages import (
+    NO_THROTTLE,
+    ConfigResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from kio.static.protocol import Entity
+
+    from failover.catalogue.cluster_view import ClusterView
+    from protocol.groups.effects import Request
+
+BROKER_LOGGER: Final = 8
+"""Log levels per broker: this cluster has none to show."""
+
+
+def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
+    """Describe the configs of each resource asked for."""
+    message = cast("DescribeConfigsRequest", request.message)
+    for resource in message.resources:
+        if resource.resource_type not in _DESCRIBERS:
+            raise KafkaError(
+                ErrorCode.invalid_request,
+                f"Resource type {resource.resource_type} can not be described.",
+            )
+    answers = _Answers(view, message)
+    asked = {
+        (one.resource_type, one.resource_name, frozenset(one.configuration_keys or ())): one
+        for one in reversed(message.resources)
+    }
+    return DescribeConfigsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(answers.described(asked[key]) for key in reversed(asked)),
+    )
+
+
+class _Answers:
+    """What the answers to one request have in common: equal entries are built once."""
+
+    def __init__(self, view: ClusterView, message: DescribeConfigsRequest) -> None:
+        self.view = view
+        self._message = message
+        self._layers = _layers(view)
+        self._node: Sequence[DescribeConfigsResourceResult] | None = None
+        self._cluster: Sequence[DescribeConfigsResourceResult] | None = None
+        self.topics = topics_entries(self._layers, self._trimmed)
+        self.groups = groups_entries(self._layers, self._trimmed)
+
+    def described(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        code, sentence = ErrorCode.none, None
+        entries: Sequence[DescribeConfigsResourceResult] = ()
+        try:
+            entries = _DESCRIBERS[resource.resource_type](self, resource.resource_name)
+        except KafkaError as error:
+            code, sentence = error.code, error.message
+        if wanted := set(resource.configuration_keys or ()):
+            entries = tuple(entry for entry in entries if entry.name in wanted)
+        return DescribeConfigsResult(
+            error_code=code,
+            error_message=sentence,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=tuple(entries),
+        )
+
+    def node(self) -> Sequence[DescribeConfigsResourceResult]:
+        """Return the configs of this node."""
+        if self._node is None:
+            self._node = tuple(map(self._trimmed, broker_entries(self._layers)))
+        return self._node
+
+    def cluster(self) -> Sequence[DescribeConfigsResourceResult]:
+        """Return the configs of all nodes."""
+        if self._cluster is None:
+            self._cluster = tuple(map(self._trimmed, cluster_entries(self._layers.cluster)))
+        return self._cluster
+
+    def _trimmed(self, entry: DescribeConfigsResourceResult) -> DescribeConfigsResourceResult:
+        return replace(
+            entry,
+            synonyms=entry.synonyms if self._message.include_synonyms else (),
+            documentation=entry.documentation if self._message.include_documentation else None,
+        )
+
+
+def _layers(view: ClusterView) -> BrokerLayers:
+    return BrokerLayers(
+        node=view.catalog.overrides_of(BROKER, str(view.node_id)),
+        cluster=view.catalog.overrides_of(BROKER, ""),
+        static=view.static_configs.overrides,
+    )
+
+
+def _broker(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+    if not name:
+        return answers.cluster()
+    _check_own_id(answers.view, name)
+    return answers.node()
+
+
+def _check_own_id(view: ClusterView, name: str) -> None:
+    """Only a broker itself knows its static configs."""
+    try:
+        node_id = int(name)
+    except ValueError:
+        raise KafkaError(
+            ErrorCode.invalid_request, f"'{name}' is not the id of a broker."
+        ) from None
+    if node_id != view.node_id:
+        raise KafkaError(
+            ErrorCode.invalid_request,
+            f"Broker {view.node_id} can not describe broker {name}: ask that one.",
+        )
+
+
+def _topic(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+    catalog = answers.view.catalog
+    if problem := why_invalid(name):
+        raise KafkaError(ErrorCode.invalid_topic_exception, problem)
+    if name not in catalog.topics:
+        raise KafkaError(ErrorCode.unknown_topic_or_partition)
+    return answers.topics.of(catalog.overrides_of(TOPIC, name))
+
+
+def _group(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+    if not name:
+        raise KafkaError(ErrorCode.invalid_request, "A group's id must not be empty.")
+    return answers.groups.of(answers.view.catalog.overrides_of(GROUP, name))
+
+
+def _broker_logger(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:
+    _check_own_id(answers.view, name)
+    return ()
+
+
+def _client_metrics(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceResult]:  # noqa: ARG001
+    if not name:
+        raise KafkaError(ErrorCode.invalid_request, "A subscription's name must not be empty.")
+    return ()
+
+
+def list_config_resources(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
+    """List what can be configured (KIP-1142); version 0 knows client metrics only, so nothing."""
+    message = cast("ListConfigResourcesRequest", request.message)
+    known = _LISTERS if request.api_version >= 1 else {CLIENT_METRICS: _LISTERS[CLIENT_METRICS]}
+    asked = set(message.resource_types) or set(known)
+    if not asked <= set(known):
+        raise KafkaError(ErrorCode.unsupported_version)
+    resources = tuple(
+        ConfigResource(resource_name=name, resource_type=resource_type)
+        for resource_type, names in known.items()
+        if resource_type in asked
+        for name in names(view)
+    )
+    return ListConfigResourcesResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, config_resources=resources
+    )
+
+
+def _configured_groups(view: ClusterView) -> Iterable[str]:
+    return sorted(name for kind, name in view.catalog.overrides if kind == GROUP)
+
+
+def _node_names(view: ClusterView) -> Iterable[str]:
+    return (str(node_id) for node_id in view.catalog.nodes)
+
+
+_DESCRIBERS: Mapping[int, Callable[[_Answers, str], Sequence[DescribeConfigsResourceResult]]] = {
+    TOPIC: _topic,
+    BROKER: _broker,
+    BROKER_LOGGER: _broker_logger,
+    CLIENT_METRICS: _client_metrics,
+    GROUP: _group,
+}
+
+_LISTERS: Mapping[int, Callable[[ClusterView], Iterable[str]]] = {
+    GROUP: _configured_groups,
+    CLIENT_METRICS: lambda _: (),
+    BROKER_LOGGER: _node_names,
+    BROKER: _node_names,
+    TOPIC: lambda view: view.catalog.topics.names(),
+}

@@ -1,0 +1,122 @@
+"""ApiVersions and FindCoordinator: what is served, and where."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, cast
+
+from failover.routing import partition_for
+from protocol.wire.apis import api_versions_response
+from protocol.wire.errors import ErrorCode, KafkaError
+from protocol.wire.messages import (
+    NO_THROTTLE,
+    ApiVersionsRequest,
+    Coordinator,
+    FinalizedFeatureKey,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from kio.static.protocol import Entity
+
+    from failover.catalogue.cluster_view import ClusterView
+    from protocol.groups.effects import Request
+
+FIND_COORDINATOR: Final = FindCoordinatorRequest.__api_key__
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+SHARE: Final = 2
+
+SHARE_SINCE: Final = 6
+"""The first FindCoordinator version in which SHARE is a key type."""
+
+NO_TRANSACTIONS: Final = (
+    "Rollcall coordinates consumer groups: transactions and records are not stored."
+)
+TRANSACTION_THROTTLE: Final = timedelta(seconds=1)
+"""Clients wait so long before they send anything on the connection again (KIP-219)."""
+
+GROUP_VERSION: Final = "group.version"
+"""Kafka's feature of the consumer protocol: level 1 is KIP-848."""
+
+LEVEL_0_SINCE: Final = 4
+"""Clients of older ApiVersions versions can not read a supported feature whose lowest level is 0
+(KAFKA-17492)."""
+
+SUPPORTED: Final = (SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1),)
+FINALIZED: Final = (
+    FinalizedFeatureKey(name=GROUP_VERSION, max_version_level=1, min_version_level=1),
+)
+
+_SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+", re.DOTALL)
+"""group id, topic id (base64), partition."""
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+"""What a client may call itself and its version (KIP-511)."""
+
+
+def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
+    """List exactly what is served, and the features (KIP-584) by their levels here."""
+    message = cast("ApiVersionsRequest", request.message)
+    if request.api_version >= 3:
+        for name in (message.client_software_name, message.client_software_version):
+            if not _SOFTWARE.fullmatch(name):
+                raise KafkaError(ErrorCode.invalid_request)
+    has_consumer = "consumer" in view.configs.strings("group.coordinator.rebalance.protocols")
+    return replace(
+        api_versions_response(),
+        supported_features=SUPPORTED if request.api_version >= LEVEL_0_SINCE else (),
+        finalized_features=FINALIZED if has_consumer else (),
+        finalized_features_epoch=0,
+    )
+
+
+def find_coordinator(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
+    """Name the node that leads each group's partition of ``__consumer_offsets``.
+
+    There is no transaction coordinator: that is an error which makes clients give up, with a
+    sentence, and an answer that holds off whoever asks again all the same. Nor is there a share
+    coordinator: only brokers look for one, and COORDINATOR_NOT_AVAILABLE tells them to go on.
+    """
+    message = cast("FindCoordinatorRequest", request.message)
+    if message.key_type not in (GROUP, TRANSACTION, SHARE):
+        raise KafkaError(
+            ErrorCode.invalid_request, f"Coordinator type {message.key_type} is not known."
+        )
+    coordinators = tuple(
+        _coordinator(view, request, message.key_type, key) for key in message.coordinator_keys
+    )
+    throttle = TRANSACTION_THROTTLE if message.key_type == TRANSACTION else NO_THROTTLE
+    return FindCoordinatorResponse(throttle_time=throttle, coordinators=coordinators)
+
+
+def _coordinator(view: ClusterView, request: Request, key_type: int, key: str) -> Coordinator:
+    if key_type == SHARE and (request.api_version < SHARE_SINCE or not _SHARE_KEY.fullmatch(key)):
+        return _refused(key, ErrorCode.invalid_request)
+    if key_type == TRANSACTION:
+        return _refused(key, ErrorCode.transactional_id_authorization_failed, NO_TRANSACTIONS)
+    if key_type != GROUP:
+        return _refused(key, ErrorCode.coordinator_not_available)
+    partitions = view.configs.integer("offsets.topic.num.partitions")
+    node = view.catalog.nodes.get(view.leaders.get(partition_for(key, partitions), -1))
+    if node is None or not node.up:
+        return _refused(key, ErrorCode.coordinator_not_available)
+    return Coordinator(
+        key=key,
+        node_id=node.node_id,
+        host=node.host,
+        port=node.port,
+        error_code=ErrorCode.none,
+        error_message=None,
+    )
+
+
+def _refused(key: str, code: ErrorCode, message: str | None = None) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
+    )

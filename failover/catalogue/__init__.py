@@ -1,0 +1,1 @@
+"""The catalogue: topics, configs and nodes, a replicated state machine, and a node's view."""

@@ -1,0 +1,159 @@
+"""What one node knows of the cluster when it answers by itself, and how it may answer.
+
+Node APIs (``failover/apis/table.py``) are pure functions of a :class:`ClusterView`, a request and
+the time. A host builds a new view when the catalogue, the leaders or its configurations change.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from failover.catalogue.topic_names import CONSUMER_OFFSETS
+from protocol.config import ConfigError
+from protocol.groups.topics import Topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kio.static.protocol import Entity
+
+    from protocol.config import Configs
+    from protocol.groups.topics import Topic
+    from protocol.wire.messages import MetadataResponseTopic
+
+BROKER = 4
+"""Kafka's config resource type for a broker; the empty name is the cluster-wide default."""
+TOPIC = 2
+"""Kafka's config resource type for a topic."""
+CLIENT_METRICS = 16
+"""Kafka's config resource type for client metrics subscriptions: this cluster has none."""
+GROUP = 32
+"""Kafka's config resource type for a consumer group."""
+
+ResourceKey: TypeAlias = tuple[int, str]
+"""A config resource: its type and its name."""
+
+NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A coordinator as clients see it: a broker with an address.
+
+    ``up`` is False while nothing listens there; such a node is not listed and leads nothing.
+    ``rack`` is where it stands, if it has said so.
+    """
+
+    node_id: int
+    host: str
+    port: int
+    up: bool = True
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CatalogImage:
+    """The catalogue at one offset, immutable: topics, dynamic configs and nodes.
+
+    Two images are the same only if they are one object, so that what is made from one can be kept.
+    """
+
+    topics: Topics = field(default_factory=Topics)
+    nodes: Mapping[int, Node] = field(default_factory=dict)
+    overrides: Mapping[ResourceKey, Mapping[str, str]] = field(default_factory=dict)
+
+    def overrides_of(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """Return the dynamic configs set on one resource, by config name."""
+        return self.overrides.get((resource_type, name), NO_OVERRIDES)
+
+    def group_configs(self) -> dict[str, Mapping[str, str]]:
+        """Return the dynamic configs of groups, by group id."""
+        return {name: own for (kind, name), own in self.overrides.items() if kind == GROUP}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterView:
+    """One node's view of the cluster at one moment; as a key it stands for itself.
+
+    ``leaders`` maps each ``__consumer_offsets`` partition to the node that leads it; a partition
+    without a leader is left out. ``static_configs`` are this node's as it was started;
+    ``configs`` have the catalogue's dynamic ones on top (see :func:`effective_configs`).
+    ``controller_id`` is the node that leads the catalogue, -1 when there is none. ``described``
+    keeps Metadata's topics once they are built (key: name, with authorized operations or not): they
+    are the same for everybody who asks while the view lasts.
+    """
+
+    node_id: int
+    cluster_id: str
+    catalog: CatalogImage
+    static_configs: Configs
+    configs: Configs
+    leaders: Mapping[int, int]
+    controller_id: int = 0
+    described: dict[tuple[str, bool], MetadataResponseTopic] = field(default_factory=dict)
+
+
+def leader_of(view: ClusterView, topic: Topic, index: int) -> int:
+    """Return the node that leads a partition, -1 when none can.
+
+    A coordinator leads its ``__consumer_offsets`` partition; any other partition is led by the
+    first of its replicas that is up.
+    """
+    nodes = view.catalog.nodes
+    if topic.name == CONSUMER_OFFSETS:
+        candidates: Sequence[int] = (view.leaders.get(index, -1),)
+    else:
+        candidates = topic.replicas[index]
+    return next((one for one in candidates if one in nodes and nodes[one].up), -1)
+
+
+def effective_configs(static: Configs, catalog: CatalogImage, node_id: int) -> Configs:
+    """Return a node's configs: the static ones, the cluster's dynamic ones, then its own.
+
+    The catalogue checks dynamic configs against its leader's static ones; another node's may
+    contradict them, and win then.
+    """
+    dynamic = {
+        **catalog.overrides_of(BROKER, ""),
+        **catalog.overrides_of(BROKER, str(node_id)),
+    }
+    if not dynamic:
+        return static
+    try:
+        return static.with_overrides(dynamic)
+    except ConfigError:
+        return _what_fits(static, dynamic)
+
+
+def _what_fits(static: Configs, dynamic: Mapping[str, str]) -> Configs:
+    """Leave out the dynamic configs that this node's static ones do not allow."""
+    configs = static
+    for name, text in dynamic.items():
+        with suppress(ConfigError):
+            configs = configs.with_overrides({name: text})
+    return configs
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The answer is known but is sent no sooner than ``deadline_ms`` (a fetch's long poll)."""
+
+    deadline_ms: int
+    response: Entity
+
+
+@dataclass(frozen=True, slots=True)
+class Mutating:
+    """Send ``response`` now, and ``mutation`` (a CreateTopicsRequest) to the catalogue's leader.
+
+    The mutation's own answer interests nobody: the client asks for the metadata again.
+    """
+
+    response: Entity
+    mutation: Entity
+
+
+NodeAnswer: TypeAlias = "Entity | Parked | Mutating"

@@ -1,0 +1,39 @@
+"""Says when a partition can not elect a leader because too many of its logs are gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.quorum import majority
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from failover.partitions.status import PartitionStatus
+
+
+def lost_majority(nodes: Sequence[int], rows: Mapping[int, PartitionStatus]) -> str | None:
+    """Return a sentence if no majority of a partition's replicas has its log; None if all is well.
+
+    ``nodes`` hold the partition, ``rows`` are what those that run report of it. A replica that is
+    no voter began with an empty directory: its disk was lost, or its log was damaged and set aside.
+    As long as anybody leads, such replicas are filled again and nothing is to be done.
+    """
+    if not rows or any(row.leader >= 0 for row in rows.values()):
+        return None
+    empty = sorted(node_id for node_id, row in rows.items() if not row.is_voter)
+    if len(nodes) - len(empty) >= majority(len(nodes)):
+        return None
+    number = next(iter(rows.values())).partition
+    name = f"partition {number}" if number >= 0 else "the catalogue"
+    named = (
+        f"that of node {empty[0]} is" if len(empty) == 1 else f"those of nodes {_list(empty)} are"
+    )
+    return (
+        f"{name} has no majority of readable logs: {named} empty; stop the cluster and put "
+        "back the directories that were there (one that was set aside ends in .corrupt-1, …)."
+    )
+
+
+def _list(nodes: Sequence[int]) -> str:
+    return f"{', '.join(map(str, nodes[:-1]))} and {nodes[-1]}"

@@ -1,0 +1,306 @@
+"""Drills: rehearsed failures as data, the same for a live cluster and for the simulator.
+
+A drill is a TOML file: who takes part (``workload``), what is done to the cluster, one step after
+the other (``steps``), and what it may cost (``expect``). This module reads and checks them and says
+who the members are; whoever runs one executes the steps in its own way and hands what it recorded
+to :mod:`failover.drills.verdict`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from enum import StrEnum
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+
+from protocol.members.classic import MemberConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+
+
+class DrillError(Exception):
+    """A drill cannot be had as it is asked for; the text says why in one sentence."""
+
+
+class Action(StrEnum):
+    """What a step does."""
+
+    KILL = "kill"  # end the target's processes at once, as kill -9 does
+    START = "start"  # have every killed node serve again (a live cluster starts them by itself)
+    FREEZE = "freeze"  # stop the target's processes without ending them, as SIGSTOP does
+    THAW = "thaw"  # let every frozen process go on
+    CUT = "cut"  # part the target from all other nodes, but not from its clients
+    MEND = "mend"  # end every cut
+    LOSE_DISK = "lose-disk"  # end the target's processes and delete what they have written
+    ROLL = "roll"  # drain, end and start the target's nodes, one after the other
+    FILL_DISK = "fill-disk"  # leave no space for what the target writes
+    FREE_DISK = "free-disk"  # give the space back
+    SLOW_DISK = "slow-disk"  # let each sync of the target's logs take sync_ms longer
+    FAST_DISK = "fast-disk"  # let every sync take its own time again
+    RESTART_MEMBERS = "restart-members"  # end a share of the static ones and start them again
+    JOIN_MEMBERS = "join-members"  # let more dynamic members join, a share of those that there are
+    WAIT = "wait"  # wait until the condition holds
+
+
+class Target(StrEnum):
+    """Whom a step is done to; nodes are found when the step begins.
+
+    LEADER leads the partition of the first group. MAJORITY is that leader and as many other nodes
+    as it takes to leave a minority.
+    """
+
+    LEADER = "leader"
+    MAJORITY = "majority"
+    ALL = "all"
+    CONTROLLER = "controller"
+
+
+class Condition(StrEnum):
+    """What a step waits for: partitions that are led, fully in sync, or groups that are Stable."""
+
+    LED = "led"
+    REPLICATED = "replicated"
+    STABLE = "stable"
+
+
+FAULTS: Final = frozenset(
+    {
+        Action.KILL, Action.FREEZE, Action.CUT, Action.LOSE_DISK, Action.ROLL, Action.FILL_DISK,
+        Action.SLOW_DISK, Action.RESTART_MEMBERS, Action.JOIN_MEMBERS,
+    }
+)  # fmt: skip
+"""The actions that clients may feel: a drill's costs count from the first of them."""
+
+
+UNTIL_WHOLE: Final = (FAULTS - {Action.RESTART_MEMBERS, Action.JOIN_MEMBERS}) | {
+    Action.THAW,
+    Action.MEND,
+    Action.FREE_DISK,
+    Action.FAST_DISK,
+}
+"""The actions from the last of which the time to full replication counts."""
+
+
+def _number(default: float, lowest: float, highest: float = 10**9) -> Any:
+    return field(default=default, metadata={"bounds": (lowest, highest)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Who takes part. Members are shared out evenly; each group reads a topic of its own name.
+
+    A topic has three partitions for two members, so that more can join. Members commit every
+    ``commit_interval_ms``, for each partition they own, the time of the commit: later commits are
+    larger ones.
+    """
+
+    groups: int = _number(6, 1)
+    members: int = _number(300, 1)
+    static_share: float = _number(0.5, 0, 1)
+    consumer_share: float = _number(0.0, 0, 1)
+    """The share of the groups that are consumer groups (KIP-848); the others are classic."""
+    commit_interval_ms: int = _number(1_000, 1)
+    heartbeat_interval_ms: int = _number(1_000, 1)
+    session_timeout_ms: int = _number(30_000, 1)
+    request_timeout_ms: int = _number(30_000, 1)
+    settle_ms: int = _number(5_000, 0)
+    """How long the members go on after the last step, so that its costs can be seen."""
+
+    @property
+    def partitions_each(self) -> int:
+        """Partitions of each topic."""
+        return -(-3 * self.members // (2 * self.groups))
+
+    def group_ids(self, prefix: str) -> tuple[str, ...]:
+        """Return the groups, which are also the topics."""
+        return tuple(f"{prefix}-{number}" for number in range(self.groups))
+
+    def consumer_group_ids(self, prefix: str) -> frozenset[str]:
+        """Return the groups that are consumer groups: spread among the others, the first is not."""
+        group_ids = self.group_ids(prefix)
+        share = self.consumer_share
+        return frozenset(
+            group_id
+            for number, group_id in enumerate(group_ids)
+            if int((number + 1) * share) > int(number * share)
+        )
+
+    def configs(self, prefix: str) -> tuple[MemberConfig, ...]:
+        """Return the members: group by group in turn, so that any first few are alike."""
+        group_ids = self.group_ids(prefix)
+        counts = [0] * self.groups
+        configs = []
+        for number in range(self.members):
+            group = number % self.groups
+            place, counts[group] = counts[group], counts[group] + 1
+            is_static = int((place + 1) * self.static_share) > int(place * self.static_share)
+            configs.append(self.config(group_ids[group], f"{place:05d}", is_static=is_static))
+        return tuple(configs)
+
+    def config(self, group_id: str, name: str, *, is_static: bool) -> MemberConfig:
+        """Return one member's settings; ``name`` is unique in its group."""
+        full_name = f"{group_id}-{name}"
+        return MemberConfig(
+            group_id=group_id,
+            topics=(group_id,),
+            client_id=full_name,
+            instance_id=full_name if is_static else None,
+            session_timeout_ms=self.session_timeout_ms,
+            heartbeat_interval_ms=self.heartbeat_interval_ms,
+            request_timeout_ms=self.request_timeout_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing done, ``after_ms`` after the step before it was done (the first: after Stable).
+
+    ``until`` and ``within_ms`` are a wait's condition and patience, ``share`` is the part of the
+    members that restart or join, ``sync_ms`` how much longer a slow disk's syncs take.
+    """
+
+    do: Action
+    target: Target = Target.LEADER
+    after_ms: int = _number(0, 0)
+    until: Condition = Condition.REPLICATED
+    within_ms: int = _number(60_000, 1)
+    share: float = _number(1.0, 0, 1)
+    sync_ms: int = _number(200, 0, 10_000)
+
+    def __str__(self) -> str:
+        words = [str(self.do)]
+        if self.do in _TARGETED:
+            words.append(str(self.target))
+        elif self.do is Action.WAIT:
+            words += ["until", str(self.until)]
+        return " ".join(words)
+
+
+_TARGETED: Final = frozenset(
+    {
+        Action.KILL, Action.FREEZE, Action.CUT, Action.LOSE_DISK, Action.ROLL, Action.FILL_DISK,
+        Action.SLOW_DISK,
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect:
+    """What the drill may cost. What may never be lost is no part of this: it is always judged.
+
+    ``rebalances_max`` is for each group. The times are from one successful heartbeat to the next
+    (99 of 100 members), from one acknowledged commit to the next (of all members of a group
+    together), and from the last fault to all replicas in sync.
+    """
+
+    rebalances_max: int = _number(0, 0)
+    expelled_max: int = _number(0, 0)
+    unheard_p99_ms_max: int = _number(5_000, 1)
+    silent_ms_max: int = _number(60_000, 1)
+    replicated_ms_max: int = _number(60_000, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drill:
+    """One rehearsed failure."""
+
+    name: str
+    about: str
+    workload: Workload
+    steps: tuple[Step, ...]
+    expect: Expect
+
+    def of_size(self, members: int | None) -> Drill:
+        """Return the same drill with another number of members (None: its own)."""
+        if members is None:
+            return self
+        groups = min(self.workload.groups, members)
+        return replace(self, workload=replace(self.workload, members=members, groups=groups))
+
+    def does(self, action: Action) -> bool:
+        """Whether one of the steps is ``action``."""
+        return any(step.do is action for step in self.steps)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the drills that come with the program."""
+    files = (each.name for each in _directory().iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml")))
+
+
+def named(name: str) -> Drill:
+    """Return a drill that comes with the program."""
+    if name not in names():
+        raise DrillError(f"There is no drill {name!r}: see --list.")
+    return parse(name, (_directory() / f"{name}.toml").read_text("utf-8"))
+
+
+def parse(name: str, text: str) -> Drill:
+    """Read a drill; raises :class:`DrillError` with one sentence for the one who wrote it."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DrillError(f"Drill {name} is no TOML: {error}.") from None
+    try:
+        return _drill(name, table)
+    except DrillError as error:
+        raise DrillError(f"Drill {name}: {error}") from None
+
+
+def _drill(name: str, table: Mapping[str, Any]) -> Drill:
+    if unknown := sorted(set(table) - {"about", "workload", "steps", "expect"}):
+        raise DrillError(f"there is nothing called {unknown[0]!r} in a drill.")
+    about, steps = table.get("about"), table.get("steps")
+    if not isinstance(about, str) or not about:
+        raise DrillError("`about` must say in words what is rehearsed.")
+    if not isinstance(steps, list) or not steps:
+        raise DrillError("there are no [[steps]].")
+    return Drill(
+        name=name,
+        about=about,
+        workload=_read(Workload, table.get("workload", {}), "workload"),
+        steps=tuple(_read(Step, row, f"step {n}") for n, row in enumerate(steps, 1)),
+        expect=_read(Expect, table.get("expect", {}), "expect"),
+    )
+
+
+def _read(kind: type[T], table: object, where: str) -> T:
+    """Make one dataclass of a TOML table, checking names, types and bounds by its fields."""
+    if not isinstance(table, dict):
+        raise DrillError(f"{where} must be a table.")
+    rows = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+    types = get_type_hints(kind)
+    for name in table:
+        if name not in rows:
+            raise DrillError(f"{where} has no setting {name!r}.")
+    for row in rows.values():
+        if row.default is MISSING and row.name not in table:
+            raise DrillError(f"{where} lacks {row.name!r}.")
+    return kind(
+        **{
+            name: _value(rows[name], types[name], value, f"{where}: {name}")
+            for name, value in table.items()
+        }
+    )
+
+
+def _value(row: Field[Any], kind: type, value: object, where: str) -> object:
+    if issubclass(kind, StrEnum):
+        if not isinstance(value, str) or value not in list(kind):
+            raise DrillError(f"{where} must be one of {', '.join(kind)} and not {value!r}.")
+        return kind(value)
+    numbers = (int, float) if kind is float else (int,)
+    if not isinstance(value, numbers) or isinstance(value, bool):
+        raise DrillError(f"{where} must be a number and not {value!r}.")
+    lowest, highest = row.metadata["bounds"]
+    if not lowest <= value <= highest:
+        raise DrillError(f"{where} must be from {lowest} to {highest:g} and not {value}.")
+    return value
+
+
+def _directory() -> Any:
+    return resources.files(__package__)

@@ -1,0 +1,324 @@
+"""What a drill cost, worked out of what its members lived through and of what is committed after.
+
+Pure: a live cluster's runner and the simulator hand in the same values, times in milliseconds of
+whichever clock their members had.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.members.history import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from failover.drills.drill import Drill, Expect
+    from protocol.members.history import MemberHistoryEvent
+    from protocol.wire.embedded import TopicPartition
+
+EXPELLED: Final = frozenset({"unknown_member_id", "fenced_instance_id", "fenced_member_epoch"})
+"""Errors that tell a member which held partitions that it is no member any more."""
+SIGNS: Final = frozenset({Kind.ASSIGNED, Kind.HEARTBEAT})
+"""Events that show a member that its coordinator knows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """One life of one member; a static member that restarts has several under one ``name``.
+
+    ``seen_ms`` is when it was last looked at and ``holds`` what it held then; a life that the drill
+    ended has no such time.
+    """
+
+    group_id: str
+    name: str
+    is_static: bool
+    events: Sequence[MemberHistoryEvent]
+    seen_ms: int | None = None
+    holds: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a drill left behind.
+
+    ``committed`` is what the coordinators answer in the end, by group, topic and partition;
+    ``fault_ms`` the time of the first fault; ``replicated_ms`` how long after the last fault every
+    replica was in sync, None if it was never seen; ``stalled_ms`` how long the members' own process
+    stood still at most, None where that is no question.
+    """
+
+    stories: Sequence[Story]
+    committed: Mapping[tuple[str, str, int], int]
+    fault_ms: int
+    replicated_ms: int | None
+    stalled_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a verdict; without a ``limit`` it is told and not judged."""
+
+    name: str
+    value: float | None
+    limit: float | None = None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the limit, if there is one, is kept; what was never seen keeps none."""
+        return self.limit is None or (self.value is not None and self.value <= self.limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The rows of one drill."""
+
+    drill: str
+    rows: tuple[Row, ...]
+    complaints: tuple[str, ...] = ()
+    """A few sentences that name members and partitions, for whoever looks for the reason."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every row is."""
+        return all(row.is_clean for row in self.rows)
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "drill": self.drill,
+            "clean": self.is_clean,
+            "rows": [
+                {"name": row.name, "value": row.value, "limit": row.limit, "clean": row.is_clean}
+                for row in self.rows
+            ],
+            "complaints": list(self.complaints),
+        }
+
+    def text(self) -> str:
+        """Return it as a table."""
+        width = max(len(row.name) for row in self.rows)
+        lines = [f"{'':{width}}  {'value':>10}  {'at most':>10}"]
+        for row in self.rows:
+            judged = "" if row.limit is None else "  ok" if row.is_clean else "  NOT CLEAN"
+            lines.append(
+                f"{row.name:{width}}  {_shown(row.value):>10}  {_shown(row.limit):>10}{judged}"
+            )
+        lines.append(f"verdict: {'clean' if self.is_clean else 'NOT CLEAN'}")
+        return "\n".join([*lines, *self.complaints])
+
+
+def judge(drill: Drill, record: Record) -> Verdict:
+    """Judge what a drill left behind by the rules that always hold and by what it may cost."""
+    found: dict[str, list[str]] = {name: check(record) for name, check in CHECKS.items()}
+    rows = [Row(name=name, value=len(each), limit=0) for name, each in found.items()]
+    return Verdict(
+        drill=drill.name,
+        rows=(*rows, *_costs(record, drill.expect)),
+        complaints=tuple(sentence for each in found.values() for sentence in each[:3]),
+    )
+
+
+def _costs(record: Record, expect: Expect) -> Iterable[Row]:
+    counts = rebalances(record).values()
+    unheard = sorted(unheard_ms(record))
+    yield Row(name="rebalances", value=sum(counts))
+    worst = max(counts, default=0)
+    yield Row(name="rebalances of one group", value=worst, limit=expect.rebalances_max)
+    yield Row(name="expelled members", value=len(expelled(record)), limit=expect.expelled_max)
+    yield Row(name="without a heartbeat, p50 ms", value=_rank(unheard, 0.5))
+    limit = expect.unheard_p99_ms_max
+    yield Row(name="without a heartbeat, p99 ms", value=_rank(unheard, 0.99), limit=limit)
+    yield Row(name="without a heartbeat, max ms", value=_rank(unheard, 1))
+    silent = max(silent_ms(record), default=None)
+    silent_max = None if silent is None else expect.silent_ms_max
+    yield Row(name="a group without a commit, max ms", value=silent, limit=silent_max)
+    limit = expect.replicated_ms_max
+    yield Row(name="to full replication, ms", value=record.replicated_ms, limit=limit)
+    if record.stalled_ms is not None:
+        yield Row(name="the load itself stood still, max ms", value=record.stalled_ms)
+    kinds = [event.kind for story in record.stories for event in story.events]
+    yield Row(name="acknowledged commits", value=kinds.count(Kind.COMMITTED))
+    yield Row(name="refused or unanswered commits", value=kinds.count(Kind.COMMIT_FAILED))
+    yield Row(name="lost connections", value=kinds.count(Kind.DISCONNECTED))
+    yield Row(name="members", value=len({(each.group_id, each.name) for each in record.stories}))
+
+
+# --- what must never be
+
+
+def owned_twice(record: Record) -> list[str]:
+    """Find partitions that two members were assigned in one generation of their group."""
+    owners: dict[tuple[str, int, str, int], set[str]] = defaultdict(set)
+    for story in record.stories:
+        for event in story.events:
+            if event.kind is Kind.ASSIGNED:
+                for topic, index in event.partitions:
+                    owners[story.group_id, event.generation, topic, index].add(story.name)
+    return [
+        f"{topic}-{index} of {group_id} had {len(names)} owners in generation {generation}: "
+        + ", ".join(sorted(names))
+        for (group_id, generation, topic, index), names in owners.items()
+        if len(names) > 1
+    ]
+
+
+def lost_commits(record: Record) -> list[str]:
+    """Find acknowledged offsets that are gone: of a partition's commits the last is the largest."""
+    acknowledged: dict[tuple[str, str, int], int] = {}
+    for story in record.stories:
+        for event in story.events:
+            if event.kind is Kind.COMMITTED:
+                for topic, index, offset in event.offsets:
+                    at = story.group_id, topic, index
+                    acknowledged[at] = max(offset, acknowledged.get(at, -1))
+    return [
+        f"{topic}-{index} of {group_id}: {offset} was acknowledged, "
+        f"{record.committed.get((group_id, topic, index))} is there"
+        for (group_id, topic, index), offset in acknowledged.items()
+        if record.committed.get((group_id, topic, index), -1) < offset
+    ]
+
+
+def generations_backward(record: Record) -> list[str]:
+    """Find members that were told an older generation after a newer one."""
+    found = []
+    for (group_id, name), stories in _by_member(record).items():
+        told = [
+            event.generation
+            for story in stories
+            for event in story.events
+            if event.kind in (Kind.JOINED, Kind.ASSIGNED)
+        ]
+        found += [
+            f"{name} of {group_id} was in generation {before} and then in {after}"
+            for before, after in pairwise(told)
+            if after < before
+        ]
+    return found
+
+
+def changed_ids(record: Record) -> list[str]:
+    """Find static members that lost their member id though they did not restart."""
+    found = []
+    for story in record.stories:
+        ids = list(dict.fromkeys(e.member_id for e in story.events if e.kind is Kind.ASSIGNED))
+        if story.is_static and len(ids) > 1:
+            found.append(f"{story.name} of {story.group_id} was {ids[0]} and then {ids[1]}")
+    return found
+
+
+def without_partitions(record: Record) -> list[str]:
+    """Find members that were Stable before the first fault and hold nothing in the end."""
+    found = []
+    for (group_id, name), stories in _by_member(record).items():
+        held = any(
+            event.kind is Kind.ASSIGNED and event.partitions and event.time_ms < record.fault_ms
+            for story in stories
+            for event in story.events
+        )
+        if held and stories[-1].seen_ms is not None and not stories[-1].holds:
+            found.append(f"{name} of {group_id} holds nothing in the end")
+    return found
+
+
+CHECKS: Final[Mapping[str, Callable[[Record], list[str]]]] = {
+    "partitions with two owners": owned_twice,
+    "lost writes": lost_commits,
+    "generations gone backward": generations_backward,
+    "static members with a new id": changed_ids,
+    "members without their share": without_partitions,
+}
+"""What must never be, whatever is done to a cluster; each finds sentences."""
+
+
+# --- what it may cost
+
+
+def rebalances(record: Record) -> dict[str, int]:
+    """Count for each group the generations after the fault that its members had not seen before."""
+    before: dict[str, int] = defaultdict(lambda: -1)
+    after: dict[str, set[int]] = defaultdict(set)
+    for story in record.stories:
+        for event in story.events:
+            if event.kind is Kind.ASSIGNED:
+                if event.time_ms < record.fault_ms:
+                    before[story.group_id] = max(before[story.group_id], event.generation)
+                else:
+                    after[story.group_id].add(event.generation)
+    return {
+        group_id: sum(generation > before[group_id] for generation in generations)
+        for group_id, generations in after.items()
+    }
+
+
+def expelled(record: Record) -> list[str]:
+    """Find members that held an assignment and were told that they are no members."""
+    found = []
+    for story in record.stories:
+        is_member = False
+        for event in story.events:
+            is_member = is_member or event.kind is Kind.ASSIGNED
+            is_refused = event.kind is Kind.LOST or event.kind is Kind.FAILED
+            if is_member and is_refused and event.error in EXPELLED:
+                found.append(f"{story.name} of {story.group_id}: {event.error}")
+                break
+    return found
+
+
+def unheard_ms(record: Record) -> list[int]:
+    """Return each member's longest time without a successful heartbeat that the fault may explain.
+
+    It runs from one sign to the next, so the members' heartbeat interval is part of it; signs of a
+    member's lives count together, and the last look at it ends the last stretch.
+    """
+    longest = []
+    for stories in _by_member(record).values():
+        signs = [e.time_ms for story in stories for e in story.events if e.kind in SIGNS]
+        seen_ms = stories[-1].seen_ms
+        if seen_ms is not None:
+            signs.append(seen_ms)
+        stretches = [b - a for a, b in pairwise(signs) if b >= record.fault_ms]
+        if stretches:
+            longest.append(max(stretches))
+    return longest
+
+
+def silent_ms(record: Record) -> list[int]:
+    """Return each group's longest time without an acknowledged commit that the fault may explain.
+
+    Its members commit every ``commit_interval_ms`` each, so a group of many that is served has one
+    every few milliseconds; the last look at a member ends the last stretch.
+    """
+    signs: dict[str, list[int]] = defaultdict(list)
+    for story in record.stories:
+        times = (event.time_ms for event in story.events if event.kind is Kind.COMMITTED)
+        signs[story.group_id] += times
+    for story in record.stories:
+        if story.seen_ms is not None and signs[story.group_id]:
+            signs[story.group_id].append(story.seen_ms)
+    return [
+        max(stretches)
+        for times in signs.values()
+        if (stretches := [b - a for a, b in pairwise(sorted(times)) if b >= record.fault_ms])
+    ]
+
+
+def _by_member(record: Record) -> dict[tuple[str, str], list[Story]]:
+    """Return each member's lives in their order."""
+    members: dict[tuple[str, str], list[Story]] = defaultdict(list)
+    for story in record.stories:
+        members[story.group_id, story.name].append(story)
+    return members
+
+
+def _rank(ranked: Sequence[int], share: float) -> float | None:
+    return ranked[round((len(ranked) - 1) * share)] if ranked else None
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"

@@ -1,0 +1,169 @@
+"""When a handler raises, only its group is in doubt; here is what that group's memory should be.
+
+The log is believed, memory is not: :func:`rows_of` reads the records of one group out of the state
+on disk and of what was appended behind it. :func:`cut` cuts what a turn writes, so that a group
+that can not be written fails alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.groups.limits import BATCH_BYTES, GROUP_BYTES_MAX
+from protocol.reasons import shown
+from protocol.wire.apis import API
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from failover.partitions.loading import Loading
+    from protocol.groups.effects import Request
+    from protocol.records import Record
+    from storage.batch import Batch, RawRecord
+    from storage.log import Log
+    from storage.replica import Replica
+
+
+OFFSET_COMMIT: Final = 8
+
+
+class HandlerFailed(Exception):  # noqa: N818 - the event failed, the partition did not
+    """A request's handler failed; what it was about has been built again from the log."""
+
+
+class PartitionFailed(Exception):  # noqa: N818 - Kafka's form of name
+    """More than one group is in doubt: this memory is not to be trusted, the log is."""
+
+
+class TooLarge(Exception):  # noqa: N818 - Kafka's form of name: RecordTooLarge
+    """A group writes more in one turn than its batch may hold."""
+
+
+def rows_of(
+    number: int,
+    log: Log,
+    replica: Replica,
+    loading: Loading,
+    prefixes: tuple[bytes, ...],
+) -> Iterator[RawRecord]:
+    """Read the appended records whose keys begin so: what is committed first, in key order.
+
+    What was gathered for the state may end before what the replica knows to be committed by now.
+    """
+    state: dict[bytes, bytes] = {}
+    for prefix in prefixes:
+        state.update(log.state(number, prefix))
+    rows = [*state.items()]
+    batches: Iterable[Batch] = replica.uncommitted
+    if loading.offset < replica.high_watermark:
+        batches = _since(number, log, replica, loading.offset)
+    applied_offset = log.stored(number).applied_offset
+    if applied_offset == loading.compactor.applied_offset:
+        rows = _over(state, loading.compactor.gathered(), prefixes)
+    else:  # the state's next step was handed out and is not written yet
+        batches = _since(number, log, replica, applied_offset)
+    yield from sorted(rows)
+    for batch in batches:
+        if not batch.control:
+            yield from (row for row in batch.records if row[0].startswith(prefixes))
+
+
+def _over(
+    state: dict[bytes, bytes], newer: Iterable[RawRecord], prefixes: tuple[bytes, ...]
+) -> list[tuple[bytes, bytes]]:
+    """Lay newer values over a state; None removes one."""
+    for key, value in newer:
+        if not key.startswith(prefixes):
+            continue
+        if value is None:
+            state.pop(key, None)
+        else:
+            state[key] = value
+    return [*state.items()]
+
+
+def _since(number: int, log: Log, replica: Replica, offset: int) -> list[Batch]:
+    batches = list(log.batches(number, offset))
+    end_offset = batches[-1].end_offset if batches else offset
+    unwritten = replica.appended_since(end_offset)
+    if unwritten is None:
+        raise PartitionFailed(f"partition {number}: the batches from {end_offset} on are not there")
+    return [*batches, *unwritten]
+
+
+def encoded(
+    records: Iterable[Record], encode: Callable[[Record], RawRecord]
+) -> list[RawRecord] | None:
+    """Encode a turn's records for one batch; None if they are to be written group by group."""
+    try:
+        rows = [encode(record) for record in records]
+    except Exception:
+        return None  # whose it was is found out by :func:`cut`
+    return rows if _size(rows) <= BATCH_BYTES else None
+
+
+def cut(
+    turn: Mapping[Any, Record],
+    encode: Callable[[Record], RawRecord],
+    group_of: Callable[[Any], str],
+) -> tuple[list[tuple[list[RawRecord], list[str]]], list[tuple[str, Exception]]]:
+    """Cut a turn into batches, each with its groups; and the groups that can not be written."""
+    shares: dict[str, list[Record]] = {}
+    for key, record in turn.items():
+        shares.setdefault(group_of(key), []).append(record)
+    batches: list[tuple[list[RawRecord], list[str]]] = [([], [])]
+    failed: list[tuple[str, Exception]] = []
+    filled = 0
+    for group_id, records in shares.items():
+        try:
+            parts = _parts([encode(record) for record in records])
+        except Exception as error:
+            failed.append((group_id, error))
+            continue
+        for part in parts:
+            size = _size(part)
+            if filled and filled + size > BATCH_BYTES:
+                batches.append(([], []))
+                filled = 0
+            batches[-1][0].extend(part)
+            batches[-1][1].append(group_id)
+            filled += size
+    return [batch for batch in batches if batch[0]], failed
+
+
+def _parts(rows: list[RawRecord]) -> list[list[RawRecord]]:
+    """Cut one group's rows into what belongs together: all of it, but removals stand alone."""
+    size = _size(rows)
+    if size <= BATCH_BYTES:
+        return [rows]
+    if any(value is not None for _, value in rows):
+        if size > GROUP_BYTES_MAX:
+            raise TooLarge(f"{size} bytes in one turn are more than {GROUP_BYTES_MAX}")
+        return [rows]
+    return [[row] for row in rows]
+
+
+def _size(rows: Iterable[RawRecord]) -> int:
+    return sum([len(key) + (len(value) if value else 0) for key, value in rows])
+
+
+def code_of(error: Exception, api_key: int) -> ErrorCode:
+    """Return the code with which a request fails whose records can not be written, as in Kafka."""
+    if isinstance(error, TooLarge) and api_key == OFFSET_COMMIT:
+        return ErrorCode.invalid_commit_offset_size
+    return ErrorCode.unknown_server_error
+
+
+def about(told: Any) -> str | None:
+    """Name the group of a fact or a task; None if it has none."""
+    group_id: str | None = getattr(told, "group_id", None)
+    return group_id
+
+
+def asked(request: Request) -> str:
+    """Say who asked what, for the log."""
+    api = API.get(request.api_key)
+    name = f"API {request.api_key}" if api is None else api.name
+    client = request.client
+    return f"{name} {request.api_version} from {shown(client.client_id)} ({client.host})"

@@ -1,0 +1,641 @@
+"""One partition: a state machine (group shard or catalogue), its replica and its gate.
+
+Within one turn the records of all events are gathered, the last value per key in the order of the
+last write; :meth:`Partition.drain` ends the turn by encoding each once and appending one batch.
+
+A standby applies committed batches as they come, so that it can lead at once. A leader has applied
+what is not committed yet, too; when it loses the leadership, and then those records, its machine is
+dropped and built anew from the log, in slices.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from failover.partitions.coalescing import Runs
+from failover.partitions.containment import (
+    HandlerFailed,
+    PartitionFailed,
+    about,
+    asked,
+    code_of,
+    cut,
+    encoded,
+    rows_of,
+)
+from failover.partitions.gate import Gate
+from failover.partitions.loading import Loading
+from protocol.groups.effects import Elected, Leadership, Reply, Request, Resigned
+from protocol.reasons import reason, shown
+from protocol.records import BadRecord, UnknownRecordType
+from protocol.wire.apis import error_response
+from protocol.wire.errors import ErrorCode
+from storage.log import AppendBatch, LogError, TruncateFrom, UnknownRecordError
+from storage.replica import Replica, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from failover.effects import Effects
+    from failover.partitions.machine import Kind, Machine
+    from protocol.groups.effects import Result, Task, Ticket
+    from protocol.groups.facts import Fact
+    from protocol.records import Record
+    from storage.batch import Batch, RawRecord
+    from storage.log import Write
+    from storage.replica import Ready, Setting
+
+
+class PartitionState(StrEnum):
+    """Where a partition stands on its way to serving.
+
+    LOADING reads the log; FOLLOWER has applied what is committed; LEADER answers.
+    """
+
+    LOADING = "Loading"
+    FOLLOWER = "Follower"
+    LEADER = "Leader"
+
+
+def _nothing() -> Sequence[Any]:
+    return ()
+
+
+class Partition:
+    """One replica's state machine, log and waiting replies.
+
+    ``upon_election`` returns events that the machine gets right after ``Elected``. ``machine`` is
+    another object after a reload. ``leader`` is the epoch and the node that leads in it (-1: nobody
+    is known); ``has_news`` is set when it has changed. ``stuck`` is set while nothing can be
+    written: whoever would wait for that gets this error at once, and what was to be written stays
+    under way.
+    """
+
+    def __init__(
+        self, setting: Setting, new_machine: Callable[[], Machine], kind: Kind, now: int
+    ) -> None:
+        log, self.number = setting.log, setting.partition
+        stored = log.stored(self.number)
+        tail = log.batches(self.number, stored.applied_offset)
+        self.replica = Replica(setting, stored, tail, now)
+        self.machine = new_machine()
+        self.state = PartitionState.LOADING
+        self.is_reloading = False
+        self.leader = (-1, -1)
+        self.has_news = False
+        self.stuck: ErrorCode | None = None
+        self.skipped = 0
+        self.gate = Gate()
+        self.leadership = Leadership(0)
+        self.upon_election: Callable[[], Sequence[Any]] = _nothing
+        self._me = setting.me
+        self._log = log
+        self._new_machine = new_machine
+        self._kind = kind
+        self._loading = Loading(self.number, log)
+        self._replayed = 0
+        self._applied = 0
+        self._has_loaded = False
+        self.replica.electable = False
+        self._is_elected = False
+        self._led_epoch = -1
+        self._turn: dict[Any, Record] = {}
+        self._open: dict[Ticket, Request] = {}
+        self.deferred: list[tuple[Request, Sequence[str] | None]] = []
+        self._replies: list[tuple[Reply, Sequence[str] | None]] = []
+        self._held: list[Reply] = []
+        self._runs = Runs()
+        self._patience_ms = setting.timing.election_min_ms
+        self.unleased_from_ms: int | None = None
+        """Since when committed answers wait for the lease of this leader."""
+        self.silent_at_ms: int | None = None
+        """When they will have waited too long: somebody else had better lead."""
+
+        self._facts: list[Fact] = []
+        self._tasks: list[Task] = []
+        self._notes: list[str] = []
+        self._failure: PartitionFailed | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything the machine shows is committed, and all that is committed is there."""
+        if self.state is PartitionState.LOADING or self._turn:
+            return False
+        return self._replayed <= self.replica.high_watermark
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether this leader has no lease at all: a new one not heard yet, or one handing over.
+
+        What it did now might be lost; requests had better wait for the few milliseconds.
+        """
+        return self.leadership.lease_until_ms == 0
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether this replica is about to lead: whoever asks had better wait than go elsewhere."""
+        return self._is_elected or self._is_alone
+
+    def is_believing(self, now: int) -> bool:
+        """Whether a heartbeat may be believed unread: nobody else can lead meanwhile."""
+        return self._is_alone or (self._is_elected and now < self.replica.lease_until_ms)
+
+    @property
+    def applied_offset(self) -> int:
+        """Where the compacted state on disk stands."""
+        return self._loading.compactor.applied_offset
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset still in the log."""
+        return self._loading.compactor.start_offset
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this very replica, not only its node, is among the voters that it knows."""
+        return self._me in self.replica.voters
+
+    @property
+    def _is_alone(self) -> bool:
+        voters = self.replica.voters
+        return len(voters) == 1 and voters[0] == self._me
+
+    # --- reading the log
+
+    def load_slice(self, records: int) -> int:
+        """Replay at most so many committed records of the log; return how many there were.
+
+        None as long as the log has yet to lose what the replica has given up: by the offsets alone
+        that would pass for committed. On a full disk this is until there is room.
+        """
+        loading = self._loading
+        if self.state is not PartitionState.LOADING or loading.is_blocked:
+            return 0
+        if self.stuck is not None:
+            self.is_reloading = True  # as soon as there is room, while the process does its work
+            return 0
+        if self.replica.is_rewriting:
+            return 0
+        replayed = self._replay(islice(loading.records(self.replica), records))
+        if replayed < records and loading.has_all(self.replica):
+            self.state = PartitionState.FOLLOWER
+            self.is_reloading = False
+            self._has_loaded = True
+            self._replayed = self._applied = loading.offset
+            self.replica.electable = True
+        return replayed
+
+    def _reload(self) -> None:
+        """Forget the machine; the log has what it should be."""
+        self.machine = self._new_machine()
+        self.state = PartitionState.LOADING
+        self.is_reloading = True
+        self.replica.electable = False
+        self._turn.clear()
+        self._loading.begin()
+
+    # --- events
+
+    def handle(self, event: Any, now: int, waits: Sequence[str] | None = ()) -> None:
+        """Give an event to the machine and gather what it led to, for :meth:`drain`.
+
+        A request's own reply waits for the groups ``waits`` (all when None) beside its own. Raises
+        :class:`HandlerFailed` when a request failed: answer it; its group is well again.
+        """
+        if self._failure is not None:
+            raise self._failure  # wherever the first report of it went
+        try:
+            result = self.machine.handle(event, now)
+        except Exception as error:
+            self._contain(event, error, now)
+            return
+        if isinstance(event, Request):
+            self._open[event.ticket] = event
+            self._gather(result, now, event.ticket if waits != () else None, waits)
+            self._run_on(event, result, now, waits)
+        else:
+            self._runs.end()
+            self._gather(result, now)
+        self._mend(now)
+
+    def _run_on(
+        self, request: Request, result: Result, now: int, waits: Sequence[str] | None
+    ) -> None:
+        """Let a large record wait for the requests right behind, unless this one waits for it."""
+        if waits == ():
+            group_id = getattr(request.message, "group_id", None) or ""
+            self._runs.served(group_id, result.rewritten, request.following, now)
+        else:
+            self._runs.end()
+
+    def _gather(
+        self,
+        result: Result,
+        now: int,
+        asked: Ticket | None = None,
+        waits: Sequence[str] | None = (),
+    ) -> None:
+        """Keep what an event led to for the end of the turn."""
+        turn = self._turn
+        for record in result.records:
+            turn.pop(record.key, None)
+            turn[record.key] = record
+        if result.ends_batch and turn and self._leads:
+            self._runs.end()
+            self._append_turn(now)
+        for reply in result.replies:
+            if reply.ticket == asked:
+                groups = waits
+            else:
+                groups = () if reply.group_id is None else (reply.group_id,)
+            self._replies.append((reply, groups))
+        self._facts += result.facts
+        self._tasks += result.tasks
+
+    # --- what a handler that raised leaves behind
+
+    def _contain(self, event: Any, error: Exception, now: int) -> None:
+        """Build the groups again that an event has left in doubt; a request has failed then."""
+        if isinstance(event, Request):
+            self._open.pop(event.ticket, None)  # it may have waited; it is answered as failed
+        groups = self.machine.groups_of(event)
+        if groups is None:
+            name = type(event).__name__
+            self._failure = PartitionFailed(
+                f"partition {self.number} failed on {name} and must be reloaded"
+            )
+            raise self._failure from error
+        for group_id in groups:
+            self._restore(group_id, now)
+        if isinstance(event, Request):
+            raise HandlerFailed(reason(error)) from error
+        for group_id in groups:
+            self._note(type(event).__name__, group_id, reason(error))
+
+    def _mend(self, now: int) -> None:
+        """Build the groups again that failed by themselves."""
+        for group_id, what, why in self.machine.take_failures():
+            self._restore(group_id, now)
+            self._note(what, group_id, why)
+
+    def _note(self, what: str, group_id: str, why: str) -> None:
+        self._notes.append(
+            f"{what} for group {shown(group_id)} failed: {why}; the group was built again from"
+            f" the log of partition {self.number}"
+        )
+
+    def _restore(self, group_id: str, now: int) -> None:
+        """Let a group be what the log says; whoever waits in it is told to ask again."""
+        try:
+            self.machine.forget(group_id)
+            self._send_off(group_id)
+            prefixes = self._kind.prefixes_of(group_id)
+            self._replay(rows_of(self.number, self._log, self.replica, self._loading, prefixes))
+            group_of = self._kind.group_of
+            for key, record in self._turn.items():
+                if group_of(key) == group_id:
+                    self.machine.replay(record)
+            self._gather(self.machine.restored(group_id, now), now)
+        except LogError:
+            raise
+        except Exception as error:
+            self._failure = PartitionFailed(
+                f"partition {self.number}: group {shown(group_id)} can not be built again"
+            )
+            raise self._failure from error
+
+    def _send_off(self, group_id: str) -> None:
+        """Refuse the requests that are parked in a group, and no others."""
+        answered = {reply.ticket for reply, _ in self._replies}
+        answered.update(reply.ticket for reply in (*self._held, *self.gate.waiting()))
+        answered.update(request.ticket for request, _ in self.deferred)
+        for ticket, request in self._open.items():
+            named = getattr(request.message, "group_id", None)
+            if named == group_id and ticket not in answered:
+                self._replies.append((_refusal(request, self._kind.not_leader), ()))
+
+    def defer(self, request: Request, waits: Sequence[str] | None) -> None:
+        """Keep a request of a paused leader for :meth:`resumed`."""
+        self._open[request.ticket] = request
+        self.deferred.append((request, waits))
+
+    def resumed(self) -> list[tuple[Request, Sequence[str] | None]]:
+        """Take out the requests that waited, if this leader goes on."""
+        if self.state is not PartitionState.LEADER:
+            return []
+        self.leadership.lease_until_ms = self.replica.lease_until_ms
+        if self.is_paused:
+            return []
+        deferred, self.deferred = self.deferred, []
+        return deferred
+
+    def tick(self, now: int) -> None:
+        """Let time pass for the replica; one that is alone waits until its log is read."""
+        if self.state is not PartitionState.LOADING or not self._is_alone:
+            self.replica.tick(now)
+
+    def next_deadline(self) -> int | None:
+        """When :meth:`tick`, :meth:`load_slice` or the machine's timers are wanted; 0: at once."""
+        due = self.replica.next_deadline()
+        if self.state is PartitionState.LEADER:
+            if self.leadership.lease_until_ms:
+                own = self.machine.next_deadline()
+                if own is not None and (due is None or own < due):
+                    due = own
+            run_ms = self._runs.next_deadline()
+            if run_ms is not None and (due is None or run_ms < due):
+                due = run_ms
+            silent_at_ms = self.silent_at_ms
+            if silent_at_ms is not None and (due is None or silent_at_ms < due):
+                return silent_at_ms
+        elif self.state is PartitionState.LOADING:
+            if self.is_reloading and not self._loading.is_blocked and self.stuck is None:
+                return 0
+            if self._is_alone:
+                return None
+        return due
+
+    def doubt(self, now: int) -> None:
+        """Believe no lease from before ``now``: see :meth:`failover.host.Host.doubt`."""
+        self.replica.doubt(now)
+        if self.state is PartitionState.LEADER:
+            self.leadership.lease_until_ms = self.replica.lease_until_ms
+
+    # --- the end of a turn
+
+    def drain(self, now: int, effects: Effects) -> bool:
+        """End the turn: add what is to be written, sent and answered.
+
+        Tell whether something may have been committed or loaded since the last time.
+        """
+        if self._failure is not None:
+            raise self._failure
+        self._mend(now)
+        replica, has_moved = self.replica, self._has_loaded
+        self._has_loaded = False
+        if self.state is PartitionState.LEADER:
+            self._runs.settle(now)
+            if self._replies or self._held:
+                replica.need_lease(now)
+            if self._turn and self._leads:
+                self._append_turn(now)
+        elif self.state is PartitionState.FOLLOWER:
+            self._follow(now)
+        while replica.is_ready:
+            has_moved = True
+            self._take(replica.ready(now, effects.number), now, effects)
+        if self._replies or self._facts or self._tasks or self._notes:
+            self._answer(effects)
+        if self.state is PartitionState.LEADER:
+            self.leadership.lease_until_ms = replica.lease_until_ms
+            self._use_lease(now, effects)
+        return has_moved
+
+    def refuse_waiting(self, effects: Effects) -> None:
+        """If stuck, answer those in the gate now; their later replies find nobody who waits."""
+        if self.stuck is None:
+            return
+        for reply in self.gate.waiting():
+            request = self._open.pop(reply.ticket, None)
+            if request is not None:
+                effects.replies.append(_refusal(request, self.stuck))
+
+    def compact(self) -> list[Write]:
+        """Return the writes that bring the state on disk up to the last commit (a clean stop)."""
+        return self._loading.writes()
+
+    @property
+    def _leads(self) -> bool:
+        """Whether the epoch in which the machine was elected is still this replica's own."""
+        replica = self.replica
+        return replica.role is Role.LEADER and replica.epoch == self._led_epoch
+
+    def _take(self, ready: Ready, now: int, effects: Effects) -> None:
+        """Do what the replica says, in this order: what it lost, what is new, what it won."""
+        leader = (self.replica.epoch, self.replica.leader_id)
+        if leader != self.leader:
+            self.leader, self.has_news = leader, True
+        if ready.resigned:
+            self._demote(now, effects)
+        self._take_writes(ready, effects)
+        loading = self._loading
+        if self.state is not PartitionState.LOADING:
+            for batch in ready.committed:
+                self._replay_batch(batch)
+                loading.committed(batch)
+        loading.compactor.keep_from = self.replica.needed_from
+        if loading.compactor.due() or (ready.committed and self._kind.tells_commits):
+            effects.writes += loading.writes()
+        if ready.elected and self.replica.role is Role.LEADER:
+            self._is_elected = True
+            if self.state is PartitionState.FOLLOWER:
+                self._promote(now)
+        if ready.committed:
+            if self._kind.tells_commits:
+                self.replica.tell()
+            self._held += self.gate.release(self.replica.high_watermark)
+
+    def _take_writes(self, ready: Ready, effects: Effects) -> None:
+        """Pass on what is to be written and sent; follow what it does to the log."""
+        loading = self._loading
+        if ready.snapshot is not None:
+            loading.is_blocked = not ready.snapshot.done
+            self._reload()
+        for write in ready.writes:
+            if isinstance(write, AppendBatch):
+                loading.appended(write.batch)
+            elif isinstance(write, TruncateFrom):
+                self._truncate(write.offset)
+        effects.writes += ready.writes
+        for node_id, message in ready.messages:
+            effects.messages.setdefault(node_id, []).append(message)
+
+    def _truncate(self, offset: int) -> None:
+        """Lose the end of the log; a machine that has applied some of it is of no use any more."""
+        self._loading.truncated(offset)
+        self._replayed = min(self._replayed, offset)
+        if offset < self._applied and self.state is not PartitionState.LOADING:
+            self._reload()
+
+    def _answer(self, effects: Effects) -> None:
+        """Let each new reply pass the gate, or wait there."""
+        gate, held = self.gate, self._held
+        replies, self._replies = self._replies, []
+        running = self._runs.groups
+        for reply, groups in replies:
+            if running and groups and groups[0] in running:
+                self._replies.append((reply, groups))
+            elif (free := gate.pass_or_hold(reply, groups)) is not None:
+                held.append(free)
+        effects.facts += self._facts
+        self._facts.clear()
+        effects.notes += self._notes
+        self._notes.clear()
+        if self._tasks:
+            effects.tasks += [(self.number, task) for task in self._tasks]
+            self._tasks.clear()
+        self.refuse_waiting(effects)
+
+    def _use_lease(self, now: int, effects: Effects) -> None:
+        """Let committed answers out while there is a lease; note since when there is none."""
+        if self._held and now < self.leadership.lease_until_ms:
+            self._let_out(effects)
+        if not self._held:
+            self.unleased_from_ms = self.silent_at_ms = None
+        elif self.unleased_from_ms is None:
+            self.unleased_from_ms, self.silent_at_ms = now, now + self._patience_ms
+
+    def _let_out(self, effects: Effects) -> None:
+        """Send what only waited for the lease, but nothing twice."""
+        take, leadership = self._open.pop, self.leadership
+        for reply in self._held:
+            if take(reply.ticket, None) is not None:
+                if reply.lease is not None:
+                    reply.lease.leadership = leadership
+                effects.replies.append(reply)
+        self._held.clear()
+
+    def _append_turn(self, now: int) -> None:
+        """Append the turn's records, but those of groups that wait for more."""
+        encode, group_of = self._kind.encode, self._kind.group_of
+        waiting: dict[Any, Record] = {}
+        if self._runs:
+            running = self._runs.groups
+            waiting = {key: one for key, one in self._turn.items() if group_of(key) in running}
+            for key in waiting:
+                del self._turn[key]
+        records = self._turn
+        rows = encoded(records.values(), encode)
+        if rows is None:
+            self._append_by_groups(now)
+        elif rows:
+            self._append(rows, dict.fromkeys(group_of(key) for key in records), now)
+            records.clear()
+        if waiting:
+            self._turn = waiting | self._turn
+
+    def _append(self, rows: Sequence[RawRecord], groups: Iterable[str], now: int) -> None:
+        end_offset = self.replica.append(rows, now)
+        self.gate.wrote(end_offset, groups)
+        self._replayed = self._applied = end_offset
+
+    def _append_by_groups(self, now: int) -> None:
+        """Append a turn that is large or can not be written whole; a group fails by itself."""
+        batches, failed = cut(self._turn, self._kind.encode, self._kind.group_of)
+        self._turn.clear()
+        for rows, groups in batches:
+            self._append(rows, groups, now)
+        for group_id, error in failed:
+            self._take_back(group_id, error)
+            self._restore(group_id, now)
+
+    def _take_back(self, group_id: str, error: Exception) -> None:
+        """Fail what this turn has answered for a group: its records can not be written."""
+        replies, self._replies = self._replies, []
+        for reply, groups in replies:
+            request = self._open.get(reply.ticket)
+            if request is None or (groups is not None and group_id not in groups):
+                self._replies.append((reply, groups))
+            else:
+                self._replies.append((_refusal(request, code_of(error, request.api_key)), ()))
+                self._note(asked(request), group_id, reason(error))
+        self._facts = [each for each in self._facts if about(each) != group_id]
+        self._tasks = [each for each in self._tasks if about(each) != group_id]
+
+    # --- changes of leadership
+
+    def _follow(self, now: int) -> None:
+        if self._is_alone:
+            self.replica.tick(now)
+        if self._is_elected:
+            self._promote(now)
+
+    def _promote(self, now: int) -> None:
+        """Lead: apply the rest of the log, and let nothing out before LeaderChange is committed."""
+        replica = self.replica
+        self._is_elected = False
+        self._led_epoch = replica.epoch
+        for batch in replica.uncommitted:
+            self._replay_batch(batch)
+        self.state = PartitionState.LEADER
+        self.gate.raise_floor(replica.end_offset)
+        for event in (Elected(), *self.upon_election()):
+            self.handle(event, now)
+        if self._turn:
+            self._append_turn(now)
+
+    def _demote(self, now: int, effects: Effects) -> None:
+        """Stop leading: everybody who waits is told at once, and nothing is repeated any more."""
+        self._is_elected = False
+        if self.state is not PartitionState.LEADER:
+            return
+        self.leadership.lease_until_ms = 0
+        is_sound = self._resign(now, effects)
+        self.state = PartitionState.FOLLOWER
+        for request in self._open.values():
+            effects.replies.append(_refusal(request, self._kind.not_leader))
+        self._open.clear()
+        self.deferred.clear()
+        self._replies.clear()
+        self._held.clear()
+        self.unleased_from_ms = self.silent_at_ms = None
+        self._tasks.clear()
+        self._runs.end()
+        self.gate.clear()
+        if self._turn or not is_sound:
+            self._reload()
+
+    def _resign(self, now: int, effects: Effects) -> bool:
+        """Let the machine drop its soft state; False when it raised and is of no use any more."""
+        try:
+            farewell = self.machine.handle(Resigned(), now)
+        except Exception as error:
+            self._notes.append(f"partition {self.number} is read again: {reason(error)}")
+            return False
+        effects.facts += farewell.facts
+        effects.tasks += [(self.number, task) for task in farewell.tasks]
+        return not self.machine.take_failures()
+
+    # --- replay
+
+    def _replay_batch(self, batch: Batch) -> None:
+        if batch.end_offset <= self._replayed:
+            return
+        self._replayed = batch.end_offset
+        if not batch.control:
+            self._applied = batch.end_offset
+            self._replay(batch.records)
+
+    def _replay(self, rows: Iterable[RawRecord]) -> int:
+        """Replay records; return how many there were."""
+        replay_rows = self._kind.replay_rows
+        try:
+            if replay_rows is not None:
+                replayed, skipped = replay_rows(self.machine, rows)
+            else:
+                replayed, skipped = self._replay_each(rows)
+        except BadRecord as error:
+            raise UnknownRecordError(
+                f"partition {self.number}: {error}; use the program that wrote it."
+            ) from error
+        self.skipped += skipped
+        return replayed
+
+    def _replay_each(self, rows: Iterable[RawRecord]) -> tuple[int, int]:
+        replayed = skipped = 0
+        for key, value in rows:
+            replayed += 1
+            try:
+                record = self._kind.decode(key, value)
+            except UnknownRecordType:
+                skipped += 1  # written by a newer version: Kafka skips it too
+            else:
+                self.machine.replay(record)
+        return replayed, skipped
+
+
+def _refusal(request: Request, code: ErrorCode) -> Reply:
+    answer = error_response(request.api_key, request.message, code, None, request.api_version)
+    return Reply(request.ticket, answer)

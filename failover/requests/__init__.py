@@ -1,0 +1,1 @@
+"""Requests between the socket and the partition: queued, routed, split, forwarded, delayed."""

@@ -1,0 +1,154 @@
+"""Requests that wait for the coordinator, served in turn by group.
+
+A group whose thousand members all ask at once waits for itself: soon every other group that waits
+is served. Within a group, first come is first served. Who asks about no group, as who looks for a
+coordinator does, is a group of one.
+
+A group whose requests take long lines up with its like, and either line has half of the time if it
+wants it. So a group whose requests are quick waits for one costly request at most, and not for one
+of each costly group.
+
+Where many groups wait, several requests of one are served in a row: what they change of the group
+is then written once. :mod:`failover.partitions.coalescing` has what rewrites a large record.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+Item = TypeVar("Item")
+
+ROW_MAX: Final = 16
+"""So many requests of one group are served in a row at most."""
+
+SERVE_S_MAX: Final = 0.02
+"""For no longer are items served before what they led to is written."""
+
+QUICK_S: Final = 0.0005
+"""What takes no longer than this is quick."""
+
+COSTLY_FOR: Final = 8
+"""A group counts as costly until others were served for so many times what its request took."""
+
+BEHIND_S_MAX: Final = 0.02
+AHEAD_S_MAX: Final = 0.001
+"""Of what one line was served for while the other was empty no more is made up for: to the quick
+line, or to the costly one."""
+
+COSTLY_MAX: Final = 4_096
+"""Of so many groups it is known that they are costly; beyond that all are forgiven."""
+
+
+class Inbox(Generic[Item]):
+    """Items by group; :meth:`pop` takes the oldest of the group that was served longest ago.
+
+    It goes on with that group for as many items as there are groups, up to :data:`ROW_MAX`, unless
+    they are costly and a quick group waits.
+    """
+
+    __slots__ = (
+        "_costly",
+        "_costly_until_s",
+        "_lead_s",
+        "_length",
+        "_line",
+        "_quick",
+        "_row",
+        "_served_s",
+        "_serving",
+        "following",
+    )
+
+    def __init__(self) -> None:
+        self._quick: dict[Hashable, deque[Item]] = {}
+        self._costly: dict[Hashable, deque[Item]] = {}
+        self._costly_until_s: dict[Hashable, float] = {}
+        self._served_s = 0.0
+        self._lead_s = 0.0  # the quick line was served for so much longer than the costly one
+        self._length = 0
+        self._row = 0
+        self._serving: Hashable = None
+        self._line = self._quick  # the line that is served now
+        self.following = 0
+        """So many items wait that are of the group of the item taken last."""
+
+    def __len__(self) -> int:
+        return self._length
+
+    def push(self, group_id: Hashable, item: Item) -> None:
+        """Let an item wait."""
+        waiting = self._quick.get(group_id) or self._costly.get(group_id)
+        if waiting is None:
+            waiting = self._line_of(group_id)[group_id] = deque()
+        waiting.append(item)
+        self._length += 1
+
+    def pop(self) -> Item:
+        """Take out what is served next. Raises IndexError when nothing waits."""
+        if not self._length:
+            raise IndexError("nothing waits")
+        if self._row and self._is_row_over():
+            waiting = self._line.pop(self._serving)
+            self._line_of(self._serving)[self._serving] = waiting  # behind all others
+            self._row = 0
+        if not self._row:
+            is_quicks_turn = bool(self._quick) and (self._lead_s <= 0 or not self._costly)
+            self._line = self._quick if is_quicks_turn else self._costly
+        self._serving = next(iter(self._line))
+        waiting = self._line[self._serving]
+        item = waiting.popleft()
+        self._length -= 1
+        self._row += 1
+        self.following = len(waiting)
+        if not waiting:
+            del self._line[self._serving]
+            self._row = 0
+        return item
+
+    def took(self, seconds: float) -> None:
+        """Learn how long the item taken last took to serve."""
+        self._served_s += seconds
+        is_quick = self._line is self._quick and seconds <= QUICK_S
+        lead_s = self._lead_s + (seconds if is_quick else -seconds)
+        self._lead_s = max(-BEHIND_S_MAX, min(lead_s, AHEAD_S_MAX))
+        if not self._length:  # nobody had to wait
+            self._costly_until_s.clear()
+            self._lead_s = 0.0
+        elif seconds > QUICK_S:
+            if len(self._costly_until_s) >= COSTLY_MAX:
+                self._costly_until_s.clear()
+            self._costly_until_s[self._serving] = self._served_s + COSTLY_FOR * seconds
+
+    def _is_costly(self, group_id: Hashable) -> bool:
+        return self._costly_until_s.get(group_id, 0.0) > self._served_s
+
+    def _line_of(self, group_id: Hashable) -> dict[Hashable, deque[Item]]:
+        return self._costly if self._is_costly(group_id) else self._quick
+
+    def _is_row_over(self) -> bool:
+        other_quick = len(self._quick) - (self._line is self._quick)
+        if other_quick and self._is_costly(self._serving):
+            return True
+        return self._row >= min(len(self._quick) + len(self._costly), ROW_MAX)
+
+
+def serve(
+    inbox: Inbox[Item],
+    ask: Callable[[Item], None],
+    clock: Callable[[], float],
+    seconds: float,
+) -> bool:
+    """Serve waiting items for about so long, at least one; return whether others still wait."""
+    began = last = clock()
+    while inbox:
+        ask(inbox.pop())
+        now = clock()
+        inbox.took(now - last)
+        last = now
+        if now - began >= seconds:
+            break
+    return bool(inbox)

@@ -1,0 +1,264 @@
+"""What clients ask of one process, on the way to where it is answered.
+
+Each API has a route (:mod:`protocol.wire.apis`): the node itself, the group's partition, several of
+them, or the catalogue, be it another node that leads it. What can not be answered yet waits here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from failover.apis.table import NODE_HANDLERS
+from failover.catalogue.cluster_view import Mutating, Parked
+from failover.identity import CATALOG_PARTITION
+from failover.leaders import NOBODY
+from failover.partitions.containment import HandlerFailed, PartitionFailed, asked
+from failover.partitions.partition import PartitionState
+from failover.requests.fanout import Fanout
+from failover.requests.forwards import Forwards
+from failover.requests.parked import ParkedReplies
+from failover.requests.seekers import Seekers
+from failover.routing import partition_for
+from protocol.groups.effects import Reply
+from protocol.reasons import reason, shown
+from protocol.wire import apis
+from protocol.wire.apis import Route
+from protocol.wire.errors import ErrorCode, KafkaError
+from storage.log import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from kio.static.protocol import Entity
+
+    from failover.held import Held
+    from failover.partitions.partition import Partition
+    from protocol.groups.effects import Request, Ticket
+
+NAMED_GROUP_ONLY: Final = frozenset({11, 12, 13, 14, 47})
+"""JoinGroup, Heartbeat, LeaveGroup, SyncGroup and OffsetDelete refuse the empty group id."""
+
+PARTITION_LOST: Final = (PartitionFailed, LogError)
+"""What is no request's affair: the process begins again from its log."""
+
+BELIEVED: Final = frozenset({12})
+"""A heartbeat while the log is read is believed, as Kafka does: nobody expires meanwhile."""
+
+
+class Requests:
+    """The requests of one process; replies go to its effects."""
+
+    def __init__(self, held: Held, now: int) -> None:
+        self._held = held
+        self._fanout = Fanout()
+        self._parked = ParkedReplies()
+        self._forwards = Forwards()
+        self._seekers = Seekers(held.identity.partitions, now)
+        self._all_waiting = (self._parked, self._forwards, self._seekers)
+
+    # --- what comes in
+
+    def receive(self, request: Request, now: int) -> None:
+        """Take a client's request; whatever comes of it, the process goes on."""
+        try:
+            ROUTES[apis.API[request.api_key].route](self, request, now)
+        except PARTITION_LOST:
+            raise
+        except Exception as error:
+            self._failed(request, reason(error))
+
+    def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
+        """Take the catalogue leader's answer to a forward; None: it could not be reached."""
+        request = self._forwards.answered(ticket)
+        if request is None:
+            return
+        if response is None:
+            self._refuse(request, ErrorCode.request_timed_out)
+        else:
+            self._reply(request, response)
+
+    def abandon(self, ticket: Ticket) -> None:
+        """Forget a parked request whose client has gone away."""
+        self._parked.abandon(ticket)
+        self._seekers.abandon(ticket)
+
+    def handle(
+        self, partition: Partition, request: Request, now: int, waits: Sequence[str] | None
+    ) -> None:
+        """Have a partition that is led here answer; ``waits`` as there."""
+        self._held.schedule.touch(partition.number)
+        try:
+            partition.handle(request, now, waits)
+        except HandlerFailed as error:
+            self._failed(request, str(error))
+
+    def leader_lost(self, partition: int, now: int) -> None:
+        """Take notice that a partition's leader is gone, or can not be reached from here."""
+        self._seekers.lost(partition, now)
+
+    def leader_found(self, partition: int, now: int) -> None:
+        """Answer who waited to hear of a partition's leader."""
+        for request in self._seekers.found(partition):
+            self._to_node(request, now)
+
+    def catalog_found(self, now: int) -> None:
+        """Send on what waited for the catalogue to be led."""
+        for request in self._forwards.take_waiting():
+            self._to_catalog(request, now)
+
+    # --- what waits
+
+    def tick(self, now: int) -> None:
+        """Answer what has waited long enough."""
+        self._held.effects.replies += self._parked.due(now)
+        for request in self._seekers.due(now):
+            self._answer_here(request, now)
+        for request in self._forwards.overdue(now):
+            self._refuse(request, ErrorCode.not_controller)
+
+    def next_deadline(self) -> int | None:
+        """When :meth:`tick` is wanted next, if at all."""
+        deadlines = [
+            at for each in self._all_waiting if each and (at := each.next_deadline()) is not None
+        ]
+        return min(deadlines, default=None)
+
+    def merge(self, replies: list[Reply]) -> list[Reply]:
+        """Replace the parts of split requests by whole answers, where all parts are there."""
+        return [*self._merged(replies)] if self._fanout.under_way else replies
+
+    def _merged(self, replies: Sequence[Reply]) -> Iterator[Reply]:
+        for reply in replies:
+            if reply.ticket >= 0:
+                yield reply
+            elif (merged := self._fanout.merged(reply)) is not None:
+                yield merged
+
+    # --- routes
+
+    def _to_node(self, request: Request, now: int) -> None:
+        if not self._seekers.park(request, now):
+            self._answer_here(request, now)
+
+    def _answer_here(self, request: Request, now: int) -> None:
+        try:
+            answer = NODE_HANDLERS[request.api_key](self._held.view, request, now)
+        except KafkaError as error:
+            self._refuse(request, error.code, error.message)
+        except Exception as error:
+            self._failed(request, reason(error))
+        else:
+            if isinstance(answer, Parked):
+                self._parked.park(request.ticket, answer.response, answer.deadline_ms)
+            elif isinstance(answer, Mutating):
+                self._reply(request, answer.response)
+                self._mutate(request, answer.mutation, now)
+            else:
+                self._reply(request, answer)
+
+    def _to_group(self, request: Request, now: int) -> None:
+        group_id = apis.group_id(request.message)
+        if not group_id and request.api_key in NAMED_GROUP_ONLY:
+            self._refuse(request, ErrorCode.invalid_group_id)
+            return
+        self._to_partition(self._partition_for(group_id), request, now)
+
+    def _to_groups(self, request: Request, now: int) -> None:
+        parts = self._fanout.split(request, self._partition_for)
+        for part in parts:
+            self._to_partition(part.partition, part.request, now, part.groups)
+        if not parts:
+            self._reply(request, apis.merge(request.api_key, request.message, ()))
+
+    def _to_all(self, request: Request, now: int) -> None:
+        """Ask every partition that is led here, or is about to be."""
+        asked = [
+            number
+            for number, partition in self._held.groups.items()
+            if partition.state is PartitionState.LEADER or partition.is_coming
+        ]
+        if not asked:
+            self._refuse(request, ErrorCode.none)
+        for part in self._fanout.copy(request, asked):
+            self._to_partition(part.partition, part.request, now, None)
+
+    def _to_catalog(self, request: Request, now: int) -> None:
+        """Change the catalogue here, where it is led, or as soon as it is led anywhere."""
+        held = self._held
+        partition, leader = held.catalog, held.leaders.of(CATALOG_PARTITION)
+        if partition.state is PartitionState.LEADER:
+            self._to_leader(partition, request, now, ())
+        elif leader in (NOBODY, held.identity.node_id) or leader in held.unlinked:
+            self._forwards.wait(request, now)
+        else:
+            held.effects.forwards.append(self._forwards.carry(request, leader))
+
+    def _to_partition(
+        self, number: int, request: Request, now: int, waits: Sequence[str] | None = ()
+    ) -> None:
+        partition = self._held.groups.get(number)
+        if partition is None:
+            self._refuse(request, ErrorCode.not_coordinator)
+        elif partition.state is PartitionState.LEADER:
+            self._to_leader(partition, request, now, waits)
+        elif not partition.is_coming:
+            self._refuse(request, ErrorCode.not_coordinator)
+        elif request.api_key in BELIEVED and partition.is_believing(now):
+            self._refuse(request, ErrorCode.none)
+        else:
+            self._refuse(request, ErrorCode.coordinator_load_in_progress)
+
+    def _to_leader(
+        self, partition: Partition, request: Request, now: int, waits: Sequence[str] | None
+    ) -> None:
+        if partition.is_paused:
+            partition.defer(request, waits)
+        else:
+            self.handle(partition, request, now, waits)
+
+    def _partition_for(self, group_id: str) -> int:
+        return partition_for(group_id, self._held.identity.partitions)
+
+    def _mutate(self, request: Request, mutation: Entity, now: int) -> None:
+        """Change the catalogue on a client's behalf; nobody waits for the answer."""
+        key = int(type(mutation).__api_key__)  # type: ignore[attr-defined]  # every payload has one
+        own = replace(
+            request,
+            ticket=self._fanout.draw_ticket(),
+            api_key=key,
+            api_version=apis.API[key].max_version,
+            message=mutation,
+        )
+        self._to_catalog(own, now)
+
+    # --- replies
+
+    def _reply(self, request: Request, message: Entity) -> None:
+        self._held.effects.replies.append(Reply(request.ticket, message))
+
+    def _refuse(self, request: Request, code: ErrorCode, message: str | None = None) -> None:
+        self._reply(
+            request,
+            apis.error_response(
+                request.api_key, request.message, code, message, request.api_version
+            ),
+        )
+
+    def _failed(self, request: Request, why: str) -> None:
+        group_id = getattr(request.message, "group_id", None)
+        about = "" if group_id is None else f" for group {shown(group_id)}"
+        self._held.effects.notes.append(f"{asked(request)}{about} failed: {why}")
+        try:
+            self._refuse(request, ErrorCode.unknown_server_error)
+        except Exception as error:
+            self._held.effects.notes.append(f"{asked(request)} gets no answer: {reason(error)}")
+
+
+ROUTES: Final[Mapping[Route, Callable[[Requests, Request, int], None]]] = {
+    Route.NODE: Requests._to_node,
+    Route.GROUP: Requests._to_group,
+    Route.GROUPS: Requests._to_groups,
+    Route.ALL_GROUPS: Requests._to_all,
+    Route.CATALOG: Requests._to_catalog,
+}

@@ -1,0 +1,83 @@
+"""Who asks for a coordinator that was just lost waits a moment and hears of the next one at once.
+
+An election takes a fifth of a second. A client that was told COORDINATOR_NOT_AVAILABLE meanwhile,
+or the address of the dead, would back off for longer and longer, with all its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from failover.apis.coordinators import FIND_COORDINATOR, GROUP
+from failover.routing import partition_for
+
+if TYPE_CHECKING:
+    from protocol.groups.effects import Request, Ticket
+    from protocol.wire.messages import FindCoordinatorRequest
+
+PATIENCE_MS: Final = 500
+"""A request waits no longer; then it is told what is known, which may be the old leader."""
+
+RECENT_MS: Final = 5_000
+"""So long after its loss a leader may be replaced any moment. After that nobody waits: perhaps
+only our link to it has broken."""
+
+
+class Seekers:
+    """The partitions that have lost their leader, and the FindCoordinator requests that wait.
+
+    In the beginning no leader is known: all of them count as lost.
+    """
+
+    def __init__(self, partitions: int, now: int) -> None:
+        """``partitions`` of ``__consumer_offsets``."""
+        self._partitions = partitions
+        self._lost_ms = dict.fromkeys(range(partitions), now)
+        self._waiting: dict[int, dict[Ticket, tuple[int, Request]]] = {}
+
+    def __bool__(self) -> bool:
+        return any(self._waiting.values())
+
+    def lost(self, partition: int, now: int) -> None:
+        """Take notice that a partition's leader is gone, or can not be reached from here."""
+        self._lost_ms.setdefault(partition, now)
+
+    def found(self, partition: int) -> list[Request]:
+        """Take notice of its leader; return who waited for it."""
+        self._lost_ms.pop(partition, None)
+        return [request for _, request in self._waiting.pop(partition, {}).values()]
+
+    def park(self, request: Request, now: int) -> bool:
+        """Keep a request that asks for a lost leader; False: it had better be answered now."""
+        if request.api_key != FIND_COORDINATOR or not self._lost_ms:
+            return False
+        message = cast("FindCoordinatorRequest", request.message)
+        if message.key_type != GROUP:
+            return False
+        for key in message.coordinator_keys:
+            partition = partition_for(key, self._partitions)
+            lost_ms = self._lost_ms.get(partition)
+            if lost_ms is not None and now < lost_ms + RECENT_MS:
+                waiting = self._waiting.setdefault(partition, {})
+                waiting[request.ticket] = (now + PATIENCE_MS, request)
+                return True
+        return False
+
+    def abandon(self, ticket: Ticket) -> None:
+        """Forget a request whose client has gone away."""
+        for waiting in self._waiting.values():
+            waiting.pop(ticket, None)
+
+    def due(self, now: int) -> list[Request]:
+        """Take out those that have waited long enough."""
+        late: list[Request] = []
+        for waiting in self._waiting.values():
+            while (first := next(iter(waiting.values()), None)) and first[0] <= now:
+                late.append(first[1])
+                del waiting[first[1].ticket]
+        return late
+
+    def next_deadline(self) -> int | None:
+        """When :meth:`due` has something."""
+        firsts = (next(iter(each.values()), None) for each in self._waiting.values())
+        return min((first[0] for first in firsts if first is not None), default=None)

@@ -1,0 +1,95 @@
+"""All checkers behind the one interface that processes call, and what is checked now and then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from failover.common_time import AGREE_MS
+from failover.routing import partition_for
+from failover.simulation.checkers.any_answer import AnyAnswer
+from failover.simulation.checkers.evidence import Evidence
+from failover.simulation.checkers.replicated import Replicated
+from failover.simulation.checkers.states import States
+from failover.simulation.checkers.told import Told
+from failover.simulation.checkers.visible import Visible
+from protocol.wire.messages import OffsetCommitRequest
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kio.static.protocol import Entity
+
+    from failover.simulation.checkers.values import Values
+    from failover.simulation.nodes.process import Answer, Process
+    from failover.simulation.world import World
+
+STATES_EVERY_MS = 5_000
+
+
+class Checkers:
+    """What must never happen is looked for at every step; whoever finds it raises a Violation."""
+
+    def __init__(self, world: World, values: Values) -> None:
+        self.visible = Visible(world, values)
+        self.replicated = Replicated(world, self.visible)
+        self.evidence = Evidence(world, self.replicated)
+        self.replicated.upon_leader = self.evidence.is_bound
+        self.visible.committed_epoch = self.replicated.committed_epoch
+        self.told = Told(world, self.visible, values)
+        self.visible.modern = self.told
+        self.states = States(self.replicated, self._topic, self.told.gave_up)
+        self._world = world
+        self._values = values
+        self.any_answer = AnyAnswer(world, values)
+        self.any_answer.committed_epoch = self.replicated.committed_epoch
+        self.sent = self.replicated.sent
+        self.turned = self.replicated.turned
+        self.dies = self.replicated.note_commits
+        self.writes = self.replicated.writes
+        world.after(STATES_EVERY_MS, self._check_states)
+
+    def asked(self, process: Process, message: Entity) -> None:
+        """Take notice that a request reached a node."""
+        self.visible.asked(process, message)
+        if isinstance(message, OffsetCommitRequest):
+            self._is_ahead(process, message.group_id)
+        self.any_answer.asked(message)
+        group_id = getattr(message, "group_id", "")
+        if group_id and getattr(message, "member_id", ""):
+            self._values.contact(group_id, self._world.now)
+
+    def answered(self, process: Process, answer: Answer) -> None:
+        """Check an answer that a node lets out."""
+        if isinstance(answer.message, OffsetCommitRequest):
+            self._is_ahead(process, answer.message.group_id)
+        self.visible.answered(process, answer)
+        self.any_answer.answered(process, answer)
+
+    def _is_ahead(self, process: Process, group_id: str) -> None:
+        """Note a commit under a time that is ahead: without a majority that agrees it may be."""
+        host = process.host
+        if host is not None:
+            ahead_ms = host.wall.at(process.local_now()) - self._world.client_now
+            if ahead_ms > AGREE_MS:
+                self._values.late.add(group_id)
+
+    def repeated(self, process: Process, answer: Answer) -> None:
+        """Check an answer that a node repeats without asking its host."""
+        number = partition_for(answer.message.group_id, process.identity.partitions)
+        self.evidence.repeated(process, number)
+        self.answered(process, answer)
+
+    def forget(self) -> None:
+        """Learn that all groups have expired: new ones begin."""
+        self.visible.forget()
+        self.told.forget()
+        self.any_answer.forget()
+
+    def _topic(self, topic_id: UUID) -> str | None:
+        """Name a topic that members were told of, unless one of that name was ever deleted."""
+        name = self.told.topic_names.get(topic_id)
+        return None if name is None or self._values.was_deleted(name) else name
+
+    def _check_states(self) -> None:
+        self.states.check(self.replicated.processes.values())
+        self._world.after(STATES_EVERY_MS, self._check_states)

@@ -1,0 +1,124 @@
+"""Consumer groups as plain values, and what must hold of them after every committed batch."""
+
+from __future__ import annotations
+
+from operator import gt
+from typing import TYPE_CHECKING, Any
+
+from failover.simulation.story import Violation
+from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.modern.assignment_records import read_target
+from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from protocol.groups.consumer.group import ArrivingTarget
+    from protocol.groups.topic_numbers import Partition, TopicNumbers
+
+
+def described(context: Any, group: ConsumerGroup, *, with_targets: bool = True) -> Any:
+    """Give all that the log says of a group; topics by their ids, not by a machine's numbers.
+
+    While a target arrives, whoever loaded the group cannot tell the members' records of it from
+    those of the one before: each member's newest is given then.
+    """
+    numbers = context.numbers
+    members = {
+        member_id: (
+            member.metadata,
+            standing.epoch,
+            standing.previous_epoch,
+            standing.state,
+            _named(standing.assigned, numbers),
+            _named(standing.revoking, numbers),
+        )
+        for member_id, member in group.members.items()
+        for standing in (member.standing,)
+    }
+    arriving = group.arriving
+    targets = group.targets if arriving is None else {**group.targets, **arriving.targets}
+    return (
+        (group.epoch, group.metadata_hash, group.assignment_epoch, group.assignment_timestamp_ms),
+        members,
+        {member_id: _set(target, numbers) for member_id, target in targets.items()}
+        if with_targets
+        else None,
+        None if arriving is None else arriving.epoch,
+        group.regexes,
+        group.static_members,
+    )
+
+
+def _named(partitions: Mapping[Partition, int], numbers: TopicNumbers) -> dict[Any, int]:
+    uuids = numbers.uuids
+    return {(uuids[at >> TOPIC_SHIFT], at & INDEX_MASK): epoch for at, epoch in partitions.items()}
+
+
+def _set(target: bytes, numbers: TopicNumbers) -> frozenset[Any]:
+    return frozenset(_named(dict.fromkeys(read_target(target, numbers), 0), numbers))
+
+
+def _is_same(group: ConsumerGroup, before: tuple[ConsumerGroup, frozenset[str], int, int]) -> bool:
+    """Tell whether a group cannot have been deleted since it was seen: a member of it stayed."""
+    return before[0] is group and not before[1].isdisjoint(group.members)
+
+
+class Progress:
+    """Follows one partition's consumer groups from batch to batch."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[ConsumerGroup, frozenset[str], int, int]] = {}
+        self._arriving: dict[str, ArrivingTarget] = {}
+        self._halves: set[str] = set()
+
+    def has_half(self, group_id: str) -> bool:
+        """Tell whether the log has parts of a target that never came to its end.
+
+        Whoever loads the group takes them for parts of the one that is arriving now, until that one
+        is whole: it is written for every member.
+        """
+        return group_id in self._halves
+
+    def check(self, context: Any) -> None:
+        """Hold that epochs only grow, and that a target in force gives each partition once.
+
+        A group may be deleted and created again within one batch, in which only the last record of
+        a key is written: the object stays, and its members do not.
+        """
+        for group_id, group in context.groups.items():
+            if not isinstance(group, ConsumerGroup):
+                continue
+            before = self._seen.get(group_id)
+            epochs = (group.epoch, group.assignment_epoch)
+            if before is not None and any(map(gt, before[2:], epochs)) and _is_same(group, before):
+                raise Violation(
+                    f"the epochs of the group and its target fall from {before[2:]} to {epochs}",
+                    group_id,
+                )
+            self._seen[group_id] = (group, frozenset(group.members), *epochs)
+            self._follow(group)
+            self._is_whole(context.numbers, group)
+
+    def _follow(self, group: ConsumerGroup) -> None:
+        """Note whether a target that was arriving came to its end, or gave way to another one."""
+        before, arriving = self._arriving.pop(group.group_id, None), group.arriving
+        if arriving is None:
+            self._halves.discard(group.group_id)
+            return
+        self._arriving[group.group_id] = arriving
+        was_whole = before is None or before.epoch == group.assignment_epoch
+        if before is not arriving and not was_whole:
+            self._halves.add(group.group_id)
+
+    def _is_whole(self, numbers: TopicNumbers, group: ConsumerGroup) -> None:
+        owners: dict[Partition, str] = {}
+        for member_id, target in group.targets.items():
+            for partition in read_target(target, numbers):
+                other = owners.setdefault(partition, member_id)
+                if other != member_id:
+                    raise Violation(
+                        f"the target of epoch {group.assignment_epoch} gives a partition to"
+                        f" {member_id} and to {other}",
+                        group.group_id,
+                    )

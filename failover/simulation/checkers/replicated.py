@@ -1,0 +1,463 @@
+"""What replicas do must keep Raft's promises: checked at every write, message and turn.
+
+The checker is all-knowing: it sees every disk at once, and remembers what was ever committed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from failover.simulation.story import Violation
+from storage.control import voters_in
+from storage.log import AppendBatch, ApplyState, BeginInstall, DropBefore, TruncateFrom
+from storage.messages import Appended, Vote, Voted
+from storage.quorum import majority
+from storage.replica import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from failover.partitions.partition import Partition
+    from failover.simulation.checkers.visible import Visible
+    from failover.simulation.nodes.process import Process
+    from failover.simulation.world import World
+    from storage.batch import Batch
+    from storage.log import MemoryLog, Write
+    from storage.messages import Message, ReplicaKey
+
+
+def _before(log: MemoryLog, number: int, offset: int) -> Batch | None:
+    """Return the batch with the record before an offset, if it is in the log yet."""
+    batch = next(log.batches(number, offset - 1), None)
+    return None if batch is None or batch.base_offset >= offset else batch
+
+
+@dataclass(slots=True)
+class Seen:
+    """One replica in one life of its process, as it was after its last turn."""
+
+    epoch: int = -1
+    role: Role | None = None
+    high_watermark: int = 0
+    checked: int = 0
+    voters: tuple[ReplicaKey, ...] = ()
+
+
+class Committed:
+    """The one log that a partition's committed batches make up, by base offset.
+
+    ``voters`` are those of its last change of voters, ``epochs`` those of its batches.
+    """
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Batch] = {}
+        self.end_offset = 0
+        self.voters: tuple[ReplicaKey, ...] | None = None
+        self.epochs: set[int] = set()
+
+    def add(self, batch: Batch) -> bool:
+        """Take a committed batch; False when another one had been committed in its place."""
+        known = self.batches.get(batch.base_offset)
+        if known is not None:
+            return known is batch or known == batch
+        if batch.base_offset < self.end_offset:
+            return False
+        self.batches[batch.base_offset] = batch
+        self.end_offset = batch.end_offset
+        self.epochs.add(batch.leader_epoch)
+        if batch.control:
+            self.voters = voters_in(batch) or self.voters
+        return True
+
+    @property
+    def last(self) -> Batch | None:
+        """The last committed batch."""
+        return next(reversed(self.batches.values()), None)
+
+
+class Replicated:
+    """Checks votes, leaders, acknowledgements and commits of all replicas.
+
+    ``first_written``: when its leader wrote each batch (partition, base offset, leader epoch).
+    ``changes`` counts new epochs, roles and processes of any replica.
+    """
+
+    def __init__(self, world: World, visible: Visible) -> None:
+        self._world = world
+        self._visible = visible
+        self.processes: dict[int, Process] = {}
+        self.upon_leader: Callable[[Process, Partition], None] = lambda _process, _partition: None
+        self.upon_vote: Callable[[int, int], None] = lambda _voter, _candidate: None
+        self.committed: dict[int, Committed] = {}
+        self.first_written: dict[tuple[int, int, int], int] = {}
+        self._watched: dict[int, tuple[int, tuple[tuple[Partition, Seen], ...]]] = {}
+        self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
+        self._serving: dict[int, int] = {}
+        self._votes: dict[tuple[int, int, ReplicaKey], int] = {}
+        self.changes = 0
+
+    def writes(self, process: Process, writes: Sequence[Write]) -> None:
+        """Take notice of what is about to be written: what is committed is never truncated."""
+        for write in writes:
+            if isinstance(write, TruncateFrom):
+                self._may_truncate(process, write)
+            elif isinstance(write, AppendBatch):
+                batch = write.batch
+                place = (write.partition, batch.base_offset, batch.leader_epoch)
+                if place not in self.first_written:
+                    self.first_written[place] = self._world.now
+                    if batch.control and voters_in(batch) is not None:
+                        self._may_change_voters(process, write.partition, batch)
+            elif isinstance(write, DropBefore | ApplyState):
+                self.note_commits(process)  # what was committed just now may be dropped at once
+                if write.offset > self._log(write.partition).end_offset:
+                    raise Violation(
+                        f"node {process.node_id} applies or drops up to {write.offset}, which is"
+                        " not committed",
+                        f"partition {write.partition}",
+                    )
+            elif isinstance(write, BeginInstall):
+                self._may_wipe(process, write)
+
+    def _may_wipe(self, process: Process, write: BeginInstall) -> None:
+        """Hold that a snapshot takes the place of nothing committed that it does not have."""
+        committed = self._log(write.partition).batches
+        for batch in process.log.batches(write.partition, write.offset):
+            if committed.get(batch.base_offset) == batch:
+                raise Violation(
+                    f"node {process.node_id} drops what is committed for a snapshot at"
+                    f" {write.offset}",
+                    f"partition {write.partition}",
+                )
+
+    def _may_change_voters(self, process: Process, number: int, batch: Batch) -> None:
+        """Hold that voters change one at a time, each change after the one before is committed."""
+        self.note_commits(process)
+        committed, wanted = self._log(number), voters_in(batch)
+        assert wanted is not None
+        why = ""
+        if batch.leader_epoch not in committed.epochs:
+            why = f"nothing of epoch {batch.leader_epoch} is committed"
+        elif any(
+            other.control and voters_in(other) is not None
+            for other in process.log.batches(number, committed.end_offset)
+            if other.base_offset < batch.base_offset
+        ):
+            why = "the change before is not committed"
+        elif committed.voters is not None and len({*committed.voters} ^ {*wanted}) != 1:
+            why = "it is not a change of one"
+        if why:
+            raise Violation(
+                f"node {process.node_id} changes the voters at {batch.base_offset}, when {why}",
+                f"partition {number}",
+            )
+
+    def _may_truncate(self, process: Process, write: TruncateFrom) -> None:
+        committed = self._log(write.partition)
+        for batch in process.log.batches(write.partition, write.offset):
+            if batch.base_offset < write.offset:
+                continue
+            if committed.batches.get(batch.base_offset) == batch:
+                raise Violation(
+                    f"node {process.node_id} truncates at {write.offset} what is committed",
+                    f"partition {write.partition}",
+                )
+
+    def sent(self, process: Process, node_id: int, messages: Sequence[Message]) -> None:
+        """Check promises when they are made."""
+        if process.directory.is_old:
+            raise Violation(f"node {process.node_id} speaks, though its directory is an older copy")
+        for message in messages:
+            if type(message) is Appended:
+                if message.accepted:
+                    self._has(process, message)
+            elif type(message) is Voted:
+                if message.granted and not message.pre_vote:
+                    self._is_on_disk(process, message, node_id)
+                    self.upon_vote(process.node_id, node_id)
+                    self._votes_once(message.partition, message.epoch, message.voter, node_id)
+            elif type(message) is Vote and not message.pre_vote:
+                voter = message.candidate
+                self._votes_once(message.partition, message.epoch, voter, voter.node_id)
+
+    def _has(self, process: Process, message: Appended) -> None:
+        number, epoch = message.partition, message.epoch
+        stored = process.log.synced(number)
+        end_offset = stored.end_offset
+        leader = self._leaders.get((number, epoch))
+        if leader is not None and message.end_offset > stored.applied_offset:
+            node_id, life = leader
+            other = self.processes[node_id]
+            if other.life == life and other.leads(number) == epoch and other is not process:
+                theirs = _before(other.log, number, message.end_offset)
+                mine = _before(process.log, number, message.end_offset)
+                if theirs is not None and mine is not None and mine != theirs:
+                    raise Violation(
+                        f"node {process.node_id} acknowledges up to {message.end_offset} in epoch"
+                        f" {epoch}, where its log is not node {node_id}'s",
+                        f"partition {number}",
+                    )
+        if end_offset < message.end_offset:
+            raise Violation(
+                f"node {process.node_id} acknowledges up to {message.end_offset}, its disk has"
+                f" {end_offset}",
+                f"partition {message.partition}",
+            )
+
+    def _is_on_disk(self, process: Process, message: Voted, candidate: int) -> None:
+        stored = process.log.synced(message.partition)
+        if stored.epoch <= message.epoch and (
+            (stored.epoch, stored.voted_for) != (message.epoch, candidate)
+        ):
+            raise Violation(
+                f"node {process.node_id} votes for node {candidate} in epoch {message.epoch}; its"
+                f" disk has a vote for {stored.voted_for} in epoch {stored.epoch}",
+                f"partition {message.partition}",
+            )
+
+    def _votes_once(self, partition: int, epoch: int, voter: ReplicaKey, candidate: int) -> None:
+        before = self._votes.setdefault((partition, epoch, voter), candidate)
+        if before != candidate:
+            raise Violation(
+                f"node {voter.node_id} votes for node {before} and for node {candidate} in epoch"
+                f" {epoch}",
+                f"partition {partition}",
+            )
+
+    def note_commits(self, process: Process) -> None:
+        """Take notice of what a process has committed as leader, in the middle of a turn."""
+        for partition, seen in self._watch(process):
+            if partition.replica.role is Role.LEADER:
+                self._commits(process, partition, seen, True)
+            elif seen.role is Role.LEADER:
+                self._deposed(process, partition, seen)
+
+    def turned(self, process: Process) -> None:
+        """Check every replica of a process after a turn."""
+        for partition, seen in self._watch(process):
+            replica = partition.replica
+            role, epoch, offset = replica.role, replica.epoch, replica.high_watermark
+            has_led = role is Role.LEADER or seen.role is Role.LEADER
+            if epoch != seen.epoch or role is not seen.role:
+                self._in_new_role(process, partition, seen)
+            if offset != seen.high_watermark or seen.checked < offset:
+                self._moved(process, partition, seen, has_led)
+                seen.high_watermark = offset
+            if has_led:
+                seen.voters = replica.voters
+            if role is Role.LEADER:
+                self.upon_leader(process, partition)
+
+    def _watch(self, process: Process) -> tuple[tuple[Partition, Seen], ...]:
+        """Return a process's replicas, the same until it ends, and how each was last seen."""
+        life, watched = self._watched.get(process.node_id, (-1, ()))
+        if life != process.life:
+            watched = tuple((partition, Seen()) for partition in process.partitions())
+            self._watched[process.node_id] = process.life, watched
+            self.changes += 1
+        return watched
+
+    def _moved(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
+        replica = partition.replica
+        if not replica.end_offset:
+            return  # a snapshot is coming, and the log was wiped for it
+        if replica.high_watermark < seen.high_watermark:
+            raise Violation(
+                f"the high watermark of node {process.node_id} falls from"
+                f" {seen.high_watermark} to {replica.high_watermark}",
+                f"partition {partition.number}",
+            )
+        self._commits(process, partition, seen, has_led)
+
+    def _in_new_role(self, process: Process, partition: Partition, seen: Seen) -> None:
+        replica, number = partition.replica, partition.number
+        subject = f"partition {number}"
+        if replica.epoch < seen.epoch:
+            raise Violation(
+                f"the epoch of node {process.node_id} falls from {seen.epoch} to {replica.epoch}",
+                subject,
+            )
+        if self._world.tells:
+            text = f"node {process.node_id} is {replica.role} in epoch {replica.epoch}"
+            self._world.tell(subject, f"{text}, log ends at {replica.end_offset}")
+        seen.epoch, seen.role = replica.epoch, replica.role
+        self.changes += 1
+        if replica.role is Role.LEADER:
+            me = (process.node_id, process.life)
+            leader = self._leaders.setdefault((number, replica.epoch), me)
+            if leader != me:
+                raise Violation(
+                    f"nodes {leader[0]} and {process.node_id} both lead epoch {replica.epoch}",
+                    subject,
+                )
+            self._was_elected(process, partition)
+            self._visible.leader_since.setdefault(number, []).append(self._world.now)
+
+    def _was_elected(self, process: Process, partition: Partition) -> None:
+        """Hold that a new leader has a majority's votes, and everything that is committed."""
+        replica, number = partition.replica, partition.number
+        voters, epoch = replica.voters, replica.epoch
+        votes = sum(self._votes.get((number, epoch, key)) == process.node_id for key in voters)
+        if len(voters) > 1 and votes < majority(len(voters)):
+            raise Violation(
+                f"node {process.node_id} leads epoch {epoch} with {votes} votes of {len(voters)}",
+                f"partition {number}",
+            )
+        last = self._log(number).last
+        if last is not None and process.log.stored(number).applied_offset < last.end_offset:
+            own = _before(process.log, number, last.end_offset)
+            if own != last:
+                raise Violation(
+                    f"node {process.node_id} leads epoch {epoch} without what was committed up to"
+                    f" {last.end_offset}",
+                    f"partition {number}",
+                )
+
+    def _commits(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
+        """Check newly committed batches: everywhere the same, and on a majority's disks.
+
+        A follower hears of commits before it has written the batches: those are checked later.
+        """
+        number, replica = partition.number, partition.replica
+        committed, end = self._log(number), replica.high_watermark
+        subject = f"partition {number}"
+        if replica.role is Role.LEADER:
+            self._is_of_own_epoch(process, partition, end)
+            can_answer = replica.lease_until_ms > process.local_now()
+            if can_answer and self._serving.get(number, -1) < replica.epoch:
+                self._serving[number] = replica.epoch
+                self._serves_alone(process, partition)
+        if end > committed.end_offset:
+            if has_led:
+                self._is_on_majority(process, partition, seen, end)
+            else:
+                raise Violation(
+                    f"node {process.node_id} takes {end} for committed, no leader has got beyond"
+                    f" {committed.end_offset}",
+                    subject,
+                )
+        if not has_led and process.has_backlog:
+            return
+        log = self._log_up_to(process, number, end) if has_led else process.log
+        for batch in log.batches(number, seen.checked):
+            if batch.end_offset > end:
+                break
+            seen.checked = batch.end_offset
+            if has_led and batch.base_offset not in committed.batches:
+                self._is_kept(process, partition, seen, batch)
+            if not committed.add(batch):
+                raise Violation(
+                    f"node {process.node_id} has another committed batch at {batch.base_offset}",
+                    subject,
+                )
+
+    def _deposed(self, process: Process, partition: Partition, seen: Seen) -> None:
+        """Take notice of what a leader has committed before it heard, in this turn, of the next."""
+        number, end = partition.number, partition.replica.high_watermark
+        log = self._log_up_to(process, number, end)
+        for batch in log.batches(number, seen.checked):
+            if batch.end_offset > end or not self._is_stored(number, seen.voters, batch):
+                break
+            self._log(number).add(batch)
+
+    def _log_up_to(self, process: Process, number: int, end: int) -> MemoryLog:
+        """Return a leader's log, or a peer's where its own disk has no room for what it commits."""
+        if process.log.stored(number).end_offset >= end:
+            return process.log
+        logs = (other.log for other in self.processes.values())
+        return next((log for log in logs if log.synced(number).end_offset >= end), process.log)
+
+    def _is_kept(self, process: Process, partition: Partition, seen: Seen, batch: Batch) -> None:
+        """Hold that a batch that is committed now is itself on a majority's disks."""
+        number, voters = partition.number, partition.replica.voters
+        if not self._is_stored(number, voters, batch) and not (
+            seen.voters and self._is_stored(number, seen.voters, batch)
+        ):
+            raise Violation(
+                f"node {process.node_id} commits {batch.base_offset} to {batch.end_offset}, of"
+                " which most voters have another one, or none",
+                f"partition {number}",
+            )
+
+    def _is_stored(self, number: int, voters: tuple[ReplicaKey, ...], batch: Batch) -> bool:
+        """Tell whether a batch, and no other one in its place, is on the disks of a majority."""
+        return self._have_most(
+            voters,
+            lambda log: (
+                log.synced(number).applied_offset >= batch.end_offset
+                or (
+                    log.synced(number).end_offset >= batch.end_offset
+                    and next(iter(log.batches(number, batch.base_offset)), None) == batch
+                )
+            ),
+        )
+
+    def _serves_alone(self, process: Process, partition: Partition) -> None:
+        """Hold that when a leader can begin to answer, no earlier one could answer any more."""
+        if self._world.is_lawless:
+            return
+        for other in self.processes.values():
+            for rival in other.partitions():
+                if rival.number != partition.number or other is process or other.clock.is_frozen:
+                    continue  # one that is frozen believes in no lease when it goes on
+                left_ms = rival.replica.lease_until_ms - other.local_now()
+                if rival.replica.role is Role.LEADER and left_ms > 0:
+                    raise Violation(
+                        f"node {process.node_id} can answer in epoch {partition.replica.epoch}, and"
+                        f" so can node {other.node_id} in epoch {rival.replica.epoch}, for"
+                        f" {left_ms} ms",
+                        f"partition {partition.number}",
+                    )
+
+    def _is_of_own_epoch(self, process: Process, partition: Partition, end: int) -> None:
+        """Hold that a leader commits nothing by counting copies of an older epoch's records."""
+        replica, number = partition.replica, partition.number
+        last = next(process.log.batches(number, end - 1), None)
+        if (
+            last is not None
+            and last.leader_epoch != replica.epoch
+            and end > self._log(number).end_offset
+        ):
+            raise Violation(
+                f"node {process.node_id} commits up to {end} in epoch {replica.epoch}, the last of"
+                f" it is of epoch {last.leader_epoch}",
+                f"partition {number}",
+            )
+
+    def committed_epoch(self, process: Process, number: int) -> int:
+        """Return the epoch of the last record that is committed, as far as a leader knows now."""
+        self.note_commits(process)
+        last = self._log(number).last
+        return -1 if last is None else last.leader_epoch
+
+    def _is_on_majority(self, process: Process, partition: Partition, seen: Seen, end: int) -> None:
+        """Hold that what is committed is on a majority's disks.
+
+        The voters may have changed right after the commit, in the same turn.
+        """
+        number, voters = partition.number, partition.replica.voters
+        if not self._is_on_most(number, voters, end) and not (
+            seen.voters and self._is_on_most(number, seen.voters, end)
+        ):
+            raise Violation(
+                f"node {process.node_id} commits up to {end}, which is not on the disks of most of"
+                f" {', '.join(voter.directory_id for voter in voters)}",
+                f"partition {number}",
+            )
+
+    def _is_on_most(self, number: int, voters: tuple[ReplicaKey, ...], end: int) -> bool:
+        return self._have_most(voters, lambda log: log.synced(number).end_offset >= end)
+
+    def _have_most(
+        self, voters: tuple[ReplicaKey, ...], holds: Callable[[MemoryLog], bool]
+    ) -> bool:
+        """Tell whether something holds for the disks of a majority of the voters."""
+        disks = (self.processes[key.node_id].disks.get(key.directory_id) for key in voters)
+        return sum(log is not None and holds(log) for log in disks) >= majority(len(voters))
+
+    def _log(self, number: int) -> Committed:
+        committed = self.committed.get(number)
+        if committed is None:
+            committed = self.committed[number] = Committed()
+        return committed

@@ -1,0 +1,190 @@
+"""What machines hold must be what the committed log says: checked every few seconds and at the end.
+
+A standby is compared with a machine of our own that replays the committed batches and nothing else.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+from failover.catalogue import records as catalog_records
+from failover.catalogue.catalog import Catalog
+from failover.identity import CATALOG_PARTITION
+from failover.partitions.partition import PartitionState
+from failover.simulation.checkers.downgrades import Downgrades
+from failover.simulation.checkers.modern_states import Progress, described
+from failover.simulation.story import Violation
+from protocol import records
+from protocol.config import Configs
+from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.invariants import broken
+from protocol.groups.shard import GroupShard
+from protocol.groups.topics import Topics
+from protocol.records import GroupMetadataValue
+from storage.control import voters_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from failover.partitions.partition import Partition
+    from failover.simulation.checkers.downgrades import GaveUp, Name
+    from failover.simulation.checkers.replicated import Replicated
+    from failover.simulation.nodes.process import Process
+    from storage.messages import ReplicaKey
+
+
+UNRECORDED: Final = GroupMetadataValue(
+    protocol_type="",
+    generation=0,
+    protocol=None,
+    leader=None,
+    current_state_timestamp=-1,
+    members=(),
+)
+"""A simple consumer's group: a commit alone brings it into being."""
+
+
+class Reference:
+    """One partition's hard state, replayed from its committed batches."""
+
+    def __init__(self, number: int, name: Name, gave_up: GaveUp) -> None:
+        configs = Configs({})
+        self.is_catalog = number == CATALOG_PARTITION
+        self.machine: Any
+        if self.is_catalog:
+            self.machine = Catalog(configs, random.Random(0))
+        else:
+            self.machine = GroupShard(configs, Topics(), random.Random(0))
+        self.offset = 0
+        self._written_at = 0
+        self._progress = Progress()
+        self._downgrades = Downgrades(name, gave_up)
+
+    def has_half(self, group_id: str) -> bool:
+        """Tell whether machines may differ about a group's targets (see :class:`Progress`)."""
+        return self._progress.has_half(group_id)
+
+    def advance(self, replicated: Replicated, number: int) -> bool:
+        """Replay what was committed meanwhile; False when nothing is known of the partition."""
+        committed = replicated.committed.get(number)
+        if committed is None:
+            return False
+        decode = catalog_records.decode if self.is_catalog else records.decode
+        while (batch := committed.batches.get(self.offset)) is not None:
+            if not batch.control:
+                place = (number, batch.base_offset, batch.leader_epoch)
+                since, self._written_at = self._written_at, replicated.first_written[place]
+                self._downgrades.begin(since, self._written_at)
+                for key, value in batch.records:
+                    record = decode(key, value)
+                    if not self.is_catalog:
+                        self._downgrades.check(self.machine._context, record)
+                    self.machine.replay(record)
+                if not self.is_catalog:
+                    self._progress.check(self.machine._context)
+            self.offset = batch.end_offset
+        return True
+
+
+class States:
+    """Compares what is in memory with what is committed, and looks for broken invariants."""
+
+    def __init__(self, replicated: Replicated, name: Name, gave_up: GaveUp) -> None:
+        self._replicated = replicated
+        self._name = name
+        self._gave_up = gave_up
+        self._references: dict[int, Reference] = {}
+        self._compared: dict[tuple[int, int], tuple[Any, int]] = {}
+
+    def check(self, processes: Iterable[Process]) -> None:
+        """Check every machine of these processes that stands at the end of the committed log."""
+        for process in processes:
+            if process.host is None or process.is_loading or process.is_mid_turn:
+                continue
+            for partition in process.partitions():
+                self._check(process, partition)
+
+    def _check(self, process: Process, partition: Partition) -> None:
+        number = partition.number
+        if partition.state is PartitionState.LEADER and number != CATALOG_PARTITION:
+            context = partition.machine._context  # type: ignore[attr-defined]
+            for sentence in broken(context):
+                raise Violation(f"node {process.node_id}: {sentence}", sentence.split(":")[0])
+        replica = partition.replica
+        if partition.state is PartitionState.LOADING or not partition.settled:
+            return
+        reference = self._references.get(number)
+        if reference is None:
+            reference = self._references[number] = Reference(number, self._name, self._gave_up)
+        known = reference.advance(self._replicated, number)
+        if not known or replica.high_watermark != reference.offset:
+            return
+        self._has_voters(process, partition)
+        machine, offset = self._compared.get((process.node_id, number), (None, -1))
+        if machine is partition.machine and offset == reference.offset:
+            return
+        self._compared[process.node_id, number] = (partition.machine, reference.offset)
+        if difference := _difference(partition.machine, reference):
+            raise Violation(
+                f"node {process.node_id} ({partition.state}) at {reference.offset} is not what the"
+                f" committed log says: {difference}",
+                f"partition {number}",
+            )
+
+    def _has_voters(self, process: Process, partition: Partition) -> None:
+        """Hold that a replica's voters are those of the last change in its log."""
+        if process.has_backlog:
+            return
+        number = partition.number
+        voters = self._replicated.committed[number].voters
+        for batch in process.log.batches(number, 0):
+            if batch.control:
+                voters = voters_in(batch) or voters
+        if voters is not None and partition.replica.voters != voters:
+            raise Violation(
+                f"node {process.node_id} counts {_names(partition.replica.voters)}, its log says"
+                f" {_names(voters)}",
+                f"partition {number}",
+            )
+
+
+def _names(voters: tuple[ReplicaKey, ...]) -> str:
+    return ", ".join(voter.directory_id for voter in voters)
+
+
+def _difference(machine: Any, reference: Reference) -> str:
+    """Name the first thing that two machines do not agree about; empty when there is none."""
+    if reference.is_catalog:
+        mine, theirs = (sorted(map(repr, one.snapshot())) for one in (machine, reference.machine))
+        return "" if mine == theirs else "the catalogue differs"
+    mine, theirs = machine._context, reference.machine._context
+    for group_id in {**mine.groups, **theirs.groups}:
+        with_targets = not reference.has_half(group_id)
+        one, other = _plain(mine, group_id, with_targets), _plain(theirs, group_id, with_targets)
+        if one != other:
+            return f"{group_id} is {_what_differs(one, other)}"
+    if mine.offsets != theirs.offsets:
+        return f"offsets are {mine.offsets}, not {theirs.offsets}"
+    return ""
+
+
+def _what_differs(one: Any, other: Any) -> str:
+    """Say where two values differ, as deep inside as they are of one shape."""
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        pairs = [(mine, theirs) for mine, theirs in zip(one, other, strict=True) if mine != theirs]
+        return "; ".join(_what_differs(*pair) for pair in pairs)
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+        return "; ".join(f"{key}: {_what_differs(one.get(key), other.get(key))}" for key in keys)
+    return f"{one}, not {other}"
+
+
+def _plain(context: Any, group_id: str, with_targets: bool) -> Any:
+    """Give a group as a value that does not depend on how a machine numbers topics."""
+    group = context.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return described(context, group, with_targets=with_targets)
+    if group is not None and group.metadata == UNRECORDED and group_id not in context.offsets:
+        return None  # as whoever loads the partition sees it: there is no record of it
+    return group

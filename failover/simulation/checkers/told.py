@@ -1,0 +1,439 @@
+"""Who owns what in consumer groups and mixed groups, as members are told: checked at every answer.
+
+A member owns a partition from the answer that gives it the partition until the request in which it
+no longer says that it has it, or says that it goes. Until then nobody else may be told that it has
+the partition, unless the coordinator may have given the member up: it has not heard of it for a
+session timeout, or asked for the partition a rebalance timeout ago.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from failover.routing import partition_for
+from failover.simulation.checkers.visible import EARLY
+from failover.simulation.kinds import MIXED
+from failover.simulation.story import Violation
+from protocol.groups.consumer.group import ConsumerGroup
+from protocol.wire import messages as m
+from protocol.wire.embedded import decode_assignment
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from uuid import UUID
+
+    from kio.static.protocol import Entity
+
+    from failover.simulation.checkers.values import Values
+    from failover.simulation.checkers.visible import Visible
+    from failover.simulation.nodes.process import Answer, Process
+    from failover.simulation.world import World
+
+OK: Final = ErrorCode.none
+NEVER: Final = -1
+
+Place: TypeAlias = "tuple[UUID | str, int]"
+"""A topic's id (its name, when it is gone) and a partition."""
+
+
+@dataclass(slots=True, eq=False)
+class Speaker:
+    """A member as it has been talked to; times are true ones, :data:`NEVER` before the first.
+
+    ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
+    when that was; ``gave_up`` lists what it no longer has, with when it said so. ``contact`` is
+    when the last request came that prolonged its session, ``said`` when the last one came that
+    tells what it has. ``is_gone``: it said that it leaves. ``replaced_at`` is when somebody else
+    was told to have its place, as a static member.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+    is_classic: bool = False
+    contact: int = NEVER
+    is_gone: bool = False
+    said: int = NEVER
+    replaced_at: int = NEVER
+    epoch: int = 0
+    epoch_at: int = NEVER
+    has: dict[Place, int] = field(default_factory=dict)
+    gave_up: list[tuple[int, Place]] = field(default_factory=list)
+    asked_back: dict[Place, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A request to join in a static member's place; a classic member's first one has no id."""
+
+    member_id: str
+    is_classic: bool
+    at: int
+
+
+@dataclass(slots=True, eq=False)
+class GroupTold:
+    """One group. ``epochs`` are the highest epochs that anybody was told, with when that was.
+
+    ``challenges`` are the requests to join in the place of each instance id. ``unrest_at`` is when
+    a classic member first asked to join or leave, or was told to join, since the epoch last grew;
+    ``rounds`` are the times from then until it grew.
+    """
+
+    speakers: dict[str, Speaker] = field(default_factory=dict)
+    challenges: dict[str, list[Challenge]] = field(default_factory=dict)
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    unrest_at: int = NEVER
+    rounds: list[tuple[int, int]] = field(default_factory=list)
+
+    def stirs(self, at: int) -> None:
+        """Take notice of what a rebalance of a classic group may begin with, or comes with."""
+        if self.unrest_at == NEVER:
+            self.unrest_at = at
+
+    def highest_before(self, at: int) -> int:
+        """Return the highest epoch that was told before then."""
+        return next((epoch for told_at, epoch in reversed(self.epochs) if told_at < at), 0)
+
+
+class Told:
+    """Checks answers in groups that members of the consumer protocol may be in.
+
+    ``topic_names`` learns what each topic id means, for the members.
+    """
+
+    def __init__(self, world: World, visible: Visible, values: Values) -> None:
+        self._world = world
+        self._visible = visible
+        self._values = values
+        self._groups: dict[str, GroupTold] = {}
+        self.topic_names: dict[UUID, str] = {}
+
+    def _group(self, group_id: str) -> GroupTold:
+        return self._groups.setdefault(group_id, GroupTold())
+
+    def _speaker(self, message: Any, member_id: str) -> Speaker:
+        speakers = self._group(message.group_id).speakers
+        speaker = speakers.get(member_id)
+        if speaker is None:
+            speaker = speakers[member_id] = Speaker(member_id)
+        return speaker
+
+    def forget(self) -> None:
+        """Learn that all groups are gone."""
+        self._groups.clear()
+
+    # --- what members say
+
+    def asked(self, message: Entity) -> None:
+        """Take notice of what a request says that its sender no longer has."""
+        if isinstance(message, m.ConsumerGroupHeartbeatRequest):
+            self._heard(message)
+        elif isinstance(message, m.JoinGroupRequest):
+            self._group(message.group_id).stirs(self._world.now)
+            self._joins(message)
+        elif isinstance(message, m.LeaveGroupRequest):
+            self._group(message.group_id).stirs(self._world.now)
+            for member in message.members:
+                speaker = self._speaker(message, member.member_id)
+                speaker.is_gone = True
+                self._gives_up(speaker, ())
+
+    def _heard(self, message: Any) -> None:
+        speaker = self._speaker(message, message.member_id)
+        speaker.instance_id = message.instance_id
+        speaker.is_gone = message.member_epoch < 0
+        if speaker.is_gone:
+            self._gives_up(speaker, ())
+        elif message.topic_partitions is not None:
+            self._gives_up(speaker, _places(message.topic_partitions))
+        if message.member_epoch == 0 and message.instance_id is not None:
+            self._challenges(message, message.instance_id, is_classic=False)
+
+    def _joins(self, message: Any) -> None:
+        """Take notice of a classic member that joins: it gives up all that it has before."""
+        if message.member_id:
+            self._gives_up(self._speaker(message, message.member_id), ())
+        elif message.group_instance_id is not None:
+            self._challenges(message, message.group_instance_id, is_classic=True)
+
+    def _challenges(self, message: Any, instance_id: str, *, is_classic: bool) -> None:
+        known = self._group(message.group_id).challenges.setdefault(instance_id, [])
+        known.append(Challenge(message.member_id, is_classic, self._world.now))
+
+    def _gives_up(self, speaker: Speaker, kept: Iterable[Place]) -> None:
+        kept = set(kept)
+        speaker.said = self._world.now
+        for place in [place for place in speaker.has if place not in kept]:
+            del speaker.has[place]
+            speaker.gave_up.append((self._world.now, place))
+            speaker.asked_back.pop(place, None)
+
+    def gave_up(
+        self, group_id: str, member_id: str, since: int, until: int
+    ) -> set[tuple[str, int]]:
+        """Name what a member said that it no longer has, between two times."""
+        speaker = self._group(group_id).speakers.get(member_id)
+        places = [] if speaker is None else speaker.gave_up
+        return {
+            (name, place[1])
+            for at, place in places
+            if since <= at <= until and (name := self._topic_of(place)) is not None
+        }
+
+    # --- what members are told
+
+    def answered(self, process: Process, answer: Answer) -> None:
+        """Check an answer."""
+        check = CHECKS.get(type(answer.message))
+        if check is not None:
+            check(self, process, answer)
+
+    def _heartbeat(self, process: Process, answer: Answer) -> None:
+        message, response = answer.message, answer.response
+        code = response.error_code
+        self._visible.speaks(process, message.group_id, code)
+        if code is not OK or message.member_epoch < 0:
+            return
+        speaker = self._speaker(message, response.member_id)
+        speaker.is_classic, speaker.instance_id = False, message.instance_id
+        speaker.contact = max(speaker.contact, answer.asked_at)
+        is_join = message.member_epoch == 0
+        self._epoch(speaker, answer, response.member_epoch, is_join)
+        if is_join:
+            self._takes_place(speaker, answer)
+        if response.assignment is not None:
+            topics = response.assignment.topic_partitions
+            for topic in topics:
+                known = _by_id(process, topic.topic_id)
+                if known is not None:
+                    self.topic_names[topic.topic_id] = known.name
+            self._gives(speaker, answer, _places(topics))
+
+    def _takes_place(self, speaker: Speaker, answer: Answer) -> None:
+        """Hold that a static member's place goes to another one only when it is free."""
+        group = self._group(answer.message.group_id)
+        speaker.replaced_at = NEVER
+        if speaker.instance_id is None:
+            return
+        for other in group.speakers.values():
+            if other is not speaker and other.instance_id == speaker.instance_id:
+                for place in other.has:
+                    self._may_lose(group, answer, other, place)
+                if other.replaced_at == NEVER:
+                    other.replaced_at = self._world.now
+                other.has.clear()
+                other.asked_back.clear()
+
+    def _classic_heartbeat(self, process: Process, answer: Answer) -> None:
+        message, code = answer.message, answer.response.error_code
+        self._visible.speaks(process, message.group_id, code)
+        speaker = self._speaker(message, message.member_id)
+        if code in (OK, ErrorCode.rebalance_in_progress):
+            speaker.contact = max(speaker.contact, answer.asked_at)
+        if code is ErrorCode.rebalance_in_progress:
+            self._group(message.group_id).stirs(answer.asked_at)
+            for place in speaker.has:
+                speaker.asked_back.setdefault(place, answer.asked_at)
+
+    def _join(self, process: Process, answer: Answer) -> None:
+        message, response = answer.message, answer.response
+        code = response.error_code
+        self._visible.speaks(process, message.group_id, code)
+        if code is not OK:
+            return
+        speaker = self._speaker(message, response.member_id)
+        speaker.is_classic, speaker.instance_id = True, message.group_instance_id
+        speaker.contact = max(speaker.contact, answer.asked_at)
+        # Of a classic group's generation another leader may know nothing until it is synced.
+        is_lasting = isinstance(process.group(message.group_id), ConsumerGroup)
+        self._epoch(speaker, answer, response.generation_id, True, is_lasting=is_lasting)
+        self._takes_place(speaker, answer)
+
+    def _sync(self, process: Process, answer: Answer) -> None:
+        message, response = answer.message, answer.response
+        code = response.error_code
+        self._visible.speaks(process, message.group_id, code)
+        if code is not OK:
+            return
+        speaker = self._speaker(message, message.member_id)
+        self._epoch(speaker, answer, message.generation_id, False)
+        places = []
+        for name, index in decode_assignment(response.assignment) or ():
+            topic = _by_name(process, name)
+            places.append((name if topic is None else topic.topic_id, index))
+        self._gives(speaker, answer, places)
+
+    def _epoch(
+        self,
+        speaker: Speaker,
+        answer: Answer,
+        epoch: int,
+        is_join: bool,
+        *,
+        is_lasting: bool = True,
+    ) -> None:
+        """Hold that epochs only grow: a member's own, and the group's as whoever joins sees it."""
+        group = self._group(answer.message.group_id)
+        highest = group.highest_before(answer.asked_at) if is_join else 0
+        if epoch < highest and self._may_be_new(group, speaker, answer.message.group_id):
+            group.epochs.clear()
+            highest = 0
+            for each in group.speakers.values():
+                each.epoch = 0
+        if epoch < speaker.epoch and speaker.epoch_at < answer.asked_at:
+            raise Violation(
+                f"{speaker.member_id} is told epoch {epoch}, after epoch {speaker.epoch}",
+                answer.message.group_id,
+            )
+        if epoch < highest:
+            raise Violation(
+                f"{speaker.member_id} joins in epoch {epoch}, when {highest} had been told before",
+                answer.message.group_id,
+            )
+        if is_lasting and epoch > speaker.epoch:
+            speaker.epoch, speaker.epoch_at = epoch, self._world.now
+        if not group.epochs or epoch > group.epochs[-1][1]:
+            if is_lasting:
+                group.epochs.append((self._world.now, epoch))
+            if group.unrest_at != NEVER:
+                group.rounds.append((group.unrest_at, self._world.now))
+                group.unrest_at = NEVER
+
+    def _may_be_new(self, group: GroupTold, speaker: Speaker, group_id: str) -> bool:
+        """Tell whether a member that joins may have found nobody: then its type of group is made.
+
+        Nobody is there when all others went, or were not heard of for a session.
+        """
+        number = partition_for(group_id, self._world.settings.partitions)
+        enough_ms = EARLY * self._world.settings.session_timeout_ms
+        return group_id.startswith(MIXED) and all(
+            other.is_gone or self._visible.longest_unheard(number, other.contact) >= enough_ms
+            for other in group.speakers.values()
+            if other is not speaker
+        )
+
+    def _gives(self, speaker: Speaker, answer: Answer, places: Iterable[Place]) -> None:
+        """Hold that what a member is told to have is nobody else's."""
+        if answer.asked_at < speaker.said:
+            return  # it has asked anew since then, and takes no answer to what it asked before
+        group, now = self._group(answer.message.group_id), self._world.now
+        given = set(places)
+        for place in sorted(given - speaker.has.keys(), key=str):
+            for other in group.speakers.values():
+                if other is not speaker and place in other.has:
+                    self._may_lose(group, answer, other, place)
+                    del other.has[place]
+            speaker.has[place] = now
+        for place in speaker.has:
+            if place in given:
+                speaker.asked_back.pop(place, None)
+            else:
+                speaker.asked_back.setdefault(place, answer.asked_at)
+
+    def _may_lose(self, group: GroupTold, answer: Answer, other: Speaker, place: Place) -> None:
+        message, settings = answer.message, self._world.settings
+        number = partition_for(message.group_id, settings.partitions)
+        if self._may_be_replaced(group, other):
+            return
+        unheard_ms = self._visible.longest_unheard(number, other.contact)
+        if unheard_ms >= EARLY * settings.session_timeout_ms:
+            return
+        now = self._world.now
+        waited_ms = now - other.asked_back.get(place, now)
+        enough_ms = int(EARLY * settings.rebalance_timeout_ms)
+        if waited_ms >= enough_ms:
+            return
+        if waited_ms and other.is_classic:
+            # A classic group waits from when its rebalance began; members hear of that later.
+            asked_at, enough_ms = now - waited_ms, enough_ms - settings.heartbeat_interval_ms
+            rounds = [*group.rounds, (group.unrest_at, now if group.unrest_at > NEVER else NEVER)]
+            if any(end >= asked_at and end - began >= enough_ms for began, end in rounds):
+                return
+        raise Violation(
+            f"{self._name(place)} is given away, when {other.member_id} still has it: no leader can"
+            f" have missed it for more than {unheard_ms} ms, and it was asked for it {waited_ms} ms"
+            " ago",
+            message.group_id,
+        )
+
+    def _may_be_replaced(self, group: GroupTold, other: Speaker) -> bool:
+        """Tell whether somebody may have taken a static member's place since it got through last.
+
+        One of the consumer protocol has to wait for another such one to go, unless it need not.
+        """
+        takes_over = other.is_classic or self._world.settings.takeover
+        return other.instance_id is not None and any(
+            challenge.at >= other.contact
+            and challenge.member_id != other.member_id
+            and (challenge.is_classic or takes_over)
+            for challenge in group.challenges.get(other.instance_id, ())
+        )
+
+    def _name(self, place: Place) -> str:
+        return f"{self._topic_of(place)}-{place[1]}"
+
+    def _topic_of(self, place: Place) -> str | None:
+        topic = place[0]
+        return topic if isinstance(topic, str) else self.topic_names.get(topic)
+
+    # --- commits
+
+    def _commit(self, process: Process, answer: Answer) -> None:
+        message = answer.message
+        for code in self._visible.committed(answer):
+            self._visible.speaks(process, message.group_id, code)
+        speaker = self._speaker(message, message.member_id)
+        for topic in answer.response.topics:
+            if NEVER < speaker.replaced_at < answer.asked_at:
+                self._is_refused(speaker, answer, topic.partitions)
+            known = _by_name(process, topic.name)
+            # A commit names topics by their names: of one that was deleted and made anew, its
+            # sender may mean the topic that it still has.
+            is_ambiguous = self._values.was_deleted(topic.name)
+            for row in topic.partitions:
+                if row.error_code is OK and known is not None and not is_ambiguous:
+                    self._is_owner(speaker, answer, (known.topic_id, row.partition_index))
+
+    def _is_refused(self, speaker: Speaker, answer: Answer, rows: Iterable[Any]) -> None:
+        """Hold that nobody commits whose place, as a static member, is another one's."""
+        if any(row.error_code is OK for row in rows):
+            raise Violation(
+                f"{speaker.member_id} commits, though {speaker.instance_id} is another one by now",
+                answer.message.group_id,
+            )
+
+    def _is_owner(self, speaker: Speaker, answer: Answer, place: Place) -> None:
+        """Hold that nobody commits for a partition that somebody else was told to have."""
+        group_id = answer.message.group_id
+        if place in speaker.has:
+            return
+        for other in self._group(group_id).speakers.values():
+            if other.has.get(place, self._world.now) < answer.asked_at:
+                raise Violation(
+                    f"{speaker.member_id} commits for {self._name(place)}, which is"
+                    f" {other.member_id}'s",
+                    group_id,
+                )
+
+
+def _places(topics: Iterable[Any]) -> list[Place]:
+    return [(topic.topic_id, index) for topic in topics for index in topic.partitions]
+
+
+def _by_id(process: Process, topic_id: UUID) -> Any:
+    return None if process.host is None else process.host.view.catalog.topics.by_id(topic_id)
+
+
+def _by_name(process: Process, name: str) -> Any:
+    return None if process.host is None else process.host.view.catalog.topics.by_name(name)
+
+
+CHECKS: Final[Mapping[type, Callable[[Told, Process, Answer], None]]] = {
+    m.ConsumerGroupHeartbeatRequest: Told._heartbeat,
+    m.HeartbeatRequest: Told._classic_heartbeat,
+    m.JoinGroupRequest: Told._join,
+    m.SyncGroupRequest: Told._sync,
+    m.OffsetCommitRequest: Told._commit,
+}

@@ -1,0 +1,1 @@
+"""Simulated clients: members of groups, administrators, and callers of every API."""

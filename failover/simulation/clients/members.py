@@ -1,0 +1,338 @@
+"""Simulated members: the client members that ship, over simulated connections.
+
+A *seat* is one member's place in the world: its group and, when static, its instance id. Who sits
+there changes: members restart, crash, leave and come back, and static ones are doubled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from failover.simulation.clients import modern_members as modern_clients
+from failover.simulation.clients.modern_members import AnyConfig
+from failover.simulation.kinds import is_modern
+from failover.simulation.nodes.connection import Connection
+from protocol.members.classic import ClassicMember, MemberConfig
+from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.conversation import State
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from kio.static.protocol import Entity
+
+    from failover.simulation.checkers.values import Values
+    from failover.simulation.nodes.network import Network
+    from failover.simulation.nodes.process import Process
+    from failover.simulation.settings import Settings
+    from failover.simulation.world import World
+    from protocol.members.conversation import Outgoing
+    from protocol.members.history import MemberHistoryEvent
+
+
+class Driver:
+    """Runs one life of one member: polls it, carries its requests, wakes it in time."""
+
+    def __init__(self, cluster: Clients, name: str, config: AnyConfig) -> None:
+        self.name = name
+        self.member: ClassicMember | ConsumerMember
+        if isinstance(config, ConsumerMemberConfig):
+            self.member = ConsumerMember(config, cluster.rng, cluster.topic_names)
+        else:
+            self.member = ClassicMember(config, cluster.rng, cluster.partitions_of)
+        self.is_gone = False
+        self._cluster = cluster
+        self._world = cluster.world
+        self._connection: Connection | None = None
+        self._woken_at = -1
+        self._last_asked = -1  # the node that could not help: another one is asked next
+        self._told = 0
+        self._commit_at = 0
+
+    def start(self) -> None:
+        """Begin."""
+        self._world.tell(self.member.config.group_id, f"{self.name} starts")
+        self._poll()
+
+    def vanish(self) -> None:
+        """End without a word, as a crashed client does."""
+        self.is_gone = True
+        if self._connection is not None:
+            self._connection.abandon()
+
+    def leave(self) -> None:
+        """Leave the group (dynamic), or stop (static)."""
+        self.member.leave("the simulation says so")
+        self._poll()
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Subscribe to other topics (a member of the consumer protocol only)."""
+        assert isinstance(self.member, ConsumerMember)
+        self.member.subscribe(topics)
+        self._poll()
+
+    def commit(self) -> None:
+        """Commit at once, if it is in its group and owns anything."""
+        if not self.is_gone:
+            self._commit_at = self._world.client_now
+            self._poll()
+
+    # --- what a connection tells
+
+    def answered(self, token: Outgoing, response: Entity) -> None:
+        """Take an answer."""
+        if not self.is_gone:
+            self.member.receive(token, response, self._world.client_now)
+            self._poll()
+
+    def disconnected(self, connection: Connection) -> None:
+        """Learn that a connection is gone, and its answer with it."""
+        if self._connection is connection:
+            self._connection = None
+        if self._world.settings.shuns_broken:
+            self._last_asked = connection.process.node_id
+        if not self.is_gone:
+            if connection.awaiting is not None:
+                self.member.lost(connection.awaiting, self._world.client_now)
+            self._poll()
+
+    # --- what the member wants
+
+    def _poll(self) -> None:
+        member, now = self.member, self._world.client_now
+        if (
+            self._cluster.commits
+            and now >= self._commit_at
+            and member.state is State.STABLE
+            and member.partitions
+        ):
+            interval_ms = self._world.settings.commit_interval_ms
+            if self._commit_at:
+                at = self._cluster.rng.choice(member.partitions)
+                member.commit({at: self._cluster.values.draw()})
+            self._commit_at = now + int(interval_ms * (0.5 + self._cluster.rng.random()))
+        for outgoing in member.poll(now):
+            self._send(outgoing)
+        if self._told < len(member.history):
+            self._tell()
+        if member.is_done:
+            self.is_gone = True
+            if self._connection is not None:
+                self._connection.abandon()
+            self._cluster.done(self)
+            return
+        self._wake_at(member.next_deadline(), now)
+
+    def _send(self, outgoing: Outgoing) -> None:
+        to = outgoing.to
+        connection = self._connection
+        if connection is None or connection.awaiting is not None:
+            connection = None  # a request there was never answered: nor will the next one be
+        elif to is None or connection.process.node_id != to.node_id:
+            connection = None
+        if connection is None:
+            if self._connection is not None:
+                self._last_asked = self._connection.process.node_id
+                self._connection.abandon()
+            node_id = self._cluster.any_node(self._last_asked) if to is None else to.node_id
+            connection = self._connection = self._cluster.connect(self, node_id)
+        connection.send(outgoing, outgoing.message)
+
+    def _wake_at(self, deadline_ms: int | None, now: int) -> None:
+        if deadline_ms is None:
+            return
+        member = self.member
+        if (
+            self._commit_at
+            and self._cluster.commits
+            and member.state is State.STABLE
+            and member.partitions
+        ):
+            deadline_ms = min(deadline_ms, max(self._commit_at, now + 1))
+        if self._woken_at <= now or deadline_ms < self._woken_at:
+            self._woken_at = max(deadline_ms, now + 1)
+            self._world.after(self._woken_at - now, self._wake, self._woken_at)
+
+    def _wake(self, woken_at: int) -> None:
+        if self.is_gone or woken_at != self._woken_at:
+            return
+        self._woken_at = -1
+        self._poll()
+
+    def _tell(self) -> None:
+        member, world = self.member, self._world
+        if world.tells:
+            for event in member.history[self._told :]:
+                world.tell(member.config.group_id, f"{self.name} {_line(event)}")
+        if self._cluster.drivers is None:
+            member.history.clear()
+        self._told = len(member.history)
+
+
+class Seat:
+    """A place for a member; ``driver`` is who has it now.
+
+    ``other`` is what a member of the other protocol would be like, where there may be one.
+    """
+
+    def __init__(self, config: AnyConfig, other: AnyConfig | None = None) -> None:
+        self.config = config
+        self.other = other
+        self.driver: Driver | None = None
+        self.lives = 0
+
+
+class Clients:
+    """All members, and what they share. ``drivers`` are all lives of all members, if kept."""
+
+    def __init__(
+        self, world: World, network: Network, values: Values, configs: Sequence[AnyConfig]
+    ) -> None:
+        self.world = world
+        self.network = network
+        self.values = values
+        self.rng: random.Random = world.random("clients")
+        self.seats = [Seat(config) for config in configs]
+        self.seats += [Seat(*pair) for pair in modern_clients.member_configs(world.settings)]
+        self.group_ids = tuple(dict.fromkeys(seat.config.group_id for seat in self.seats))
+        partitions = world.settings.topic_partitions
+        self.partitions_of = {
+            name: partitions if name in self.group_ids else modern_clients.MORE_PARTITIONS
+            for group_id in self.group_ids
+            for name in modern_clients.first_topics(group_id)
+        }
+        self.topic_names: dict[UUID, str] = {}
+        self.commits = True
+        self.is_open = True
+        self._alive: list[Driver] = []
+        self.drivers: list[tuple[Seat, Driver]] | None = None
+
+    def start_all(self) -> None:
+        """Start everybody, within a heartbeat interval."""
+        for seat in self.seats:
+            delay_ms = int(self.rng.random() * self.world.settings.heartbeat_interval_ms)
+            self.world.after(delay_ms, self.start, seat)
+
+    def join(self, config: AnyConfig) -> None:
+        """Add a seat and put a member on it."""
+        seat = Seat(config)
+        self.seats.append(seat)
+        self.start(seat)
+
+    def start(self, seat: Seat) -> None:
+        """Put a new member on a seat (a static one takes over from whoever sits there)."""
+        seat.lives += 1
+        seat.driver = self.another(seat, f"{seat.config.client_id}#{seat.lives}")
+
+    def start_if_free(self, seat: Seat) -> None:
+        """Put a new member on a seat that has none, unless all members were ended."""
+        if self.is_open and (seat.driver is None or seat.driver.is_gone):
+            self.start(seat)
+
+    def end_all(self) -> None:
+        """End every member without a word, those that were doubled too; nobody comes back."""
+        self.is_open = False
+        for driver in self._alive:
+            driver.vanish()
+        self._alive.clear()
+        for seat in self.seats:
+            seat.driver = None
+
+    def begin_again(self) -> None:
+        """Put a new member on every seat, after :meth:`end_all`."""
+        self.is_open = True
+        for seat in self.seats:
+            self.start(seat)
+
+    def another(self, seat: Seat, name: str) -> Driver:
+        """Start a member with a seat's settings."""
+        driver = Driver(self, name, seat.config)
+        if self.drivers is not None:
+            self.drivers.append((seat, driver))
+        self._alive = [each for each in self._alive if not each.is_gone]
+        self._alive.append(driver)
+        driver.start()
+        return driver
+
+    def done(self, driver: Driver) -> None:
+        """Take notice that a member has left or failed: its seat is taken again after a while."""
+        for seat in self.seats:
+            if seat.driver is driver:
+                seat.driver = None
+                self.world.after(500 + int(self.rng.random() * 4_000), self.start_if_free, seat)
+
+    def any_node(self, but: int) -> int:
+        """Draw a bootstrap server, another one than ``but``."""
+        node_id = int(self.rng.random() * len(self.network.processes))
+        if node_id == but:
+            node_id = (node_id + 1) % len(self.network.processes)
+        return node_id
+
+    def connect(self, driver: Driver, node_id: int) -> Connection:
+        """Open a connection to a node."""
+        process: Process = self.network.processes[node_id]
+        return Connection(self.world, self.network, driver, process)
+
+    def at_rest(self) -> str:
+        """Say what keeps the groups from being whole; empty when every one is.
+
+        Whole: all seats are taken by Stable members of one generation, whose partitions are all of
+        the topic's, each once.
+        """
+        for group_id in self.group_ids:
+            if is_modern(group_id):
+                if why := modern_clients.unrest(self, group_id):
+                    return why
+                continue
+            members = []
+            for seat in self.seats:
+                if seat.config.group_id == group_id:
+                    if seat.driver is None or seat.driver.is_gone:
+                        return f"{group_id}: {seat.config.client_id} is away"
+                    members.append(seat.driver.member)
+            states = {member.state for member in members}
+            if states != {State.STABLE}:
+                return f"{group_id}: its members are {', '.join(sorted(states))}"
+            if len({member.generation for member in members}) > 1:
+                return f"{group_id}: its members are in several generations"
+            owned = sorted(at for member in members for at in member.partitions)
+            wanted = [(group_id, index) for index in range(self.partitions_of[group_id])]
+            if members and owned != wanted:
+                return f"{group_id}: {len(owned)} of {len(wanted)} partitions are owned"
+        return ""
+
+
+def member_configs(settings: Settings) -> list[MemberConfig]:
+    """Return the members of classic groups: every group has static and dynamic ones."""
+    configs = []
+    groups = settings.groups + settings.consumer_groups + settings.mixed_groups
+    for number in range(settings.members * settings.groups // groups):
+        group, place = number % settings.groups, number // settings.groups
+        group_id = f"group-{group}"
+        is_static = (place + group) % 2 == 0
+        configs.append(
+            MemberConfig(
+                group_id=group_id,
+                topics=(group_id,),
+                client_id=f"{group_id}/{place}",
+                instance_id=f"{group_id}/{place}" if is_static else None,
+                session_timeout_ms=settings.session_timeout_ms,
+                rebalance_timeout_ms=settings.rebalance_timeout_ms,
+                heartbeat_interval_ms=settings.heartbeat_interval_ms,
+                request_timeout_ms=settings.request_timeout_ms,
+            )
+        )
+    return configs
+
+
+def _line(event: MemberHistoryEvent) -> str:
+    parts = [str(event.kind), f"generation {event.generation}", event.member_id[-6:] or "no id"]
+    if event.error:
+        parts.append(event.error)
+    if event.offsets:
+        parts.append(", ".join(f"{topic}-{at}: {value}" for topic, at, value in event.offsets))
+    elif event.partitions and event.kind != "heartbeat":
+        parts.append("owns " + ",".join(str(index) for _, index in event.partitions))
+    return ", ".join(parts)

@@ -1,0 +1,173 @@
+"""Members of consumer groups and of mixed groups: who there is, and when they are at rest."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from failover.simulation.kinds import CONSUMER, MIXED
+from protocol.members.classic import MemberConfig
+from protocol.members.consumer import ConsumerMemberConfig
+from protocol.members.conversation import State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from failover.simulation.clients.members import Clients, Seat
+    from failover.simulation.settings import Settings
+
+AnyConfig: TypeAlias = MemberConfig | ConsumerMemberConfig
+
+MORE_PARTITIONS: Final = 3
+"""Of a group's second topic; the first one, called like the group, has more."""
+
+
+def first_topics(group_id: str) -> tuple[str, ...]:
+    """Name the topics that a group begins with."""
+    if group_id.startswith((CONSUMER, MIXED)):
+        return group_id, f"{group_id}.more"
+    return (group_id,)
+
+
+Pair: TypeAlias = tuple[AnyConfig, AnyConfig | None]
+"""A member's settings, and those it would have under the other protocol if it may change."""
+
+
+def member_configs(settings: Settings) -> list[Pair]:
+    """Return the members of all groups that are not classic ones."""
+    kinds = [(CONSUMER, settings.consumer_groups), (MIXED, settings.mixed_groups)]
+    ids = [f"{kind}{number}" for kind, count in kinds for number in range(count)]
+    each = settings.members // (settings.groups + len(ids))
+    found: list[Pair] = []
+    for number, group_id in enumerate(ids):
+        for place in range(each):
+            is_static = (place + number) % 2 == 0
+            config = _config(settings, group_id, place, is_static)
+            if group_id.startswith(CONSUMER):
+                found.append((config, None))
+                continue
+            pair = (config, _classic(settings, config))
+            found.append(pair[::-1] if place % 3 else pair)
+    return found
+
+
+def _config(settings: Settings, group_id: str, place: int, is_static: bool) -> ConsumerMemberConfig:
+    topics, regex = draw_subscription(random.Random(f"{group_id} {place}"), group_id)
+    if group_id.startswith(MIXED):
+        regex, topics = None, topics or first_topics(group_id)
+    return ConsumerMemberConfig(
+        group_id=group_id,
+        topics=topics,
+        topic_regex=regex,
+        client_id=f"{group_id}/{place}",
+        instance_id=f"{group_id}/{place}" if is_static else None,
+        server_assignor=("uniform", "range")[int(group_id[-1]) % 2],
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        request_timeout_ms=settings.request_timeout_ms,
+    )
+
+
+def _classic(settings: Settings, config: ConsumerMemberConfig) -> MemberConfig:
+    return MemberConfig(
+        group_id=config.group_id,
+        topics=config.topics,
+        client_id=config.client_id,
+        instance_id=config.instance_id,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        request_timeout_ms=settings.request_timeout_ms,
+    )
+
+
+def draw_subscription(rng: random.Random, group_id: str) -> tuple[tuple[str, ...], str | None]:
+    """Draw topics and a regular expression; one of them may be missing."""
+    first, more = first_topics(group_id)
+    regex = f"{re.escape(group_id)}.*"
+    return rng.choice(
+        (
+            ((first,), None),
+            ((first, more), None),
+            ((first, more), None),
+            ((more,), None),
+            ((), regex),
+            ((first,), f"{re.escape(more)}|{re.escape(group_id)}.new.*"),
+        )
+    )
+
+
+def topics_of(seat: Seat, partitions_of: Mapping[str, int]) -> set[str]:
+    """Name the topics that exist and that a seat's member subscribes to."""
+    config = seat.config
+    names = {*config.topics}
+    if isinstance(config, ConsumerMemberConfig) and config.topic_regex is not None:
+        names.update(each for each in partitions_of if re.fullmatch(config.topic_regex, each))
+    return names & partitions_of.keys()
+
+
+def unrest(clients: Clients, group_id: str) -> str:
+    """Say what keeps a group from being whole; empty when it is.
+
+    Whole: all seats are taken by Stable members of one epoch, which own every partition of the
+    topics that they subscribe to, each once, and no others; the load is balanced.
+    """
+    taken = [seat for seat in clients.seats if seat.config.group_id == group_id]
+    why = _unsettled(taken) or _unowned(taken, clients.partitions_of)
+    if not why and all(isinstance(seat.config, ConsumerMemberConfig) for seat in taken):
+        why = _imbalance(group_id, taken)
+    return f"{group_id}: {why}" if why else ""
+
+
+def _unsettled(taken: Sequence[Seat]) -> str:
+    """Say who is away or not Stable, or that not all are in one epoch."""
+    for seat in taken:
+        if seat.driver is None or seat.driver.is_gone:
+            return f"{seat.config.client_id} is away"
+    members = [seat.driver.member for seat in taken if seat.driver is not None]
+    states = {member.state for member in members}
+    if states != {State.STABLE}:
+        return f"its members are {', '.join(sorted(states))}"
+    if len({member.generation for member in members}) > 1:
+        return "its members are in several epochs"
+    return ""
+
+
+def _unowned(taken: Sequence[Seat], partitions_of: Mapping[str, int]) -> str:
+    """Say which partitions are owned and should not be, or should be and are not."""
+    wanted: set[str] = set()
+    owned: list[tuple[str, int]] = []
+    for seat in taken:
+        assert seat.driver is not None
+        topics, partitions = topics_of(seat, partitions_of), seat.driver.member.partitions
+        wanted |= topics
+        owned += partitions
+        if not {topic for topic, _ in partitions} <= topics:
+            return f"{seat.config.client_id} owns what it does not subscribe to"
+    every = sorted((name, index) for name in wanted for index in range(partitions_of[name]))
+    return "" if sorted(owned) == every else f"{len(owned)} of {len(every)} partitions are owned"
+
+
+def _imbalance(group_id: str, taken: Sequence[Seat]) -> str:
+    """Say which members of one subscription have shares that differ by more than one partition.
+
+    The range assignor balances each topic for itself.
+    """
+    shares: dict[tuple[tuple[str, ...], str | None, str], list[int]] = {}
+    for seat in taken:
+        config = seat.config
+        assert seat.driver is not None
+        assert isinstance(config, ConsumerMemberConfig)
+        partitions = seat.driver.member.partitions
+        names, regex = config.topics, config.topic_regex
+        if config.server_assignor == "range":
+            counts = Counter(topic for topic, _ in partitions)
+            for topic in first_topics(group_id):
+                shares.setdefault((names, regex, topic), []).append(counts[topic])
+        else:
+            shares.setdefault((names, regex, ""), []).append(len(partitions))
+    for same, sizes in shares.items():
+        if max(sizes) - min(sizes) > 1:
+            return f"members that subscribe to {same} have {sizes} partitions"
+    return ""

@@ -1,0 +1,1 @@
+"""What goes wrong in a simulation, when and how often: drawn from the seed."""

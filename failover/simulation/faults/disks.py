@@ -1,0 +1,260 @@
+"""What happens to disks, clocks and handlers while faults are on: drawn from the seed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from failover.simulation.clients.oversize import Oversize
+from failover.simulation.faults.draws import Draws, Kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from failover.simulation.cluster import Cluster
+    from failover.simulation.nodes.disks import Directory
+    from failover.simulation.nodes.process import Process
+
+GONE_MS: Final = (300, 20_000)
+BAD_MS: Final = (2_000, 40_000)
+"""How long a disk is slow or full."""
+
+SLOWEST: Final = 10 / 3
+"""A sync takes this many leases at most: 500 ms where a lease is 150."""
+
+WILD_SPEEDS: Final = (0.75, 0.85, 1.1)
+"""Further from the true speed than a promise's margin; faster ones would end sessions early."""
+
+WILD_MS: Final = (10_000, 60_000)
+FROZEN_MS: Final = (50, 40_000)
+FOREVER_MS: Final = 1 << 60
+WRONG_MS: Final = (1_000, 3 * 86_400_000)
+TRY_MS: Final = 500
+TRIES: Final = 60
+EMITS_MAX: Final = 3
+
+
+class DiskInjector(Draws):
+    """Injects faults of disks, clocks and handlers until :meth:`end`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, "disk faults", cluster.world.settings.disk_faults)
+        self._copies: dict[int, Directory] = {}
+        self._wild: set[int] = set()
+        self._huge = Oversize(cluster.callers)
+
+    def begin(self) -> None:
+        """Begin with every kind whose rate is not 0; copies of all directories are made now."""
+        for process in self._cluster.processes:
+            self._copies[process.node_id] = process.directory.copy()
+        self._begin()
+
+    def end(self) -> None:
+        """Put right what is not broken for good; one disk may stay slow."""
+        self._is_on = False
+        self._world.poison = -1
+        self._cluster.network.slow.clear()
+        for node_id in sorted(self._wild):
+            self._tame(node_id)
+        for process in self._cluster.processes:
+            process.wall_error_ms = 0
+        for process in self._cluster.processes:
+            self._well(process)
+        if not self._world.settings.disk_faults.slow_disk:
+            return
+        if self._rng.random() < 0.4:
+            process = self._rng.choice(self._cluster.incomplete() or self._cluster.processes)
+            high = self._slowness()
+            self._world.fault("slow disk stays", f"node {process.node_id}, up to {high} ms")
+            process.disk.sync_ms = (0, high)
+
+    def _well(self, process: Process) -> None:
+        process.disk.sync_ms, process.disk.is_full = None, False
+        disk = process.disk
+        disk.fails_writes = disk.fails_syncs = disk.fails_reads = 0
+
+    def _slowness(self) -> int:
+        return self._draw((50, int(SLOWEST * self._world.settings.replica_lease_ms)))
+
+    def _any(self) -> Process:
+        leading = self._cluster.leading_nodes()
+        if leading and self._rng.random() < 0.5:
+            return self._cluster.processes[self._rng.choice(leading)]
+        return self._rng.choice(self._cluster.processes)
+
+    # --- disks
+
+    def _slow_disk(self) -> None:
+        process, high = self._any(), self._slowness()
+        duration_ms = self._draw(BAD_MS)
+        self._world.fault("slow disk", f"node {process.node_id}, up to {high} ms")
+        process.disk.sync_ms = (int(high * self._rng.random()), high)
+        self._world.after(duration_ms, self._well, process)
+
+    def _full_disk(self) -> None:
+        process = self._any()
+        self._world.fault("full disk", f"node {process.node_id}")
+        process.disk.is_full = True
+        self._world.after(self._draw(BAD_MS), self._well, process)
+
+    def _failed_write(self) -> None:
+        process = self._any()
+        if process.is_alive:
+            self._world.fault("failed write", f"node {process.node_id}")
+            process.disk.fails_writes = 1
+            process.died_mid_turn = self._start_later
+
+    def _failed_sync(self) -> None:
+        process = self._any()
+        if process.is_alive:
+            self._world.fault("failed sync", f"node {process.node_id}")
+            process.disk.fails_syncs = 1
+            process.died_mid_turn = self._start_later
+
+    def _failed_read(self) -> None:
+        """Have one of the next reads fail: a follower's catch-up, a group's, or a snapshot's."""
+        process = self._any()
+        if process.is_alive:
+            self._world.fault("failed read", f"node {process.node_id}")
+            process.disk.fails_reads = self._rng.choice((1, 1, 2))
+            process.died_mid_turn = self._start_later
+
+    def _start_later(self, node_id: int) -> None:
+        self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
+
+    def _when_bearable(self, action: Callable[[], None], tries: int = TRIES) -> None:
+        """Do what costs a disk as soon as the cluster can bear it, which it seldom can for long."""
+        if not self._is_on:
+            return
+        if self._cluster.may_lose_disk():
+            action()
+        elif tries:
+            self._world.after(TRY_MS, self._when_bearable, action, tries - 1)
+
+    def _rot(self) -> None:
+        """Have a checksum be wrong in what was synced: whoever opens the log finds it."""
+        self._when_bearable(self._rot_now)
+
+    def _rot_now(self) -> None:
+        process = self._any()
+        if process.is_alive:
+            self._world.fault("rotten disk", f"node {process.node_id} dies, its log is damaged")
+            process.kill(process.log.unsynced // 2, 1)
+            process.disk.is_rotten = True
+            self._start_later(process.node_id)
+
+    def _database(self) -> None:
+        """Have the database be gone under its directory: it is another replica."""
+        self._when_bearable(self._database_now)
+
+    def _database_now(self) -> None:
+        process = self._any()
+        if process.is_alive:
+            self._world.fault("database gone", f"node {process.node_id} dies, its database is gone")
+            self._cluster.lose_disk(process.node_id)
+            self._start_later(process.node_id)
+
+    def _stale_copy(self) -> None:
+        """Put a copy of a directory back, and make another one some time."""
+        process = self._any()
+        if process.node_id not in self._copies:
+            self._copies[process.node_id] = process.directory.copy()
+        self._when_bearable(self._put_back)
+
+    def _put_back(self) -> None:
+        """Put a copy of a directory back; what stands beside it is as new as before."""
+        rows = sorted(self._copies.items())
+        self._rng.shuffle(rows)
+        for node_id, copy in rows:
+            process = self._cluster.processes[node_id]
+            if copy.directory_id != process.directory_id:
+                continue
+            self._world.fault(
+                "stale copy", f"node {node_id} dies and has an older copy of its directory"
+            )
+            process.kill(0, 1)
+            process.put(self._copies.pop(node_id))
+            self._start_later(node_id)
+            return
+
+    # --- clocks and handlers
+
+    def _drift(self) -> None:
+        """Have a clock run at another speed, within what replicas allow for."""
+        process, skew = self._any(), self._world.settings.clock_skew
+        if process.node_id in self._wild:
+            return
+        speed = 1 + skew * self._rng.choice((-1, 1, self._rng.uniform(-1, 1)))
+        self._world.fault("clock drifts", f"node {process.node_id}, {speed:.3f} of true speed")
+        self._cluster.set_speed(process.node_id, speed)
+
+    def _wild_clock(self) -> None:
+        """Have a clock run faster or slower than leases allow for, and the others within it."""
+        process = self._any()
+        if self._wild:
+            return
+        speed, duration_ms = self._rng.choice(WILD_SPEEDS), self._draw(WILD_MS)
+        self._world.fault("clock wild", f"node {process.node_id}, {speed} for {duration_ms} ms")
+        self._wild.add(process.node_id)
+        self._world.lawless_until = FOREVER_MS
+        self._cluster.set_speed(process.node_id, speed)
+        self._world.after(duration_ms, self._tame, process.node_id)
+
+    def _tame(self, node_id: int) -> None:
+        """End it; what was promised meanwhile is over two elections later."""
+        if node_id in self._wild:
+            self._wild.discard(node_id)
+            self._cluster.set_speed(node_id, 1.0)
+            election_ms = self._world.settings.replica_election_ms
+            self._world.lawless_until = self._world.now + 2 * election_ms
+
+    def _freeze(self) -> None:
+        """Stop a whole machine for a while: its steady clock stands still too."""
+        process, duration_ms = self._any(), self._draw(FROZEN_MS)
+        self._world.fault("machine freezes", f"node {process.node_id}, for {duration_ms} ms")
+        process.pause(duration_ms, freezes_clock=True)
+
+    def _wall_clock(self) -> None:
+        """Set one node's wall clock wrong, by seconds or days, and those of the others right."""
+        process = self._any()
+        error_ms = self._rng.choice((-1, 1)) * self._draw(WRONG_MS)
+        self._world.fault("wall clock set", f"node {process.node_id}, by {error_ms} ms")
+        for other in self._cluster.processes:
+            other.wall_error_ms = 0
+        process.wall_error_ms = error_ms
+
+    def _handler(self) -> None:
+        """Have the next handler raise, or the next that writes, right after one of its records."""
+        self._world.may_fail = True
+        self._world.poison = self._rng.randint(0, EMITS_MAX)
+
+    # --- requests and links
+
+    def _oversize(self) -> None:
+        self._huge.call()
+
+    def _slow_link(self) -> None:
+        """Have a peer take too little for a while: it is sent no records meanwhile."""
+        one, other = self._rng.sample(range(len(self._cluster.processes)), 2)
+        duration_ms = self._draw(BAD_MS)
+        self._world.fault("slow link", f"node {other} takes little of node {one}'s")
+        slow = self._cluster.network.slow
+        slow.add((one, other))
+        self._world.after(duration_ms, slow.discard, (one, other))
+
+    KINDS: ClassVar[Kinds] = {
+        "slow_disk": _slow_disk,
+        "full_disk": _full_disk,
+        "failed_write": _failed_write,
+        "failed_sync": _failed_sync,
+        "rot": _rot,
+        "database": _database,
+        "stale_copy": _stale_copy,
+        "drift": _drift,
+        "wall_clock": _wall_clock,
+        "handler": _handler,
+        "failed_read": _failed_read,
+        "wild_clock": _wild_clock,
+        "freeze": _freeze,
+        "oversize": _oversize,
+        "slow_link": _slow_link,
+    }

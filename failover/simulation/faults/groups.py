@@ -1,0 +1,200 @@
+"""What happens to consumer groups and mixed groups while faults are on: drawn from the seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from failover.simulation.clients.modern_members import draw_subscription, first_topics
+from failover.simulation.faults.draws import Draws, Kinds
+from failover.simulation.kinds import CONSUMER, MIXED, is_modern
+from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from failover.simulation.clients.members import Seat
+    from failover.simulation.cluster import Cluster
+
+AWAY_MS = (500, 90_000)
+GROW_MAX = 16
+FLAP_MS = 12_000
+"""As long as it may take until somebody goes again."""
+RETURN_MS = (2_000, 9_000)
+"""Between the going of a member and that of another: the first one is back, others hear of it."""
+NEW_TOPICS = 4
+
+
+class GroupInjector(Draws):
+    """Changes subscriptions, protocols and topics, and ends workers, until :meth:`end`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, "group faults", cluster.world.settings.group_faults)
+        self._seats = [seat for seat in cluster.clients.seats if is_modern(seat.config.group_id)]
+
+    def begin(self) -> None:
+        """Begin with every kind whose rate is not 0, if there is any such group."""
+        if self._seats:
+            self._begin()
+
+    def end(self) -> None:
+        """Change nothing more; the workers are there again.
+
+        A group whose assignor failed keeps its old target until it changes: so a member leaves it.
+        """
+        self._is_on = False
+        workers = self._cluster.workers
+        workers.restore()
+        for group_id in sorted(workers.failed):
+            for seat in self._seats:
+                driver = seat.driver
+                is_dynamic = seat.config.instance_id is None
+                if seat.config.group_id == group_id and is_dynamic and driver is not None:
+                    driver.leave()
+                    break
+        self._stir()
+
+    def _stir(self) -> None:
+        """Once no topic changes any more, have a member leave each group of both protocols.
+
+        When it is a classic one, its leader may be one that does not know that it leads (after a
+        downgrade, or in another's place): nobody then looks whether topics have changed.
+        """
+        if self._cluster.administrator.busy:
+            self._world.after(1_000, self._stir)
+            return
+        for group_id in self._cluster.clients.group_ids:
+            seats = [seat for seat in self._seats if seat.config.group_id == group_id]
+            dynamic = [seat for seat in seats if seat.config.instance_id is None]
+            if group_id.startswith(MIXED) and dynamic and dynamic[0].driver is not None:
+                dynamic[0].driver.leave()
+
+    # --- subscriptions
+
+    def _subscription(self) -> None:
+        """Have a member subscribe to something else; to another expression it does so anew."""
+        seats = [seat for seat in self._seats if seat.config.group_id.startswith(CONSUMER)]
+        if not seats:
+            return
+        seat = self._rng.choice(seats)
+        config, driver = seat.config, seat.driver
+        topics, regex = draw_subscription(self._rng, config.group_id)
+        assert isinstance(config, ConsumerMemberConfig)
+        self._world.fault("subscription", f"{config.client_id}: {topics}, {regex}")
+        seat.config = replace(config, topics=topics, topic_regex=regex)
+        if driver is None or driver.is_gone:
+            return
+        is_same = isinstance(driver.member, ConsumerMember) and regex == config.topic_regex
+        if is_same and driver.member.config == config:
+            driver.subscribe(topics)
+        else:
+            driver.leave()
+
+    # --- protocols
+
+    def _migration(self) -> None:
+        """Have one member, or all of a group one by one, speak the other protocol."""
+        seats = [seat for seat in self._seats if seat.config.group_id.startswith(MIXED)]
+        if not seats:
+            return
+        seat = self._rng.choice(seats)
+        group_id = seat.config.group_id
+        kind = self._rng.random()
+        if kind < 0.25:
+            self._world.fault("protocol", seat.config.client_id)
+            self._change(seat)
+            return
+        if kind < 0.6:
+            self._flap(seat, [each for each in seats if each.config.group_id == group_id])
+            return
+        is_upgrade = self._rng.random() < 0.5
+        self._world.fault("group migrates", f"{group_id}, upgrade: {is_upgrade}")
+        wait_ms = 0
+        for each in seats:
+            if each.config.group_id == group_id:
+                self._world.after(wait_ms, self._move, each, is_upgrade)
+                wait_ms += int(self._rng.random() * 5_000)
+
+    def _flap(self, one: Seat, seats: Sequence[Seat]) -> None:
+        """Have a member be the only one of the consumer protocol, and come and go.
+
+        The group is migrated each time, before it has come to rest: somebody else has gone shortly
+        before, and come back.
+        """
+        self._world.fault("group flaps", f"{one.config.group_id}, by {one.config.client_id}")
+        for seat in seats:
+            self._move(seat, seat is one)
+        wait_ms = 0
+        for _ in range(self._rng.randint(2, 6)):
+            wait_ms += int(self._rng.random() * FLAP_MS)
+            self._world.after(wait_ms, self._leave, self._rng.choice(seats))
+            wait_ms += self._rng.randint(*RETURN_MS)
+            self._world.after(wait_ms, self._leave, one)
+
+    def _leave(self, seat: Seat) -> None:
+        if self._is_on and seat.driver is not None and not seat.driver.is_gone:
+            seat.driver.leave()
+
+    def _move(self, seat: Seat, is_upgrade: bool) -> None:
+        if isinstance(seat.config, ConsumerMemberConfig) != is_upgrade:
+            self._change(seat)
+
+    def _change(self, seat: Seat) -> None:
+        assert seat.other is not None
+        seat.config, seat.other = seat.other, seat.config
+        driver = seat.driver
+        if driver is None or driver.is_gone:
+            return
+        if self._rng.random() < 0.7:
+            driver.leave()
+        else:
+            driver.vanish()
+            wait_ms = int(self._rng.random() * 6_000)
+            self._world.after(wait_ms, self._cluster.clients.start_if_free, seat)
+
+    # --- topics
+
+    def _topic(self) -> None:
+        """Grow a topic, delete one, or create one that expressions may match."""
+        groups = [each for each in self._cluster.clients.group_ids if is_modern(each)]
+        if not groups:
+            return
+        administrator, group_id = self._cluster.administrator, self._rng.choice(groups)
+        partitions_of = self._cluster.clients.partitions_of
+        first, more = first_topics(group_id)
+        spare = [name for name in sorted(partitions_of) if name.startswith(f"{group_id}.")]
+        kind = self._rng.choice(("grow", "grow", "delete", "create"))
+        if kind == "grow":
+            name = self._rng.choice([first, *spare])
+            if partitions_of[name] < GROW_MAX and name not in administrator.busy:
+                count = partitions_of[name] + self._rng.randint(1, 3)
+                self._world.fault("topic grows", f"{name} to {count} partitions")
+                administrator.grow_topic(name, count)
+        elif kind == "delete":
+            spare = [name for name in spare if name not in administrator.busy]
+            if spare:
+                name = self._rng.choice(spare)
+                self._world.fault("topic deleted", name)
+                administrator.delete_topic(name)
+        else:
+            names = [more]
+            if group_id.startswith(CONSUMER):
+                names += [f"{group_id}.new-{number}" for number in range(NEW_TOPICS)]
+            names = [each for each in names if each not in partitions_of]
+            names = [each for each in names if each not in administrator.busy]
+            if names:
+                name = self._rng.choice(names)
+                self._world.fault("topic created", name)
+                administrator.create_topic(name, self._rng.randint(1, 4))
+
+    # --- workers
+
+    def _worker(self) -> None:
+        self._cluster.workers.kill(self._draw(AWAY_MS))
+
+    KINDS: ClassVar[Kinds] = {
+        "subscription": _subscription,
+        "migration": _migration,
+        "topic": _topic,
+        "worker": _worker,
+    }

@@ -1,0 +1,255 @@
+"""What goes wrong, when and for how long: drawn from the seed, each kind at its own rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from failover.simulation.faults.draws import Draws, Kinds
+from failover.simulation.kinds import is_modern
+
+if TYPE_CHECKING:
+    from failover.simulation.clients.members import Seat
+    from failover.simulation.cluster import Cluster
+
+GONE_MS = (300, 60_000)
+PAUSED_MS = (50, 40_000)
+CUT_MS = (500, 75_000)
+ZOMBIE_MS = 5_000
+"""Within which a static member that may have been replaced commits once more."""
+LATE_NOTICE_MS = 30_000
+"""How long peers take to notice that a whole machine is gone: nobody closes its sockets."""
+
+
+class Injector(Draws):
+    """Injects faults from :meth:`begin` to :meth:`end`; then everything is put right again."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, "faults", cluster.world.settings.faults)
+        self._cuts: list[list[tuple[int, int]]] = []
+
+    def begin(self) -> None:
+        """Begin with every kind whose rate is not 0."""
+        self._world.faulty = True
+        self._cluster.checkers.replicated.upon_vote = self._voted
+        self._begin()
+
+    def end(self) -> None:
+        """Inject no more; start what is dead, thaw what stands still, mend what is cut."""
+        self._is_on = False
+        self._world.faulty = False
+        network = self._cluster.network
+        for pairs in self._cuts:
+            network.mend(pairs)
+        network.cut_from_clients.clear()
+        for process in self._cluster.processes:
+            process.doom = 0
+            process.thaw(process.life)
+            self._cluster.start(process.node_id)
+        self._cluster.supervisor.restore()
+
+    def _victim(self) -> int:
+        """Draw a node, half of the time one that leads something."""
+        nodes = range(len(self._cluster.processes))
+        leading = self._cluster.leading_nodes()
+        if leading and self._rng.random() < 0.5:
+            return self._rng.choice(leading)
+        return self._rng.choice(nodes)
+
+    def _voted(self, voter: int, candidate: int) -> None:
+        """Kill whoever has just voted, and perhaps the candidate, so that both must stand again."""
+        one_in = self._world.settings.faults.kill_voter
+        if self._is_on and one_in and self._rng.random() < 1 / one_in:
+            self._world.after(0, self._kill_shortly, voter)
+            if self._rng.random() < 0.5:
+                self._world.after(0, self._kill_one, candidate)
+
+    def _kill_shortly(self, node_id: int) -> None:
+        process = self._cluster.processes[node_id]
+        if process.is_alive:
+            self._world.fault("kill voter", f"node {node_id} dies right after its vote")
+            process.kill(self._rng.randint(0, process.log.unsynced), 1)
+            self._world.after(self._draw((20, 2_000)), self._cluster.start, node_id)
+
+    # --- kinds
+
+    def _kill(self) -> None:
+        self._kill_one(self._victim())
+
+    def _kill_one(self, node_id: int) -> None:
+        process = self._cluster.processes[node_id]
+        if not process.is_alive:
+            return
+        kept = self._rng.randint(0, process.log.unsynced)
+        is_machine = self._rng.random() < 0.3
+        gone_ms = self._draw(GONE_MS)
+        self._world.fault("kill", f"node {node_id} dies, for {gone_ms} ms")
+        process.kill(kept, self._draw((1, LATE_NOTICE_MS)) if is_machine else 1)
+        self._world.after(gone_ms, self._cluster.start, node_id)
+
+    def _kill_mid_turn(self) -> None:
+        process = self._cluster.processes[self._victim()]
+        if process.is_alive:
+            process.doom = self._rng.randint(1, 12)
+            process.died_mid_turn = self._start_later
+
+    def _start_later(self, node_id: int) -> None:
+        self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
+
+    def _kill_all(self) -> None:
+        for process in self._cluster.processes:
+            self._kill_one(process.node_id)
+
+    def _lose_disk(self, tries: int = 120) -> None:
+        """Lose a disk as soon as the cluster can bear it, which it seldom can for long."""
+        node_id = self._victim()
+        if not self._is_on:
+            return
+        if not self._cluster.may_lose_disk():
+            if tries:
+                self._world.after(500, self._lose_disk, tries - 1)
+        else:
+            doomed = [node_id]
+            if self._world.settings.replication >= 5 and self._rng.random() < 0.9:
+                doomed.append((node_id + 1) % len(self._cluster.processes))
+                self._world.fault("two disks lost", f"nodes {doomed} die and their disks are gone")
+            for each in doomed:
+                self._world.fault("lose disk", f"node {each} dies and its disk is gone")
+                self._cluster.lose_disk(each)
+                self._world.after(self._draw(GONE_MS), self._cluster.start, each)
+
+    def _pause(self) -> None:
+        node_id, duration_ms = self._victim(), self._draw(PAUSED_MS)
+        self._world.fault("pause", f"node {node_id} stands still for {duration_ms} ms")
+        self._cluster.processes[node_id].pause(duration_ms)
+
+    def _cut_node(self) -> None:
+        node_id = self._victim()
+        others = [process.node_id for process in self._cluster.processes]
+        others.remove(node_id)
+        pairs = [pair for other in others for pair in ((node_id, other), (other, node_id))]
+        self._cut("cut", f"node {node_id} is cut off from its peers", pairs)
+
+    def _cut_pair(self) -> None:
+        one = self._victim()
+        other = self._rng.choice([p.node_id for p in self._cluster.processes if p.node_id != one])
+        text = f"nodes {one} and {other} are cut off from each other"
+        self._cut("cut pair", text, [(one, other), (other, one)])
+
+    def _cut_one_way(self) -> None:
+        node_id = self._victim()
+        others = [process.node_id for process in self._cluster.processes]
+        others.remove(node_id)
+        if self._rng.random() < 0.5:
+            others = [self._rng.choice(others)]
+        is_deaf = self._rng.random() < 0.5
+        pairs = [(other, node_id) if is_deaf else (node_id, other) for other in others]
+        text = ", ".join(f"{one} to {other}" for one, other in pairs)
+        self._cut("cut one way", f"nothing passes from {text}", pairs)
+
+    def _cut(self, kind: str, text: str, pairs: list[tuple[int, int]]) -> None:
+        duration_ms = self._draw(CUT_MS)
+        self._world.fault(kind, f"{text}, for {duration_ms} ms")
+        self._cuts.append(pairs)
+        self._cluster.network.sever(pairs)
+        self._world.after(duration_ms, self._mend, pairs)
+
+    def _mend(self, pairs: list[tuple[int, int]]) -> None:
+        if pairs in self._cuts:
+            self._cuts.remove(pairs)
+            self._cluster.network.mend(pairs)
+
+    def _cut_clients(self) -> None:
+        node_id, duration_ms = self._victim(), self._draw(CUT_MS)
+        self._world.fault("cut from clients", f"node {node_id}, for {duration_ms} ms")
+        cut = self._cluster.network.cut_from_clients
+        cut.add(node_id)
+        self._world.after(duration_ms, cut.discard, node_id)
+
+    def _link_reset(self) -> None:
+        one, other = self._rng.sample(range(len(self._cluster.processes)), 2)
+        self._world.fault("link reset", f"between nodes {one} and {other}")
+        self._cluster.network.reset(one, other)
+
+    def _controller(self) -> None:
+        self._cluster.supervisor.trouble(self._draw(GONE_MS))
+
+    def _admin(self) -> None:
+        administrator = self._cluster.administrator
+        if self._rng.random() < 0.3:
+            administrator.create_another()
+        else:
+            administrator.read(self._rng.choice(self._cluster.clients.group_ids))
+
+    def _call(self) -> None:
+        self._cluster.callers.call()
+
+    # --- members
+
+    def _member(self) -> None:
+        seat = self._rng.choice(self._cluster.clients.seats)
+        driver = seat.driver
+        if driver is None or driver.is_gone:
+            return
+        self._rng.choice(MEMBER_FAULTS)(self, seat)
+
+    def _restart_member(self, seat: Seat) -> None:
+        """Restart its process: static members come back as themselves, before they expire."""
+        assert seat.driver is not None
+        self._world.fault("member restarts", seat.driver.name)
+        seat.driver.vanish()
+        wait_ms = int(self._rng.random() * 6_000)
+        self._world.after(wait_ms, self._cluster.clients.start_if_free, seat)
+
+    def _crash_member(self, seat: Seat) -> None:
+        assert seat.driver is not None
+        self._world.fault("member crashes", seat.driver.name)
+        seat.driver.vanish()
+        wait_ms = int(self._rng.random() * 2 * self._world.settings.session_timeout_ms)
+        self._world.after(wait_ms, self._cluster.clients.start_if_free, seat)
+
+    def _leave(self, seat: Seat) -> None:
+        assert seat.driver is not None
+        self._world.fault("member leaves", seat.driver.name)
+        seat.driver.leave()
+
+    def _double_member(self, seat: Seat) -> None:
+        """Start a second member with the same instance id: the first is fenced.
+
+        One of the consumer protocol is not, unless its group allows it. So it ends some time: the
+        second waits for that.
+        """
+        if seat.config.instance_id is not None:
+            assert seat.driver is not None
+            self._world.fault("member doubled", seat.driver.name)
+            if is_modern(seat.config.group_id):
+                self._world.after(int(self._rng.random() * ZOMBIE_MS), seat.driver.commit)
+                if not self._world.settings.takeover:
+                    wait_ms = int(self._rng.random() * self._world.settings.session_timeout_ms)
+                    self._world.after(wait_ms, seat.driver.vanish)
+            self._cluster.clients.start(seat)
+
+    KINDS: ClassVar[Kinds] = {
+        "kill": _kill,
+        "kill_mid_turn": _kill_mid_turn,
+        "kill_all": _kill_all,
+        "lose_disk": _lose_disk,
+        "pause": _pause,
+        "cut_node": _cut_node,
+        "cut_pair": _cut_pair,
+        "cut_one_way": _cut_one_way,
+        "cut_clients": _cut_clients,
+        "link_reset": _link_reset,
+        "controller": _controller,
+        "member": _member,
+        "admin": _admin,
+        "call": _call,
+    }
+
+
+MEMBER_FAULTS = (
+    Injector._restart_member,
+    Injector._restart_member,
+    Injector._crash_member,
+    Injector._leave,
+    Injector._double_member,
+)

@@ -1,0 +1,1 @@
+"""Simulated nodes: processes, disks, clocks, network, assignor workers and the controller."""

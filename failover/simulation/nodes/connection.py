@@ -1,0 +1,91 @@
+"""A client's connection to one life of one node: requests go out, answers or the end come back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from kio.static.protocol import Entity
+
+    from failover.simulation.nodes.network import Network
+    from failover.simulation.nodes.process import Process
+    from failover.simulation.world import World
+
+
+class ClientEnd(Protocol):
+    """Whoever uses a connection. ``token`` is what it gave with its request."""
+
+    def answered(self, token: Any, response: Entity) -> None:
+        """Take an answer."""
+
+    def disconnected(self, connection: Connection) -> None:
+        """Learn that nothing will come on this connection any more."""
+
+
+class Connection:
+    """One connection, with one request in flight at most.
+
+    ``awaiting`` is the client's token of that request, ``tickets`` what the node calls it.
+    It ends with the life of the node's process; whether the client hears of it at once, late or
+    never depends on how the process ended.
+    """
+
+    __slots__ = (
+        "_network",
+        "_world",
+        "awaiting",
+        "client",
+        "is_open",
+        "life",
+        "process",
+        "tickets",
+    )
+
+    def __init__(self, world: World, network: Network, client: ClientEnd, process: Process) -> None:
+        self._world = world
+        self._network = network
+        self.client = client
+        self.process = process
+        self.life = process.life
+        self.is_open = True
+        self.awaiting: Any = None
+        self.tickets: list[int] = []
+
+    def send(self, token: Any, message: Entity) -> None:
+        """Send a request; its answer comes with ``token``, or not at all."""
+        self.awaiting = token
+        self._world.after(self._network.client_delay(), self._arrive, token, message)
+
+    def _arrive(self, token: Any, message: Entity) -> None:
+        process = self.process
+        if not self.is_open or process.node_id in self._network.cut_from_clients:
+            return
+        if process.life != self.life or not process.is_alive:
+            self._world.after(self._network.client_delay(), self.close)  # refused
+            return
+        process.from_client(self, token, message)
+
+    def answer(self, token: Any, response: Entity) -> None:
+        """Send an answer back."""
+        self._world.after(self._network.client_delay(), self._answered, token, response)
+
+    def _answered(self, token: Any, response: Entity) -> None:
+        if self.is_open and self.process.node_id not in self._network.cut_from_clients:
+            self.awaiting = None
+            self.client.answered(token, response)
+
+    def close(self) -> None:
+        """End it, from either side."""
+        if self.is_open:
+            self.is_open = False
+            self.client.disconnected(self)
+
+    def abandon(self) -> None:
+        """End it from the client's side: the node hears of it some time."""
+        if self.is_open:
+            self.is_open = False
+            self._world.after(self._network.client_delay(), self._abandoned)
+
+    def _abandoned(self) -> None:
+        if self.process.life == self.life:
+            self.process.abandoned(self)

@@ -1,0 +1,684 @@
+"""One coordinator's process: a host, its log, its clock, and the ports of its turns.
+
+The turn is the one of life (:mod:`failover.turn`). The process can die between any two of its
+steps, stand still, lose what it had not synced, or lose its whole disk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+
+from failover.host import Host
+from failover.ports import Ports
+from failover.requests.inbox import Inbox, serve
+from failover.requests.memo import LeasedAnswers
+from failover.routing import partition_for
+from failover.simulation.nodes.disks import Directory, Disk, Readable
+from failover.simulation.story import Violation
+from failover.turn import Turn
+from protocol.groups.effects import Client, Request
+from protocol.wire import apis
+from protocol.wire.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
+from storage.disk.incarnation import Incarnation, Vouching
+from storage.log import CorruptLogError, LogError, MemoryLog, StaleLogError
+from storage.replica import Role
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Hashable, Sequence
+
+    from kio.static.protocol import Entity
+
+    from failover.effects import Forward
+    from failover.identity import Identity
+    from failover.partitions.partition import Partition
+    from failover.simulation.nodes.clocks import NodeClock
+    from failover.simulation.nodes.connection import Connection
+    from failover.simulation.nodes.network import Network
+    from failover.simulation.world import World
+    from protocol.config import Configs
+    from protocol.groups.effects import Reply, Task
+    from protocol.groups.facts import Fact
+    from storage.log import Write
+    from storage.messages import Message
+
+BEAT_MS: Final = 500
+STALL_MS: Final = 1_000
+JUMP_MS: Final = 15
+"""As in the actor's clock: what is noticed as a stall or a freeze, and how exactly."""
+
+WALL_MS: Final = 10_000
+"""How often a host hears what the wall clock shows."""
+
+LOAD_SLICE_RECORDS: Final = 40
+SERVE_S: Final = 0.001
+ASK_S: Final = 0.0002
+"""A turn serves requests for a millisecond; each takes a fifth of that."""
+
+MEMORABLE: Final = (HeartbeatRequest, ConsumerGroupHeartbeatRequest)
+KEYS: Final = {api.request: key for key, api in apis.API.items()}
+VERSIONS: Final = {8: 9, 9: 9}
+"""OffsetCommit and OffsetFetch name topics by their names up to this version."""
+CLIENT: Final = Client("simulated", "/127.0.0.1")
+
+
+class Killed(Exception):  # noqa: N818 - nothing went wrong, it was meant to die here
+    """The process died in the middle of a turn."""
+
+
+class Answer(NamedTuple):
+    """What a process let out: to which request, which it took at ``asked_at`` (true time)."""
+
+    message: Any
+    response: Any
+    asked_at: int
+
+
+class Watcher(Protocol):
+    """Whoever checks what a process does (:mod:`failover.simulation.checkers.checkers`)."""
+
+    def asked(self, process: Process, message: Entity) -> None:
+        """Take notice that a request reached the process."""
+
+    def answered(self, process: Process, answer: Answer) -> None:
+        """Take notice that the process let an answer out."""
+
+    def repeated(self, process: Process, answer: Answer) -> None:
+        """Take notice that the process let out once more what it had answered before, unread."""
+
+    def writes(self, process: Process, writes: Sequence[Write]) -> None:
+        """Take notice that the process is about to write its log."""
+
+    def sent(self, process: Process, node_id: int, messages: Sequence[Message]) -> None:
+        """Take notice that the process sent messages to a peer."""
+
+    def turned(self, process: Process) -> None:
+        """Take notice that the process ended a turn."""
+
+    def dies(self, process: Process) -> None:
+        """Take notice that the process ends here, perhaps within a turn."""
+
+
+class TaskTaker(Protocol):
+    """Whoever has the assignor workers do tasks (:mod:`failover.simulation.nodes.workers`)."""
+
+    def submit(self, process: Process, partition: int, task: Task) -> None:
+        """Take a task; its answer comes back as an event, if the process still lives then."""
+
+
+class Answering(Protocol):
+    """Where an answer goes: a client's connection, or another node that forwarded a request."""
+
+    def answer(self, token: Any, response: Entity) -> None:
+        """Take the answer."""
+
+
+class Asked(NamedTuple):
+    """A request and where its answer goes; ``at`` is the true time of its arrival."""
+
+    end: Any
+    token: Any
+    message: Entity
+    at: int
+
+
+class ForwardedFrom:
+    """The way back of a request that another node's client made."""
+
+    def __init__(self, origin: Process, world: World) -> None:
+        self._origin, self._life, self._world = origin, origin.life, world
+
+    def answer(self, token: Any, response: Entity | None) -> None:
+        """Carry the answer back; None when the leader was not reached."""
+        self._world.after(2, self._arrive, token, response)
+
+    def _arrive(self, token: Any, response: Entity | None) -> None:
+        if self._origin.life == self._life:
+            self._origin.event(_forwarded, token, response)
+
+
+class Process:
+    """A node: its disk outlives its process, ``life`` counts the processes."""
+
+    def __init__(self, world: World, network: Network, watcher: Watcher, node_id: int) -> None:
+        self.world = world
+        self.network = network
+        self.watcher = watcher
+        self.node_id = node_id
+        self.log = MemoryLog()
+        self.directory_id = ""
+        self.disks: dict[str, MemoryLog] = {}
+        self.host: Host | None = None
+        self._turn: Turn | None = None
+        self.is_alive = False
+        self.is_paused = False
+        self.is_loading = False
+        self.slow_disk_ms = 0
+        self.wall_error_ms = 0
+        self.disk = Disk()
+        self.directory = Directory("", self.log, Incarnation(""))
+        self.is_waiting = False
+        self.patience_ms = 0
+        self._vouching = Vouching((), 0, 0)
+        self._linked: set[int] = set()
+        self._spoke_in = -1
+        self.life = 0
+        self.doom = 0
+        self.workers: TaskTaker | None = None
+        self._sync_rng = world.random(f"disk {node_id}")
+        self.died: Callable[[int], None] = lambda _: None
+        self.died_mid_turn: Callable[[int], None] = lambda _: None
+        self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._open: dict[int, Asked] = {}
+        self._requests: Inbox[Asked] = Inbox()
+        self._memo: LeasedAnswers[Entity] = LeasedAnswers()
+        self._spent_s = 0.0
+        self._connections: dict[Connection, None] = {}
+        self._tickets = 0
+        self._is_scheduled = False
+        self._armed_true: int | None = None
+        self._paused_at = 0
+
+    def begin(
+        self, identity: Identity, configs: Configs, rng: random.Random, clock: NodeClock
+    ) -> None:
+        """Start a process on what the disk holds."""
+        self.identity = identity
+        self.clock = clock
+        self.life += 1
+        try:
+            self.disk.open(self.directory, f"{self.world.seed}-{self.node_id}-{self.life}")
+        except (CorruptLogError, StaleLogError) as error:
+            self.world.tell("", f"node {self.node_id} waits: {error}")
+            self.is_waiting = True
+            return
+        self.is_waiting = False
+        self._linked.clear()
+        peers = [other for other in self.network.processes if other != self.node_id]
+        self._vouching = Vouching(peers, self.world.now, self.patience_ms)
+        self.world.after(self.patience_ms, self._may_speak, self.life)
+        self.is_alive, self.is_paused, self.is_loading, self.doom = True, False, True, 0
+        self._inbox.clear()
+        self._open.clear()
+        self._connections.clear()
+        self._requests, self._memo = Inbox(), LeasedAnswers()
+        self._is_scheduled, self._armed_true = False, None
+        log = Readable(self.log, self.disk)
+        if not self._survives(self._begin_host, identity, configs, log, rng):
+            return
+        self.network.connect(self.node_id)
+        self._load(self.life)
+        self.world.after(1, self._read_wall, self.life)
+
+    def _begin_host(
+        self, identity: Identity, configs: Configs, log: Readable, rng: random.Random
+    ) -> None:
+        self.host = Host(identity, configs, log, rng, self.local_now())
+        ports = Ports(
+            log=self, clock=self, peers=self, answers=self, tasks=self, facts=self, timer=self
+        )
+        self._turn = Turn(self.host, ports)
+
+    def local_now(self) -> int:
+        """Return what this node's clock shows."""
+        return self.clock.local(self.world.now)
+
+    now = local_now
+
+    def _read_wall(self, life: int) -> None:
+        """Tell the host what the machine's wall clock shows, which may be wrong."""
+        if life != self.life or not self.is_alive:
+            return
+        self.world.after(WALL_MS, self._read_wall, life)
+        if not self.is_paused and not self.is_loading:
+            self.event(Host.clock_read, self._wall_now())
+
+    def _wall_now(self) -> int:
+        return self.world.client_now + self.wall_error_ms
+
+    def _load(self, life: int) -> None:
+        if life != self.life or self.host is None:
+            return
+        if self.is_paused:
+            self._inbox.append((self._load, (life,)))
+            return
+        if not self._survives(self._load_slice):
+            return
+        self._take_turn()
+        if self.is_loading:
+            self.world.after(1, self._load, life)
+
+    def _load_slice(self) -> None:
+        assert self.host is not None
+        self.is_loading = not self.host.load_slice(LOAD_SLICE_RECORDS)
+
+    def _survives(self, action: Callable[..., Any], *arguments: Any) -> bool:
+        """Do something that may read the disk; the process ends when that cannot be read."""
+        try:
+            action(*arguments)
+        except LogError as error:
+            self.world.tell("", f"node {self.node_id} ends: {error}")
+            self.kill(self.log.unsynced // 2, 1)
+            self.died_mid_turn(self.node_id)
+            return False
+        return True
+
+    def new_disk(self, directory_id: str) -> None:
+        """Begin with an empty disk; what was on the old one is remembered by checkers only."""
+        assert not self.is_alive
+        self.disk.replaced()
+        self.put(Directory(directory_id, MemoryLog(), Incarnation(directory_id)))
+
+    def put(self, directory: Directory) -> None:
+        """Have a directory where the process will look for one."""
+        self.directory, self.directory_id = directory, directory.directory_id
+        self.log = self.disks[directory.directory_id] = directory.log
+
+    # --- what checkers look at
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether the disk lacks what memory has: it was full, and is yet to be tried again."""
+        return self._turn is not None and self._turn._backlog.is_full
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether what is in the directory cannot be opened, or is going to be found out."""
+        return self.is_waiting or self.disk.is_rotten or self.directory.is_old
+
+    @property
+    def is_mid_turn(self) -> bool:
+        """Whether events were taken in whose turn is not over yet."""
+        return self._is_scheduled
+
+    def partitions(self) -> Sequence[Partition]:
+        """Return every partition that this process has a replica of, the catalogue's included."""
+        return () if self.host is None else self.host.partitions
+
+    def leads(self, number: int) -> int | None:
+        """Return the epoch in which this process leads a partition; None: it does not."""
+        partition = self._partition(number)
+        if partition is None or partition.replica.role is not Role.LEADER:
+            return None
+        return partition.replica.epoch
+
+    def leading(self) -> list[int]:
+        """Return the partitions that this process leads."""
+        return [
+            partition.number
+            for partition in self.partitions()
+            if partition.replica.role is Role.LEADER
+        ]
+
+    def leader_known(self, group_id: str) -> int:
+        """Return the node that this one takes for a group's leader, itself when it knows none."""
+        if self.host is None:
+            return self.node_id
+        number = partition_for(group_id, self.identity.partitions)
+        return self.host.view.leaders.get(number, self.node_id)
+
+    def group(self, group_id: str) -> Any:
+        """Return the hard state that this process has of a group; None if there is none."""
+        partition = self._partition(partition_for(group_id, self.identity.partitions))
+        if partition is None:
+            return None
+        return partition.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
+
+    def _partition(self, number: int) -> Partition | None:
+        return None if self.host is None else self.host._held.all.get(number)
+
+    # --- how it ends and stands still
+
+    def kill(self, kept: int, notice_ms: int) -> None:
+        """End the process; of its unsynced writes ``kept`` units survive.
+
+        Peers and clients notice after ``notice_ms``: at once when the machine goes on and closes
+        its sockets, late when it is gone too.
+        """
+        if not self.is_alive:
+            return
+        self.watcher.dies(self)
+        self.is_alive, self.host, self._turn = False, None, None
+        self.life += 1
+        self.log = self.disks[self.directory_id] = self.directory.log = self.log.crash(kept)
+        self.died(self.node_id)
+        self.network.disconnect(self.node_id, notice_ms)
+        for connection in self._connections:
+            self.world.after(notice_ms + self.network.client_delay(), connection.close)
+        self._connections.clear()
+        self.clock.go_on(self.world.now)
+        for asked in self._open.values():
+            if isinstance(asked.end, ForwardedFrom):
+                asked.end.answer(asked.token, None)
+        self._open.clear()
+        self._inbox.clear()
+        self.is_paused = False
+
+    def pause(self, duration_ms: int, *, freezes_clock: bool = False) -> None:
+        """Stand still, as SIGSTOP does; ``freezes_clock``: as the steady clock of a VM does too."""
+        if self.is_alive and not self.is_paused:
+            self.is_paused = True
+            if freezes_clock:
+                self.clock.freeze(self.world.now)
+            self._paused_at = self.world.now
+            if duration_ms:
+                self.world.after(duration_ms, self.thaw, self.life)
+
+    def thaw(self, life: int) -> None:
+        """Go on; what has come meanwhile waits in the sockets."""
+        if life != self.life or not self.is_paused:
+            return
+        self.is_paused = self._is_scheduled = False
+        self._armed_true = None
+        late_ms = self.world.now - self._paused_at - BEAT_MS
+        if self.clock.is_frozen:
+            self.clock.go_on(self.world.now)
+            frozen_ms = self.world.now - self._paused_at
+            if self.host is not None and frozen_ms > JUMP_MS:  # the wall clock went on
+                self.host.jumped(frozen_ms, self._wall_now(), self.local_now())
+        elif (
+            late_ms >= STALL_MS
+            and self.host is not None
+            and not self._survives(self.host.tick, self.local_now(), late_ms)
+        ):
+            return
+        inbox, self._inbox = self._inbox, []
+        for action, arguments in inbox:
+            if life == self.life:
+                action(*arguments)
+        self._soon()
+
+    # --- what comes in
+
+    def from_client(self, connection: Connection, token: Any, message: Entity) -> None:
+        """Take a client's request."""
+        if self.is_paused:
+            self._inbox.append((self.from_client, (connection, token, message)))
+            return
+        assert self.host is not None
+        self.watcher.asked(self, message)
+        if isinstance(message, MEMORABLE):
+            known = self._memo.recall(message, self.local_now)
+            if known is not None and self._is_outdated():
+                return
+            if known is not None:
+                self.watcher.repeated(self, Answer(message, known, self.world.now))
+                connection.answer(token, known)
+                return
+        self._connections[connection] = None
+        asked = Asked(connection, token, message, self.world.now)
+        self._requests.push(getattr(message, "group_id", connection), asked)
+        self._soon()
+
+    def _ask(self, asked: Asked) -> None:
+        """Hand a request that waited to the host, unless its client is gone."""
+        self._spent_s += ASK_S
+        if asked.end not in self._connections or self._turn is None:
+            return
+        self._tickets += 1
+        self._open[self._tickets] = asked
+        asked.end.tickets = [self._tickets]
+        self._turn.receive(_request(self._tickets, asked.message, self._requests.following))
+
+    def abandoned(self, connection: Connection) -> None:
+        """Learn that a client has closed its connection."""
+        self._connections.pop(connection, None)
+        for ticket in connection.tickets:
+            if ticket in self._open:
+                self.event(_abandon, ticket)
+
+    def from_peer(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Take what another node's replicas said."""
+        if self.may_speak:
+            self.event(Host.receive_peer, node_id, messages)
+
+    def link_changed(self, node_id: int, is_up: bool) -> None:
+        """Learn that a link came up or broke."""
+        if is_up:
+            self._linked.add(node_id)
+        else:
+            self._linked.discard(node_id)
+        if self.is_alive and self.may_speak:
+            self.event(Host.peer_up if is_up else Host.peer_down, node_id)
+
+    @property
+    def may_speak(self) -> bool:
+        """Whether replicas hear and are heard: the peers have judged this process's directory."""
+        return self._vouching.is_over(self.world.now)
+
+    def judges(self, peer: Process) -> bool:
+        """Judge a peer's directory in the handshake; one that is a copy is told, and waits."""
+        claim = peer.directory.incarnation
+        if not self.directory.memory.judge(claim):
+            peer.is_refused()
+            return False
+        self.directory.memory.learn(claim)
+        return True
+
+    def is_refused(self) -> None:
+        """Learn that this process's directory is a copy: end, and let it be looked at."""
+        self.kill(self.log.unsynced, 1)
+        self.disk.is_rotten = True
+        self.is_waiting = True
+
+    def accepted(self, node_id: int) -> None:
+        """Learn that a peer takes this directory for the newest state of it."""
+        if not self.may_speak:
+            self._vouching.accepted(node_id)
+            self._may_speak(self.life)
+
+    def _may_speak(self, life: int) -> None:
+        if life == self.life and self.is_alive and self.may_speak and not self._has_spoken():
+            self._spoke_in = life
+            for node_id in sorted(self._linked):
+                self.event(Host.peer_up, node_id)
+
+    def _has_spoken(self) -> bool:
+        return self._spoke_in == self.life
+
+    def event(self, method: Callable[..., Any], *arguments: Any) -> None:
+        """Give the host an event (a method of it that takes the time last), now or when thawed."""
+        if self.is_paused:
+            self._inbox.append((self.event, (method, *arguments)))
+        elif self.host is not None and self._survives(
+            method, self.host, *arguments, self.local_now()
+        ):
+            self._soon()
+
+    # --- the driver's loop
+
+    def _soon(self) -> None:
+        turn_ms = self.world.settings.turn_ms
+        if not turn_ms:
+            self._take_turn()
+        elif not self._is_scheduled:
+            self._is_scheduled = True
+            self.world.after(turn_ms, self._scheduled, self.life)
+
+    def _scheduled(self, life: int) -> None:
+        if life == self.life and not self.is_paused:  # a turn that is missed comes when it goes on
+            self._is_scheduled = False
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        if self._turn is None:
+            return
+        try:
+            if self._turn.take():
+                self.world.after(1, self._scheduled, self.life)
+        except (Killed, LogError):
+            self.kill(self.log.unsynced // 2, 1)
+            self.died_mid_turn(self.node_id)
+        else:
+            self.watcher.turned(self)
+
+    def _step(self) -> None:
+        """Die here if this is the step to die at."""
+        if self.doom:
+            self.doom -= 1
+            if not self.doom:
+                self.world.fault("kill mid turn", f"node {self.node_id} dies within a turn")
+                raise Killed
+
+    # --- the ports of a turn
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """Write to the disk, unless the process dies before."""
+        self._step()
+        self.disk.write()
+        self.watcher.writes(self, writes)
+        self.log.write(writes, sync=False)
+        self._step()
+
+    def sync(self) -> bool:
+        """Sync the disk; it takes as long as the settings say."""
+        low, high = self.disk.sync_ms or self.world.settings.sync_ms
+        if self.disk.fails_syncs:
+            self.disk.fails_syncs -= 1
+            raise LogError("The simulated disk failed a sync.")
+        high += self.slow_disk_ms
+        low += self.slow_disk_ms
+        if not high:
+            self.log.sync()
+            self._step()
+            return True
+        sync_ms = low + int(self._sync_rng.random() * (high - low + 1))
+        self.world.after(sync_ms, self._synced, self.life, self.log.unsynced)
+        return False
+
+    def _synced(self, life: int, units: int) -> None:
+        """Have a sync done by the disk, even while the process stands still."""
+        if life == self.life and self._turn is not None:
+            self.log.sync(units)
+            self.event(_synced, self._turn)
+
+    def send(self, node_id: int, messages: Sequence[Message]) -> None:
+        """Send messages to a peer, unless the process dies before."""
+        self._step()
+        if not self.may_speak:
+            return
+        self.watcher.sent(self, node_id, messages)
+        self.network.send(self, node_id, messages)
+
+    def forward(self, forward: Forward) -> None:
+        """Carry a request to another node, in 2 ms."""
+        self.world.after(2, self._forward, forward)
+
+    def serve(self) -> bool:
+        """Hand waiting requests to the host, as many as a live process has time for."""
+        return serve(self._requests, self._ask, lambda: self._spent_s, SERVE_S)
+
+    def answer(self, reply: Reply) -> None:
+        """Answer a client, unless the process dies before."""
+        self._step()
+        opened = self._open.pop(reply.ticket, None)
+        if opened is None:
+            raise Violation(f"node {self.node_id} answers ticket {reply.ticket} a second time")
+        end, token, message, asked_at = opened
+        if self._is_outdated():
+            if isinstance(end, ForwardedFrom):
+                end.answer(token, None)
+            return
+        self.world.mark(reply.ticket)
+        self.watcher.answered(self, Answer(message, reply.message, asked_at))
+        if reply.lease is not None and end in self._connections:
+            self._memo.remember(cast("Hashable", message), reply.lease, reply.message)
+        end.answer(token, reply.message)
+
+    def _is_outdated(self) -> bool:
+        """Tell whether this node takes itself for a leader that has a successor.
+
+        Only while clocks break what leases rely on: then its answers are lost, for nothing is
+        promised of them.
+        """
+        return self.world.is_lawless and any(
+            (other.leads(number) or -1) > epoch
+            for number in self.leading()
+            if (epoch := self.leads(number)) is not None
+            for other in self.network.processes.values()
+        )
+
+    def flush(self) -> None:
+        """Do nothing: each answer is on its way."""
+
+    def submit(self, partition: int, task: Task) -> None:
+        """Hand a task to the workers."""
+        if self.workers is not None:
+            self.workers.submit(self, partition, task)
+
+    def observe(self, fact: Fact) -> None:
+        """Let a fact go: nobody looks at metrics here."""
+
+    def note(self, sentence: str) -> None:
+        """Add a sentence to the story."""
+        if self.world.tells:
+            self.world.tell("", f"node {self.node_id} notes: {sentence}")
+
+    def arm(self, deadline_ms: int | None, now: int) -> None:  # noqa: ARG002 - true time counts here
+        """Have one timer for the host's next deadline; one that fires too early does no harm."""
+        if deadline_ms is None:
+            return
+        due = max(self.clock.true(deadline_ms), self.world.now + 1)
+        if self._armed_true is None or due < self._armed_true:
+            self._armed_true = due
+            self.world.after(due - self.world.now, self._timer, self.life, due)
+
+    def _forward(self, forward: Forward) -> None:
+        target = self.network.processes.get(forward.node_id)
+        back = ForwardedFrom(self, self.world)
+        if target is None or not target.is_alive or target.is_paused or target.host is None:
+            back.answer(forward.request.ticket, None)
+            return
+        target._tickets += 1
+        ticket, request = target._tickets, forward.request
+        target._open[ticket] = Asked(back, request.ticket, request.message, self.world.now)
+        target.event(_receive, target._turn, _request(ticket, request.message))
+
+    # --- time
+
+    def clock_changed(self) -> None:
+        """Set the timer anew: its clock runs at another speed."""
+        if self.host is not None and not self.is_paused:
+            self._armed_true = None
+            self.arm(self.host.next_deadline(), self.local_now())
+
+    def _timer(self, life: int, due: int) -> None:
+        if life != self.life or due != self._armed_true or self.is_paused:
+            return
+        assert self.host is not None
+        self._armed_true = None
+        now = self.local_now()
+        deadline_ms = self.host.next_deadline()
+        if deadline_ms is not None and deadline_ms <= now:
+            if self._survives(self.host.tick, now):
+                self._soon()
+        else:
+            self.arm(deadline_ms, now)
+
+
+def _forwarded(host: Host, ticket: int, response: Entity | None, _now: int) -> None:
+    host.forwarded(ticket, response)
+
+
+def _receive(_host: Host, turn: Turn, request: Request, _now: int) -> None:
+    turn.receive(request)
+
+
+def _synced(_host: Host, turn: Turn, _now: int) -> None:
+    turn.synced()
+
+
+def _abandon(host: Host, ticket: int, _now: int) -> None:
+    host.abandon(ticket)
+
+
+def _request(ticket: int, message: Entity, following: int = 0) -> Request:
+    key = KEYS[type(message)]
+    return Request(
+        ticket=ticket,
+        api_key=key,
+        api_version=VERSIONS.get(key) or apis.API[key].max_version,
+        client=CLIENT,
+        message=message,
+        following=following,
+    )

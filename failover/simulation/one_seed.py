@@ -1,0 +1,221 @@
+"""One seed from forming the cluster to its rest, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from failover import common_time
+from failover.partitions import containment
+from failover.simulation.checkers.any_answer import KEYS
+from failover.simulation.clients.callers import SPARE_GROUPS
+from failover.simulation.cluster import Cluster
+from failover.simulation.faults import older_machine
+from failover.simulation.faults.disks import DiskInjector
+from failover.simulation.faults.groups import GroupInjector
+from failover.simulation.faults.injector import Injector
+from failover.simulation.liveness import Liveness
+from failover.simulation.patches import patched
+from failover.simulation.quiet import RETENTION_MINUTES, SETTLED_MS, Quiet, empty, pass_hours
+from failover.simulation.settings import Groups, settings_for
+from failover.simulation.story import Violation
+from failover.simulation.world import World
+from protocol.groups.classic import join_request as joining
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import target
+from protocol.wire import apis
+from protocol.wire.apis import Route
+from storage import log, sending, snapshot
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from contextlib import AbstractContextManager
+
+    from failover.simulation.settings import Settings
+    from failover.simulation.story import Story
+
+WARM_UP_MS: Final = 20_000
+PARKED: Final = frozenset({11, 14})
+"""JoinGroup and SyncGroup wait for the group's other members."""
+
+LOOK_EVERY_MS: Final = 1_000
+AFTERWARDS_MS: Final = 3_000
+
+SMALL: Final = (
+    (snapshot, "STEP_RECORDS", 12),
+    (snapshot, "KEPT_BATCHES", 8),
+    (log, "SLICE_BYTES", 600),
+    (target, "SLICE_MEMBERS", 2),
+    (modern, "SLICE_SESSIONS", 3),
+    (common_time, "SETTLED_MS", 60_000),
+    (containment, "BATCH_BYTES", 3_000),
+    (containment, "GROUP_BYTES_MAX", 20_000),
+    (joining, "MEMBER_BYTES_MAX", 20_000),
+    (sending, "MESSAGE_BYTES_MAX", 2_000),
+)
+"""Limits of logs and of large groups made small: minutes of a simulation meet what takes days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of one seed. ``simulated_ms`` is true time; ``violation`` None: all went well."""
+
+    seed: int
+    simulated_ms: int
+    events: int
+    trace: int
+    injected: Counter[str]
+    calls: Counter[tuple[str, bool]]
+    violation: Violation | None = None
+    story: Story | None = field(default=None, repr=False)
+
+
+def small_logs() -> AbstractContextManager[None]:
+    """Make the log's limits small for a while."""
+    return patched(SMALL)
+
+
+def run_seed(
+    seed: int,
+    settings: Settings | None = None,
+    *,
+    groups: Groups = Groups.ANY,
+    tells: bool = False,
+) -> Report:
+    """Run one seed, with ``groups`` unless ``settings`` say which. ``tells``: with the story."""
+    world = World(seed, settings or settings_for(seed, groups), tells=tells)
+    violation = None
+    try:
+        with small_logs():
+            _run(world)
+    except Violation as found:
+        violation = found
+    except Exception as error:  # whatever fails in a host would end its process, again and again
+        violation = Violation(f"{type(error).__name__} {_where(error)}: {error}")
+    if violation is not None:
+        world.tell("", f"VIOLATION {violation.subject}: {violation.text}")
+    return Report(
+        seed=seed,
+        simulated_ms=world.now,
+        events=world.events,
+        trace=world.trace,
+        injected=world.injected,
+        calls=world.calls,
+        violation=violation,
+        story=world.story if tells else None,
+    )
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return (
+        "" if trace is None else f"in {trace.tb_frame.f_code.co_qualname}, line {trace.tb_lineno}"
+    )
+
+
+def _run(world: World) -> None:
+    cluster = Cluster(world)
+    with cluster.checkers.evidence.watching():
+        _live(cluster)
+
+
+def _live(cluster: Cluster) -> None:
+    world = cluster.world
+    cluster.form()
+    world.run(WARM_UP_MS)
+    injector = Injector(cluster)
+    injector.begin()
+    group_injector = GroupInjector(cluster)
+    group_injector.begin()
+    disk_injector = DiskInjector(cluster)
+    disk_injector.begin()
+    world.run(world.now + world.settings.faulty_ms)
+    world.tell("", "the faults are over")
+    injector.end()
+    group_injector.end()
+    disk_injector.end()
+    if older_machine.may_come(cluster):
+        older_machine.put_back(cluster)
+    settle(cluster)
+    if world.settings.quiet is not Quiet.NEVER:
+        _be_quiet(cluster)
+
+
+def _be_quiet(cluster: Cluster) -> None:
+    """Let hours pass without clients, and hold that what is to expire does, and nothing else."""
+    world, administrator = cluster.world, cluster.administrator
+    rng = world.random("quiet")
+    is_long = rng.random() < 0.6 or world.settings.quiet is Quiet.IDLE
+    hours_ms = RETENTION_MINUTES[world.settings.quiet] * (150_000 if is_long else 30_000)
+    empty(cluster)
+    pass_hours(cluster, world.settings.quiet, hours_ms)
+    liveness = Liveness(cluster)
+    liveness.begin()
+    world.run(world.now + (SETTLED_MS if is_long else liveness.bound_ms))
+    administrator.expects_nothing = is_long
+    _read_all(cluster)
+    if not is_long:
+        return
+    administrator.expects_nothing = False
+    cluster.values.forget()
+    cluster.checkers.forget()
+    cluster.clients.begin_again()
+    settle(cluster)
+
+
+def settle(cluster: Cluster) -> None:
+    """Let everything come to rest, in bounded time, and check what is left in the end."""
+    world = cluster.world
+    cluster.clients.commits = False
+    Liveness(cluster).begin()
+    deadline = world.now + world.settings.settle_ms
+    while why := cluster.unrest():
+        if world.now >= deadline:
+            raise Violation(f"no rest {world.settings.settle_ms} ms after the faults: {why}", "")
+        world.run(world.now + LOOK_EVERY_MS)
+    world.tell("", "everything is at rest")
+    rested_at = world.now
+    _read_all(cluster)
+    _has_answered_all(cluster, rested_at)
+    cluster.checkers.states.check(cluster.processes)
+    for number, committed in sorted(cluster.checkers.replicated.committed.items()):
+        world.mark(number)
+        for batch in committed.batches.values():
+            world.mark(batch.base_offset)
+
+
+def _has_answered_all(cluster: Cluster, rested_at: int) -> None:
+    """Hold that no request waits for ever: none may take as long as a rebalance and a session.
+
+    A group's requests that wait for no other member are answered as soon as there is rest. What a
+    node alone answers is forgotten when its client goes.
+    """
+    settings = cluster.world.settings
+    longest_ms = settings.rebalance_timeout_ms + settings.session_timeout_ms
+    for process in cluster.processes:
+        for _, _, message, asked_at in process._open.values():
+            key = KEYS[type(message)]
+            route = apis.API[key].route
+            if route is Route.NODE:
+                continue
+            is_quick = key not in PARKED and route in (Route.GROUP, Route.GROUPS)
+            if cluster.world.now - asked_at > longest_ms or (is_quick and asked_at < rested_at):
+                raise Violation(
+                    f"node {process.node_id} has not answered {type(message).__name__} for"
+                    f" {cluster.world.now - asked_at} ms",
+                    getattr(message, "group_id", ""),
+                )
+
+
+def _read_all(cluster: Cluster) -> None:
+    """Have every group's offsets read and checked."""
+    world, administrator = cluster.world, cluster.administrator
+    administrator.unread = {*cluster.clients.group_ids, *SPARE_GROUPS}
+    for _ in range(20):
+        administrator.read_all()
+        world.run(world.now + AFTERWARDS_MS)
+        if not administrator.unread:
+            return
+    raise Violation(f"offsets can not be read: {sorted(administrator.unread)}")

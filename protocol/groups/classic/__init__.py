@@ -1,0 +1,1 @@
+"""Classic groups: members, generations and rebalances (JoinGroup, SyncGroup, LeaveGroup)."""

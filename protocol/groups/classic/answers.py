@@ -1,0 +1,117 @@
+"""The answers of classic groups, as values; only their shape is decided here."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    HeartbeatResponse,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    LeaveGroupResponse,
+    MemberResponse,
+    SyncGroupResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from protocol.groups.classic.group import Group, Member
+    from protocol.wire.messages import MemberIdentity
+
+NO_THROTTLE: Final = timedelta(0)
+
+HEARTBEATS: Final[Mapping[ErrorCode, HeartbeatResponse]] = MappingProxyType(
+    {
+        code: HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=code)
+        for code in (ErrorCode.none, ErrorCode.rebalance_in_progress)
+    }
+)
+
+
+def join_refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+    """Answer JoinGroup with an error; with MEMBER_ID_REQUIRED, ``member_id`` is the one to use."""
+    return JoinGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=code,
+        generation_id=-1,
+        protocol_type=None,
+        protocol_name=None,
+        leader="",
+        skip_assignment=False,
+        member_id=member_id,
+        members=(),
+    )
+
+
+def joined(
+    group: Group, member: Member, *, leader: str | None = None, skip_assignment: bool = False
+) -> JoinGroupResponse:
+    """Answer JoinGroup with the generation; whoever is told that it leads gets all members.
+
+    ``leader`` names another leader than the group's: clients older than JoinGroup 9 do not know
+    ``skip_assignment`` and are kept from computing an assignment by an id that is not theirs.
+    """
+    named = group.leader_id if leader is None else leader
+    return JoinGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=named or "",
+        skip_assignment=skip_assignment,
+        member_id=member.member_id,
+        members=_roster(group) if named == member.member_id else (),
+    )
+
+
+def _roster(group: Group) -> tuple[JoinGroupResponseMember, ...]:
+    protocol = group.protocol_name
+    return tuple(
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            metadata=member.subscription(protocol),
+        )
+        for member in group.members.values()
+    )
+
+
+def synced(group: Group, member: Member) -> SyncGroupResponse:
+    """Answer SyncGroup with the member's assignment."""
+    return SyncGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+    )
+
+
+def sync_refused(code: ErrorCode) -> SyncGroupResponse:
+    """Answer SyncGroup with an error."""
+    return SyncGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=code,
+        protocol_type=None,
+        protocol_name=None,
+        assignment=b"",
+    )
+
+
+def left(members: tuple[MemberResponse, ...]) -> LeaveGroupResponse:
+    """Answer LeaveGroup: the errors are the members' own."""
+    return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none, members=members)
+
+
+def left_member(identity: MemberIdentity, code: ErrorCode = ErrorCode.none) -> MemberResponse:
+    """Say what became of one member of a LeaveGroup, by the ids it was named with."""
+    return MemberResponse(
+        member_id=identity.member_id,
+        group_instance_id=identity.group_instance_id,
+        error_code=code,
+    )

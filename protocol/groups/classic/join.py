@@ -1,0 +1,238 @@
+"""JoinGroup: who may come in, under which member id, and whether that means a rebalance.
+
+The member id and the instance id of the request make six cases (KIP-345, KIP-394):
+
+=========== =========== ========================================================================
+member id   instance id answer
+=========== =========== ========================================================================
+known       none        the member rejoins
+not known   none        UNKNOWN_MEMBER_ID
+empty       none        MEMBER_ID_REQUIRED and an id to join with (before JoinGroup 4: joins)
+known       some        FENCED_INSTANCE_ID if another id holds the instance, else it rejoins
+not known   some        UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if the instance has a member
+empty       some        takes the instance over (``classic_static``), or joins as a new member
+=========== =========== ========================================================================
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.classic import answers, membership, rebalance, rebuild
+from protocol.groups.classic import static as classic_static
+from protocol.groups.classic.group import Member
+from protocol.groups.classic.join_request import read, update
+from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.facts import MemberEventKind, RebalanceTrigger
+from protocol.groups.timers import TimerKind
+from protocol.wire.errors import ErrorCode, KafkaError
+from protocol.wire.messages import JoinGroupRequest
+from protocol.wire.readers import TEXT_BYTES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.groups.classic.group import Group
+    from protocol.groups.classic.join_request import Join
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Request
+
+_UUID_4: Final = 0x4000_8000_0000_0000_0000
+_UUID_RANDOM: Final = 2**128 - 1 - 0xF000_C000_0000_0000_0000
+
+_UUID_LENGTH: Final = 37
+"""Bytes of a member id's UUID and the dash before it."""
+
+NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
+"""How long a member's first JoinGroup may be parked: nothing is heard of its client meanwhile."""
+
+
+def join_group(
+    ctx: Context, request: Request, now: int, make_way: Callable[[], None] | None = None
+) -> None:
+    """Answer at once, or park the request until the join phase is over.
+
+    ``make_way`` removes an Empty group of another type that has the id, once nothing is left to be
+    refused.
+    """
+    message = request.message
+    assert isinstance(message, JoinGroupRequest)
+    try:
+        _join(ctx, read(request, message, now), make_way)
+    except KafkaError as error:
+        if ctx.result.records:
+            raise  # it has changed something: the shard's driver has to mend that
+        refusal = answers.join_refused(error.code, message.member_id)
+        ctx.reply(request.ticket, refusal, message.group_id)
+
+
+def _join(ctx: Context, join: Join, make_way: Callable[[], None] | None) -> None:
+    message, now = join.message, join.now
+    check_session_timeout(ctx, join)
+    group = rebuild.find(ctx, message.group_id, now)
+    if group is None:
+        if message.member_id:
+            raise KafkaError(ErrorCode.unknown_member_id)
+        if not (message.protocol_type and join.ballot):
+            raise KafkaError(ErrorCode.inconsistent_group_protocol)
+        if make_way is not None:
+            make_way()
+        group = rebuild.find_or_create(ctx, message.group_id, now)
+    if not _has_room(ctx, group, message):
+        _turn_away(ctx, group, join)
+        return
+    if not group.accepts_protocols(message.protocol_type, join.ballot):
+        raise KafkaError(ErrorCode.inconsistent_group_protocol)
+    if message.member_id:
+        _join_known(ctx, group, join)
+    else:
+        _join_new(ctx, group, join)
+
+
+def check_session_timeout(ctx: Context, join: Join) -> None:
+    """Refuse a session timeout that the broker does not allow."""
+    shortest = ctx.configs.integer("group.min.session.timeout.ms")
+    longest = ctx.configs.integer("group.max.session.timeout.ms")
+    if not shortest <= join.session_timeout_ms <= longest:
+        raise KafkaError(ErrorCode.invalid_session_timeout)
+
+
+def _has_room(ctx: Context, group: Group, message: JoinGroupRequest) -> bool:
+    """Whether ``group.max.size`` lets this one in.
+
+    While members join again, those that have are counted, so that the last ones of a group that has
+    become too large are turned away; afterwards, all members.
+    """
+    size_max = ctx.configs.integer("group.max.size")
+    state = group.state
+    if state is ClassicGroupState.EMPTY:
+        return True
+    member_id = message.member_id
+    if not member_id and message.group_instance_id is not None:
+        member_id = group.static_members.get(message.group_instance_id, "")
+    member = group.members.get(member_id)
+    if state is ClassicGroupState.PREPARING_REBALANCE:
+        is_waiting = member is not None and member.join_ticket is not None
+        return is_waiting or group.awaiting_join < size_max
+    return member is not None or len(group.members) < size_max
+
+
+def _turn_away(ctx: Context, group: Group, join: Join) -> None:
+    member_id = join.message.member_id
+    member = group.members.get(member_id)
+    if member is not None:
+        membership.drop(ctx, group, member)
+        event = membership.event(group, member, MemberEventKind.REFUSED, join.now)
+        group.diary.note(ctx, event)
+    elif member_id in group.pending:
+        membership.drop_pending(ctx, group, member_id)
+    refusal = answers.join_refused(ErrorCode.group_max_size_reached)
+    ctx.reply(join.request.ticket, refusal, group.group_id)
+
+
+def _join_new(ctx: Context, group: Group, join: Join) -> None:
+    """Give a member id to one that has none; a static member gets its place with it."""
+    instance_id = join.message.group_instance_id
+    client_id = join.request.client.client_id
+    member_id = _new_member_id(ctx, client_id if instance_id is None else instance_id)
+    if instance_id is not None and instance_id in group.static_members:
+        classic_static.take_over(ctx, group, join, member_id)
+    elif instance_id is None and join.request.api_version >= 4:
+        _require_member_id(ctx, group, join, member_id)
+    else:
+        _add(ctx, group, join, member_id)
+
+
+def _new_member_id(ctx: Context, name: str) -> str:
+    """Name a member as Kafka does: its client or instance id, then a random (version 4) UUID.
+
+    A very long name loses its end: the whole has to be a string that Kafka's formats can hold.
+    """
+    if len(name) * 4 > TEXT_BYTES_MAX - _UUID_LENGTH:
+        name = name.encode()[: TEXT_BYTES_MAX - _UUID_LENGTH].decode(errors="ignore")
+    bits = (ctx.rng.getrandbits(128) & _UUID_RANDOM) | _UUID_4
+    digits = f"{bits:032x}"
+    return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _require_member_id(ctx: Context, group: Group, join: Join, member_id: str) -> None:
+    """Let a dynamic member prove that it got its id by coming back with it (KIP-394).
+
+    So a client that gives up and asks again leaves no members behind that nobody speaks for.
+    """
+    group.pending[member_id] = None
+    deadline_ms = join.now + join.session_timeout_ms
+    ctx.timers.set(TimerKind.SESSION, group.group_id, member_id, deadline_ms)
+    refusal = answers.join_refused(ErrorCode.member_id_required, member_id)
+    ctx.reply(join.request.ticket, refusal, group.group_id)
+
+
+def _add(ctx: Context, group: Group, join: Join, member_id: str) -> None:
+    """Take a new member in: its request is parked until the join phase is over."""
+    message, now = join.message, join.now
+    member = Member(
+        member_id=member_id,
+        group_instance_id=message.group_instance_id,
+        client_id=join.request.client.client_id,
+        client_host=join.request.client.host,
+        session_timeout_ms=join.session_timeout_ms,
+        rebalance_timeout_ms=join.rebalance_timeout_ms,
+        protocols=message.protocols,
+        ballot=join.ballot,
+        is_new=True,
+    )
+    if group.rebalance is not None:
+        group.rebalance.has_new_member = True
+    group.add(member, message.protocol_type)
+    group.park_join(member, join.request.ticket)
+    membership.arm(ctx, group, member, now + NEW_MEMBER_TIMEOUT_MS)
+    event = membership.event(
+        group, member, MemberEventKind.JOINED, now, membership.cut(message.reason)
+    )
+    group.diary.note(ctx, event)
+    rebalance.prepare(ctx, group, RebalanceTrigger.MEMBER_JOINED, event, now)
+
+
+def _join_known(ctx: Context, group: Group, join: Join) -> None:
+    """Let a member rejoin: parked when the group rebalances or must, else answered at once."""
+    message, now = join.message, join.now
+    ticket = join.request.ticket
+    if message.member_id in group.pending:
+        if message.group_instance_id is not None:
+            # The id was given to a dynamic member. Kafka finds this as little sense as we do.
+            ctx.reply(ticket, answers.join_refused(ErrorCode.unknown_server_error), group.group_id)
+            return
+        _add(ctx, group, join, message.member_id)
+        return
+    ids = (message.member_id, message.group_instance_id)
+    member = membership.find(ctx, group, ids, now)
+    event = membership.event(
+        group, member, MemberEventKind.REJOINED, now, membership.cut(message.reason)
+    )
+    group.diary.note(ctx, event)
+    if _must_rebalance(group, member, join):
+        update(group, member, join)
+        membership.park_join(ctx, group, member, ticket)
+        rebalance.prepare(ctx, group, RebalanceTrigger.MEMBER_REJOINED, event, now)
+    else:
+        ctx.reply(ticket, answers.joined(group, member), group.group_id)
+
+
+def _must_rebalance(group: Group, member: Member, join: Join) -> bool:
+    """Whether a known member's JoinGroup is more than a repeated question.
+
+    With unchanged protocols it gets the generation again. The leader of a Stable group asks for a
+    rebalance by joining: it saw something that its protocols do not show, new topics for example.
+    """
+    state = group.state
+    if state is ClassicGroupState.PREPARING_REBALANCE:
+        return True
+    if state is ClassicGroupState.STABLE and group.leader_id == member.member_id:
+        return True
+    return member.protocols != join.message.protocols
+
+
+HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
+    {JoinGroupRequest.__api_key__: join_group}
+)

@@ -1,0 +1,59 @@
+"""A JoinGroup request as every step of the join looks at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.classic.group import ballot_of
+from protocol.groups.limits import MEMBER_BYTES_MAX
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from protocol.groups.classic.ballots import Ballot
+    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.effects import Request
+    from protocol.wire.messages import JoinGroupRequest
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+@dataclass(slots=True)
+class Join:
+    """The request, its timeouts in milliseconds, and when it came."""
+
+    request: Request
+    message: JoinGroupRequest
+    ballot: Ballot
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    now: int
+
+
+def read(request: Request, message: JoinGroupRequest, now: int) -> Join:
+    """Take the request apart."""
+    if not message.group_id:
+        raise KafkaError(ErrorCode.invalid_group_id)
+    size = sum([len(each.metadata) + len(each.name) for each in message.protocols])
+    if size > MEMBER_BYTES_MAX:
+        # Its group's record would be refused as too large: to a member that is this error.
+        raise KafkaError(ErrorCode.unknown_server_error)
+    session_timeout_ms = message.session_timeout // _MILLISECOND
+    rebalance_timeout_ms = message.rebalance_timeout // _MILLISECOND
+    return Join(
+        request=request,
+        message=message,
+        ballot=ballot_of(message.protocols),
+        session_timeout_ms=session_timeout_ms,
+        # JoinGroup 0 had no rebalance timeout: the session timeout served for both.
+        rebalance_timeout_ms=rebalance_timeout_ms if request.api_version else session_timeout_ms,
+        now=now,
+    )
+
+
+def update(group: Group, member: Member, join: Join) -> None:
+    """Let a member have what its new request says."""
+    group.set_protocols(member, join.message.protocols)
+    member.session_timeout_ms = join.session_timeout_ms
+    member.rebalance_timeout_ms = join.rebalance_timeout_ms

@@ -1,0 +1,119 @@
+"""Keeping members: their session timers, their parked requests, and the diary of their fate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups import diary
+from protocol.groups.classic import answers
+from protocol.groups.effects import HeartbeatLease
+from protocol.groups.facts import MemberEvent, MemberEventKind
+from protocol.groups.timers import TimerKind
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Ticket
+
+REASON_LENGTH_MAX: Final = 255
+"""Characters of a client's reason that are kept (KIP-800)."""
+
+
+def cut(reason: str | None) -> str | None:
+    """Shorten an over-long reason; an empty one is none."""
+    return reason[:REASON_LENGTH_MAX] if reason else None
+
+
+def arm(ctx: Context, group: Group, member: Member, deadline_ms: int) -> None:
+    """Expect to hear of the member by then; the deadline may be earlier than the present one."""
+    member.session_deadline_ms = deadline_ms
+    ctx.timers.set(TimerKind.SESSION, group.group_id, member.member_id, deadline_ms)
+
+
+def touch(ctx: Context, group: Group, member: Member, now: int) -> None:
+    """Start the member's session timeout anew."""
+    arm(ctx, group, member, now + member.session_timeout_ms)
+
+
+def lease(group: Group, member: Member) -> HeartbeatLease:
+    """Allow the successful heartbeat to be repeated until something changes."""
+    held = member.lease
+    if held is None or held.stamp != group.stamp:
+        member.lease = held = HeartbeatLease(group, group.stamp, member)
+    return held
+
+
+def find(ctx: Context, group: Group, ids: tuple[str, str | None], now: int) -> Member:
+    """Find who speaks by (member id, instance id), as ``Group.member``; a fenced one is noted."""
+    try:
+        return group.member(*ids)
+    except KafkaError as error:
+        if error.code is ErrorCode.fenced_instance_id:
+            group.diary.note_fenced(ctx, diary.fenced(group.group_id, *ids, now))
+        raise
+
+
+def event(
+    group: Group, member: Member, kind: MemberEventKind, now: int, reason: str | None = None
+) -> MemberEvent:
+    """Say what became of a member."""
+    return MemberEvent(
+        group_id=group.group_id,
+        time_ms=now,
+        kind=kind,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        reason=reason,
+    )
+
+
+def park_join(ctx: Context, group: Group, member: Member, ticket: Ticket) -> None:
+    """Keep a JoinGroup; an older one of the same member, whose client gave up, is answered."""
+    answer_join(ctx, group, member, ErrorCode.rebalance_in_progress)
+    group.park_join(member, ticket)
+
+
+def park_sync(ctx: Context, group: Group, member: Member, ticket: Ticket) -> None:
+    """Keep a SyncGroup; an older one of the same member, whose client gave up, is answered."""
+    answer_sync(ctx, group, member, ErrorCode.rebalance_in_progress)
+    member.sync_ticket = ticket
+
+
+def answer_join(ctx: Context, group: Group, member: Member, code: ErrorCode) -> None:
+    """Refuse the member's parked JoinGroup, if there is one."""
+    ticket = group.take_join(member)
+    if ticket is not None:
+        # A member that is told UNKNOWN_MEMBER_ID starts over: it has no id any more.
+        member_id = "" if code is ErrorCode.unknown_member_id else member.member_id
+        ctx.reply(ticket, answers.join_refused(code, member_id), group.group_id)
+
+
+def answer_sync(ctx: Context, group: Group, member: Member, code: ErrorCode) -> None:
+    """Refuse the member's parked SyncGroup, if there is one."""
+    ticket = member.sync_ticket
+    if ticket is not None:
+        member.sync_ticket = None
+        ctx.reply(ticket, answers.sync_refused(code), group.group_id)
+
+
+def drop(ctx: Context, group: Group, member: Member) -> None:
+    """Remove a member; whatever of it is parked is answered UNKNOWN_MEMBER_ID."""
+    answer_join(ctx, group, member, ErrorCode.unknown_member_id)
+    answer_sync(ctx, group, member, ErrorCode.unknown_member_id)
+    ctx.timers.cancel(TimerKind.SESSION, group.group_id, member.member_id)
+    group.remove(member)
+
+
+def drop_pending(ctx: Context, group: Group, member_id: str) -> None:
+    """Forget a member id that was given out and never used."""
+    ctx.timers.cancel(TimerKind.SESSION, group.group_id, member_id)
+    del group.pending[member_id]
+
+
+def fence(ctx: Context, group: Group, member: Member) -> None:
+    """Tell the requests parked for a static member that another took its place (KIP-345)."""
+    answer_join(ctx, group, member, ErrorCode.fenced_instance_id)
+    answer_sync(ctx, group, member, ErrorCode.fenced_instance_id)

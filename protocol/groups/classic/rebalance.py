@@ -1,0 +1,246 @@
+"""The two phases of a rebalance: members join, then the leader's assignment is awaited.
+
+::
+
+    prepare -> (JoinGroups parked) -> complete_join -> (SyncGroups parked) -> complete_sync
+       ^                                    |  nobody left: Empty
+       +--- a change before it is done -----+
+
+Every member has to join again; the phase ends when all have, or with the rebalance timeout. A
+group that was Empty waits ``group.initial.rebalance.delay.ms`` for company first (KIP-134).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.classic import answers, membership
+from protocol.groups.classic.states import ClassicGroupState, Rebalance
+from protocol.groups.classic.story import tell
+from protocol.groups.facts import MemberEventKind, RebalanceOutcome, RebalanceTrigger
+from protocol.groups.timers import TimerKind
+from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.groups.classic.group import Group
+    from protocol.groups.context import Context
+    from protocol.groups.facts import MemberEvent
+    from protocol.groups.timers import TimerKey
+
+
+ONE_COMES_BACK_MS: Final = 1_000
+"""How long, at least, static members who are all away are waited for before they are counted
+again: their rebalance timeout may be 0."""
+
+
+def prepare(
+    ctx: Context, group: Group, trigger: RebalanceTrigger, event: MemberEvent | None, now: int
+) -> None:
+    """Begin a rebalance, or, when one is at its first phase already, see whether that is over.
+
+    From now on heartbeats tell members to join again. ``event`` is what happened to the member
+    that set it off.
+    """
+    if group.state is ClassicGroupState.PREPARING_REBALANCE:
+        maybe_complete_join(ctx, group, now)
+        return
+    state = group.state
+    if state is ClassicGroupState.COMPLETING_REBALANCE:
+        _refuse_syncs(ctx, group, now)
+        tell(ctx, group, RebalanceOutcome.RESTARTED, now)
+    group.pending_sync.clear()
+    group.records.clear()
+    ctx.timers.cancel(TimerKind.SYNC, group.group_id, "")
+    group.stamp += 1
+    group.state_timestamp_ms = ctx.wall.at(now)
+    is_initial = state is ClassicGroupState.EMPTY
+    group.rebalance = Rebalance(
+        trigger=trigger,
+        event=event,
+        started_ms=now,
+        generation_before=group.generation,
+        before=group.hard.metadata,
+        is_initial=is_initial,
+    )
+    if is_initial:
+        _delay_initial(ctx, group, group.rebalance, now)
+    elif group.has_all_joined:
+        complete_join(ctx, group, now)
+    else:
+        _await_joins(ctx, group, now)
+
+
+def maybe_complete_join(ctx: Context, group: Group, now: int) -> None:
+    """End the join phase when nobody is waited for; the initial delay is sat out all the same."""
+    rebalance = group.rebalance
+    if (
+        rebalance is not None
+        and rebalance.phase is ClassicGroupState.PREPARING_REBALANCE
+        and not rebalance.is_initial
+        and group.has_all_joined
+    ):
+        complete_join(ctx, group, now)
+
+
+def complete_join(ctx: Context, group: Group, now: int) -> None:
+    """End the join phase: who is missing and not static is out, the others get a generation."""
+    rebalance = group.rebalance
+    assert rebalance is not None
+    ctx.timers.cancel(TimerKind.JOIN, group.group_id, "")
+    _drop_missing(ctx, group, now)
+    if group.members and not group.elect_leader():
+        # Only static members are left and none has joined. Their sessions decide: the phase goes on
+        # until one comes back or the last has expired.
+        _await_joins(ctx, group, now, at_least_ms=ONE_COMES_BACK_MS)
+        return
+    group.generation += 1
+    group.state_timestamp_ms = ctx.wall.at(now)
+    rebalance.joined_ms = now
+    if group.members:
+        _begin_generation(ctx, group, rebalance, now)
+        return
+    group.protocol_name = None
+    group.subscriptions = ()
+    persist(ctx, group)
+    tell(ctx, group, RebalanceOutcome.EMPTY, now)
+    group.rebalance = None
+
+
+def complete_sync(ctx: Context, group: Group, assignments: Mapping[str, bytes], now: int) -> None:
+    """Make the leader's assignment the group's: persist it, and answer who waits for it."""
+    protocol = group.protocol_name
+    records = group.records
+    for member_id, member in group.members.items():
+        member.assignment = assignments.get(member_id, b"")
+        records[member_id] = member.metadata(protocol)
+    group.state_timestamp_ms = ctx.wall.at(now)
+    group.stamp += 1
+    persist(ctx, group)
+    for member in group.members.values():
+        ticket = member.sync_ticket
+        if ticket is not None:
+            member.sync_ticket = None
+            ctx.reply(ticket, answers.synced(group, member), group.group_id)
+            membership.touch(ctx, group, member, now)
+    tell(ctx, group, RebalanceOutcome.STABLE, now)
+    group.rebalance = None
+
+
+def persist(ctx: Context, group: Group) -> None:
+    """Write the generation as it stands: the members' records, none in an empty one."""
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=group.state_timestamp_ms,
+        members=tuple(group.records.values()),
+    )
+    ctx.emit(Record(GroupMetadataKey(group=group.group_id), value))
+    ctx.result.rewritten = len(value.members)
+
+
+def _begin_generation(ctx: Context, group: Group, rebalance: Rebalance, now: int) -> None:
+    """Answer every JoinGroup; all members now have one rebalance timeout to send SyncGroup."""
+    rebalance.phase = ClassicGroupState.COMPLETING_REBALANCE
+    group.protocol_name = protocol = group.ballots.winner()
+    members = group.members.values()
+    group.subscriptions = tuple(dict.fromkeys(member.subscription(protocol) for member in members))
+    group.pending_sync = dict.fromkeys(group.members)
+    for member in members:
+        member.is_new = False
+        ticket = group.take_join(member)
+        if ticket is not None:
+            ctx.reply(ticket, answers.joined(group, member), group.group_id)
+        membership.touch(ctx, group, member, now)
+    ctx.timers.set(TimerKind.SYNC, group.group_id, "", now + group.rebalance_timeout_ms)
+
+
+def _drop_missing(ctx: Context, group: Group, now: int) -> None:
+    """Remove the dynamic members that did not join; static ones only their sessions remove."""
+    if group.awaiting_join == len(group.members):
+        return
+    missing = [
+        member
+        for member in group.members.values()
+        if member.join_ticket is None and member.group_instance_id is None
+    ]
+    for member in missing:
+        membership.drop(ctx, group, member)
+        event = membership.event(group, member, MemberEventKind.NOT_REJOINED, now)
+        group.diary.note(ctx, event)
+
+
+def _refuse_syncs(ctx: Context, group: Group, now: int) -> None:
+    """Send those who wait for an assignment back to join again."""
+    for member in group.members.values():
+        member.assignment = b""
+        if member.sync_ticket is not None:
+            membership.answer_sync(ctx, group, member, ErrorCode.rebalance_in_progress)
+            membership.touch(ctx, group, member, now)
+
+
+def _delay_initial(ctx: Context, group: Group, rebalance: Rebalance, now: int) -> None:
+    """Wait for company: at most as long as the first member's rebalance timeout allows."""
+    delay_ms = ctx.configs.integer("group.initial.rebalance.delay.ms")
+    rebalance.delay_ms = delay_ms
+    rebalance.remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+    ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + delay_ms)
+
+
+def _extend_initial(ctx: Context, group: Group, rebalance: Rebalance, now: int) -> None:
+    """Wait once more, since somebody came meanwhile."""
+    rebalance.has_new_member = False
+    remaining_ms = rebalance.remaining_ms
+    delay_ms = min(ctx.configs.integer("group.initial.rebalance.delay.ms"), remaining_ms)
+    rebalance.remaining_ms = max(remaining_ms - rebalance.delay_ms, 0)
+    rebalance.delay_ms = delay_ms
+    ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + delay_ms)
+
+
+def _await_joins(ctx: Context, group: Group, now: int, at_least_ms: int = 0) -> None:
+    wait_ms = max(group.rebalance_timeout_ms, at_least_ms)
+    ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + wait_ms)
+
+
+def join_timeout(ctx: Context, key: TimerKey, now: int) -> None:
+    """End the join phase, or its initial delay, without those who are still missing."""
+    group = ctx.live.get(key.group_id)
+    rebalance = None if group is None else group.rebalance
+    if group is None or rebalance is None:
+        return
+    if rebalance.is_initial and rebalance.has_new_member and rebalance.remaining_ms > 0:
+        _extend_initial(ctx, group, rebalance, now)
+    else:
+        complete_join(ctx, group, now)
+
+
+def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
+    """Rebalance without the dynamic members that did not fetch their assignment in time.
+
+    A static member is not removed for it (KIP-345: by its session timeout only): in a Stable group
+    it has its assignment whenever it asks. Was it the leader whose assignment is missing, the new
+    rebalance finds another leader.
+    """
+    group = ctx.live.get(key.group_id)
+    if group is None or not group.pending_sync:
+        return
+    late = [group.members[member_id] for member_id in group.pending_sync]
+    dynamic = [member for member in late if member.group_instance_id is None]
+    if not dynamic and group.state is ClassicGroupState.STABLE:
+        group.pending_sync.clear()
+        return
+    for member in dynamic:
+        membership.drop(ctx, group, member)
+        group.diary.note(ctx, membership.event(group, member, MemberEventKind.NOT_SYNCED, now))
+    event = membership.event(group, late[0], MemberEventKind.NOT_SYNCED, now)
+    prepare(ctx, group, RebalanceTrigger.SYNC_TIMEOUT, event, now)
+
+
+TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+    {TimerKind.JOIN: join_timeout, TimerKind.SYNC: sync_timeout}
+)

@@ -1,0 +1,104 @@
+"""From hard state to soft state: how a new leader comes to serve its groups.
+
+After an election nothing is built at once. A group is built when a request or a timer first asks
+for it, the others in slices by the REBUILD timer (``any_group``), so that the time to the first
+answer does not depend on the number of groups. Whenever it is built, a group's members have their
+whole session timeout from the election.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.groups.classic import membership, rebalance
+from protocol.groups.classic.group import ClassicGroup, Group, Member, ballot_of
+from protocol.groups.facts import RebalanceTrigger
+from protocol.groups.timers import TimerKind
+from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
+from protocol.wire.messages import JoinGroupRequestProtocol
+
+if TYPE_CHECKING:
+    from protocol.groups.context import Context
+    from protocol.records import MemberMetadata
+
+
+def find(ctx: Context, group_id: str, now: int) -> Group | None:
+    """Find a classic group, built if need be; None if there is no such group."""
+    group = ctx.live.get(group_id)
+    if group is None:
+        hard = ctx.groups.get(group_id)
+        if isinstance(hard, ClassicGroup):
+            group = _build(ctx, group_id, hard, now)
+    return group
+
+
+def find_or_create(ctx: Context, group_id: str, now: int) -> Group:
+    """Find a group; one that nobody has heard of begins Empty, and so it is written."""
+    group = find(ctx, group_id, now)
+    if group is None:
+        empty = GroupMetadataValue(
+            protocol_type="",
+            generation=0,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=ctx.wall.at(now),
+            members=(),
+        )
+        ctx.emit(Record(GroupMetadataKey(group=group_id), empty))
+        hard = ctx.groups[group_id]
+        assert isinstance(hard, ClassicGroup)
+        group = _build(ctx, group_id, hard, now)
+    return group
+
+
+def elected(ctx: Context, now: int) -> None:
+    """Begin to lead: every group waits to be built."""
+    ctx.elected_ms = now
+    ctx.unbuilt = list(ctx.groups)[::-1]
+    if ctx.unbuilt:
+        ctx.timers.set(TimerKind.REBUILD, "", "", now)
+
+
+def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> Group:
+    metadata = hard.metadata
+    group = Group(
+        group_id=group_id,
+        hard=hard,
+        generation=metadata.generation,
+        protocol_type=metadata.protocol_type or None,
+        protocol_name=metadata.protocol,
+        leader_id=metadata.leader,
+        state_timestamp_ms=metadata.current_state_timestamp,
+    )
+    ctx.live[group_id] = group
+    elected_ms = now if ctx.elected_ms is None else ctx.elected_ms
+    for loaded in metadata.members:
+        member = _member(loaded, metadata.protocol or "")
+        group.add(member, metadata.protocol_type)
+        group.records[member.member_id] = loaded
+        membership.arm(ctx, group, member, elected_ms + member.session_timeout_ms)
+    subscriptions = (member.subscription for member in metadata.members)
+    group.subscriptions = tuple(dict.fromkeys(subscriptions))
+    if len(group.members) > ctx.configs.integer("group.max.size"):
+        # The limit was lowered: let everybody commit and join again, and refuse the last ones.
+        rebalance.prepare(ctx, group, RebalanceTrigger.OVER_CAPACITY, None, now)
+    elif metadata.members and metadata.leader is None:
+        rebalance.prepare(ctx, group, RebalanceTrigger.DOWNGRADED, None, now)
+    return group
+
+
+def _member(loaded: MemberMetadata, protocol: str) -> Member:
+    """Build a member that offers the one protocol that was persisted."""
+    timeout_ms = loaded.rebalance_timeout
+    protocols = (JoinGroupRequestProtocol(name=protocol, metadata=loaded.subscription),)
+    return Member(
+        member_id=loaded.member_id,
+        group_instance_id=loaded.group_instance_id,
+        client_id=loaded.client_id,
+        client_host=loaded.client_host,
+        session_timeout_ms=loaded.session_timeout,
+        rebalance_timeout_ms=loaded.session_timeout if timeout_ms == -1 else timeout_ms,
+        protocols=protocols,
+        ballot=ballot_of(protocols),
+        assignment=loaded.assignment,
+    )

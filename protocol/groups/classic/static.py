@@ -1,0 +1,107 @@
+"""Static membership (KIP-345): an instance that comes back without a member id takes its place.
+
+It gets a new member id and keeps the assignment, the generation and the lead; the old id is fenced
+from then on. In a Stable group that is all, unless the group would now choose another protocol, or
+the member subscribes to other topics (KAFKA-12759: the leader has to know). The new id is persisted
+before the answer leaves, so that a failover does not bring the old one back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.groups.classic import answers, membership, rebalance
+from protocol.groups.classic.group import CONSUMER
+from protocol.groups.classic.join_request import update
+from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.facts import MemberEvent, MemberEventKind, RebalanceTrigger
+from protocol.groups.timers import TimerKind
+from protocol.wire.embedded import decode_subscription
+
+if TYPE_CHECKING:
+    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.join_request import Join
+    from protocol.groups.context import Context
+
+
+def take_over(ctx: Context, group: Group, join: Join, new_member_id: str) -> None:
+    """Let the request's instance have its member's place under a new member id."""
+    member = group.members[group.static_members[join.message.group_instance_id or ""]]
+    previous_leader = group.leader_id
+    is_stable = group.state is ClassicGroupState.STABLE
+    subscribed = _subscribed(group, member) if is_stable else None
+    event = _replace(ctx, group, member, join, new_member_id)
+    if is_stable:
+        if group.ballots.winner() != group.protocol_name:
+            trigger = RebalanceTrigger.STATIC_PROTOCOL_CHANGED
+        elif _has_other_topics(group, member, subscribed):
+            trigger = RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED
+        else:
+            _keep_generation(ctx, group, member, join, previous_leader)
+            return
+    else:
+        # The leader may be computing an assignment for the old member id: it would be lost.
+        trigger = RebalanceTrigger.STATIC_MEMBER_REPLACED
+    membership.park_join(ctx, group, member, join.request.ticket)
+    rebalance.prepare(ctx, group, trigger, event, join.now)
+
+
+def _subscribed(group: Group, member: Member) -> bytes | None:
+    """Return what a member said with the generation's protocol; None if there is none."""
+    return member.subscription(group.protocol_name) if group.protocol_name else None
+
+
+def _has_other_topics(group: Group, member: Member, before: bytes | None) -> bool:
+    """Whether a member subscribes to other topics than ``before``, as far as they can be read.
+
+    What else it says differs with each restart: what it owned, and what its assignor remembers.
+    """
+    after = _subscribed(group, member)
+    if group.protocol_type != CONSUMER or before is None or after is None or before == after:
+        return False
+    old, new = decode_subscription(before), decode_subscription(after)
+    return old is not None and new is not None and {*old.topics} != {*new.topics}
+
+
+def _replace(
+    ctx: Context, group: Group, member: Member, join: Join, new_member_id: str
+) -> MemberEvent:
+    previous_member_id = member.member_id
+    membership.fence(ctx, group, member)
+    ctx.timers.cancel(TimerKind.SESSION, group.group_id, previous_member_id)
+    group.replace(member, new_member_id)
+    update(group, member, join)
+    member.is_new = False
+    membership.touch(ctx, group, member, join.now)
+    client = join.request.client
+    event = MemberEvent(
+        group_id=group.group_id,
+        time_ms=join.now,
+        kind=MemberEventKind.REPLACED,
+        member_id=new_member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=client.client_id,
+        client_host=client.host,
+        reason=membership.cut(join.message.reason),
+        previous_member_id=previous_member_id,
+    )
+    group.diary.note(ctx, event)
+    return event
+
+
+def _keep_generation(
+    ctx: Context, group: Group, member: Member, join: Join, previous_leader: str | None
+) -> None:
+    """Persist the new member id and answer with the generation as it is.
+
+    A returning leader learns from JoinGroup 9 on that it leads but need not assign (KIP-814).
+    Before that it is told that somebody else leads, by the id that it had itself.
+    """
+    group.records[member.member_id] = member.metadata(group.protocol_name)
+    rebalance.persist(ctx, group)
+    if join.request.api_version >= 9:
+        is_leader = group.leader_id == member.member_id
+        answer = answers.joined(group, member, skip_assignment=is_leader)
+    else:
+        answer = answers.joined(group, member, leader=previous_leader)
+    ctx.reply(join.request.ticket, answer, group.group_id)

@@ -1,0 +1,64 @@
+"""The story of a rebalance, told once it is over (or has to begin again)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups import facts
+from protocol.groups.classic.states import ClassicGroupState
+
+if TYPE_CHECKING:
+    from protocol.groups.classic.group import Group
+    from protocol.groups.classic.states import Rebalance
+    from protocol.groups.context import Context
+    from protocol.records import GroupMetadataValue
+
+
+_NOBODY: Final = facts.MemberEvent(
+    group_id="", time_ms=0, kind=facts.MemberEventKind.JOINED, member_id=""
+)
+"""Stands for the member where a rebalance was set off by none."""
+
+
+def tell(ctx: Context, group: Group, outcome: facts.RebalanceOutcome, now: int) -> None:
+    """Tell of the rebalance under way that it ends now; what it led to is persisted already."""
+    rebalance = group.rebalance
+    assert rebalance is not None
+    event = rebalance.event or _NOBODY
+    ctx.fact(
+        facts.Rebalance(
+            group_id=group.group_id,
+            trigger=rebalance.trigger,
+            outcome=outcome,
+            member_id=event.member_id,
+            group_instance_id=event.group_instance_id,
+            client_id=event.client_id,
+            client_host=event.client_host,
+            reason=event.reason,
+            generation_before=rebalance.generation_before,
+            generation_after=group.generation,
+            protocol_type=group.protocol_type or "",
+            protocol_name=group.protocol_name or "",
+            leader_id=group.leader_id or "",
+            phases=_phases(rebalance, now),
+            assignments_before=_assignments(rebalance.before),
+            assignments_after=_assignments(group.hard.metadata),
+        )
+    )
+
+
+def _phases(rebalance: Rebalance, now: int) -> tuple[facts.Phase, ...]:
+    joined_ms = now if rebalance.joined_ms is None else rebalance.joined_ms
+    join = facts.Phase("join", rebalance.started_ms, joined_ms)
+    if rebalance.phase is ClassicGroupState.PREPARING_REBALANCE:
+        return (join,)
+    return (join, facts.Phase("sync", joined_ms, now))
+
+
+def _assignments(metadata: GroupMetadataValue) -> dict[str, bytes]:
+    return {
+        member.member_id if member.group_instance_id is None else member.group_instance_id: (
+            member.assignment
+        )
+        for member in metadata.members
+    }

@@ -1,0 +1,147 @@
+"""ConsumerGroupDescribe, and how a consumer group looks to the APIs about groups of any type."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupState
+from protocol.groups.consumer.requests import check_served
+from protocol.groups.facts import GroupDeleted
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import target
+from protocol.groups.modern.assignment_records import read_target
+from protocol.groups.topic_numbers import by_topic
+from protocol.records import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    Record,
+)
+from protocol.wire.convert import blank
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    NO_THROTTLE,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedAssignment,
+    DescribedConsumerGroup,
+    DescribedConsumerMember,
+    DescribedTopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kio.static.protocol import Entity
+
+    from protocol.groups.consumer.group import ConsumerMember
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Request
+    from protocol.groups.topic_numbers import Partition
+
+CLASSIC_MEMBER: Final = 0
+CONSUMER_MEMBER: Final = 1
+NOT_ASKED: Final = -(2**31)
+
+
+def consumer_group_describe(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
+    """Describe consumer groups; groups of another type are not found."""
+    message = request.message
+    assert isinstance(message, ConsumerGroupDescribeRequest)
+    check_served(ctx)
+    operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
+    named = dict.fromkeys(message.group_ids)  # once each: their members may be thousands
+    groups = tuple(_described(ctx, group_id, operations) for group_id in named)
+    response = ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
+    ctx.reply(request.ticket, response, None)
+
+
+def _described(ctx: Context, group_id: str, operations: int) -> DescribedConsumerGroup:
+    if not group_id:
+        return _absent(group_id, ErrorCode.invalid_group_id, None)
+    group = ctx.groups.get(group_id)
+    if group is None:
+        sentence = f"Group {group_id} not found."
+        return _absent(group_id, ErrorCode.group_id_not_found, sentence)
+    if not isinstance(group, ConsumerGroup):
+        sentence = f"Group {group_id} is not a consumer group."
+        return _absent(group_id, ErrorCode.group_id_not_found, sentence)
+    newest_first = reversed(group.members.values())  # as Kafka's tests expect
+    return DescribedConsumerGroup(
+        error_code=ErrorCode.none,
+        group_id=group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=target.preferred_assignor(ctx, group),
+        members=tuple(_described_member(ctx, group, each) for each in newest_first),
+        authorized_operations=operations,
+    )
+
+
+def _absent(group_id: str, code: ErrorCode, sentence: str | None) -> DescribedConsumerGroup:
+    return blank(DescribedConsumerGroup, group_id=group_id, error_code=code, error_message=sentence)
+
+
+def _described_member(
+    ctx: Context, group: ConsumerGroup, member: ConsumerMember
+) -> DescribedConsumerMember:
+    """Describe a member; what it still has to give up is its own until it has done so."""
+    metadata, standing = member.metadata, member.standing
+    goal = group.targets.get(member.member_id)
+    is_classic = metadata.classic_member_metadata is not None
+    return DescribedConsumerMember(
+        member_id=member.member_id,
+        instance_id=metadata.instance_id,
+        rack_id=metadata.rack_id,
+        member_epoch=standing.epoch,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        subscribed_topic_names=metadata.subscribed_topic_names,
+        subscribed_topic_regex=metadata.subscribed_topic_regex,
+        assignment=_assignment(ctx, [*standing.assigned, *standing.revoking]),
+        target_assignment=_assignment(ctx, () if goal is None else read_target(goal, ctx.numbers)),
+        member_type=CLASSIC_MEMBER if is_classic else CONSUMER_MEMBER,
+    )
+
+
+def _assignment(ctx: Context, partitions: Iterable[Partition]) -> DescribedAssignment:
+    """Name partitions by topic; those of topics that are gone are left out."""
+    uuids, topics = ctx.numbers.uuids, []
+    for number, indexes in by_topic(partitions):
+        topic = ctx.topics.by_id(uuids[number])
+        if topic is not None:
+            topics.append(
+                DescribedTopicPartitions(
+                    topic_id=topic.topic_id, topic_name=topic.name, partitions=tuple(indexes)
+                )
+            )
+    return DescribedAssignment(topic_partitions=tuple(topics))
+
+
+def delete(ctx: Context, group: ConsumerGroup, now: int) -> None:
+    """Remove an Empty group from the log."""
+    group_id = group.group_id
+    assert group.state is ConsumerGroupState.EMPTY
+    live = ctx.modern.get(group_id)
+    if live is not None:
+        modern.forget(ctx, live)
+    doomed: list[Entity] = [
+        *(ConsumerGroupTargetAssignmentMemberKey(group_id, each) for each in group.targets),
+        ConsumerGroupTargetAssignmentMetadataKey(group_id),
+        *(ConsumerGroupRegularExpressionKey(group_id, regex) for regex in group.regexes),
+        ConsumerGroupMetadataKey(group_id),
+    ]
+    for key in doomed:
+        ctx.emit(Record(key, None))
+    ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
+
+
+OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""What may be done to a group where nothing is forbidden, as in ``describe``."""
+
+HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
+    {ConsumerGroupDescribeRequest.__api_key__: consumer_group_describe}
+)

@@ -1,0 +1,78 @@
+"""What a consumer group allows with committed offsets, by member epoch (KIP-848, KIP-1251).
+
+A commit in the member's present epoch is taken. One of an earlier epoch is taken for partitions
+that the member has had since then: the client had not yet heard of the new epoch, but nobody else
+could have got the partition in between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.groups.topic_numbers import TOPIC_SHIFT
+from protocol.wire.errors import ErrorCode, KafkaError
+from protocol.wire.messages import OffsetCommitRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Request
+    from protocol.groups.topics import Topic
+    from protocol.wire.messages import OffsetFetchRequestGroup
+
+EPOCHS_SINCE = 9
+"""The first version of OffsetCommit that carries member epochs."""
+
+
+def check_commit(
+    ctx: Context, group: ConsumerGroup, request: Request
+) -> Callable[[Topic, int], None] | None:
+    """Refuse a commit that the member's epoch does not allow.
+
+    Returns what has yet to be asked of each partition; None: nothing.
+    """
+    message = request.message
+    assert isinstance(message, OffsetCommitRequest)
+    epoch = message.generation_id_or_member_epoch
+    if epoch < 0 and not group.members:
+        return None  # an administrator's, or a consumer's that is in no group
+    member = group.member(message.member_id)
+    is_classic = member.metadata.classic_member_metadata is not None
+    if not is_classic and request.api_version < EPOCHS_SINCE:
+        raise KafkaError(ErrorCode.unsupported_version)
+    known = member.standing.epoch
+    if epoch == known:
+        return None
+    stale = ErrorCode.illegal_generation if is_classic else ErrorCode.stale_member_epoch
+    if epoch > known:
+        raise KafkaError(stale)
+    return _since(ctx, member, epoch, stale)
+
+
+def _since(
+    ctx: Context, member: ConsumerMember, epoch: int, stale: ErrorCode
+) -> Callable[[Topic, int], None]:
+    standing = member.standing
+
+    def check(topic: Topic, index: int) -> None:
+        number = ctx.numbers.known(topic.topic_id)
+        partition = -1 if number is None else number << TOPIC_SHIFT | index
+        since = standing.assigned.get(partition, standing.revoking.get(partition))
+        if since is None or epoch < since:
+            raise KafkaError(stale)
+
+    return check
+
+
+def check_fetch(group: ConsumerGroup, asked: OffsetFetchRequestGroup) -> None:
+    """Refuse to tell offsets to somebody who is no member, or behind; anybody else may ask."""
+    if asked.member_id is None and asked.member_epoch < 0:
+        return
+    member = group.member(asked.member_id or "")
+    if asked.member_epoch != member.standing.epoch:
+        is_classic = member.metadata.classic_member_metadata is not None
+        raise KafkaError(
+            ErrorCode.illegal_generation if is_classic else ErrorCode.stale_member_epoch
+        )

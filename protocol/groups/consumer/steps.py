@@ -1,0 +1,126 @@
+"""The steps of a heartbeat or a JoinGroup that are the same for a member of either protocol.
+
+Whoever has said something new of itself may begin a group epoch (``bump``); whoever speaks takes
+its next step towards its target (``step``).
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from protocol.groups.consumer import members as consumer_members
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import regexes, target
+from protocol.groups.modern.reconcile import MemberState, Wish, reconcile
+from protocol.groups.timers import TimerKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.context import Context
+    from protocol.groups.facts import MemberEvent
+    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.topic_numbers import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a member wanted and had before this request."""
+
+    names: frozenset[str]
+    regex: str
+    assigned: Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """Which partitions the member says it has, and whether its subscription is a new one."""
+
+    owned: set[Partition] | None
+    has_changed: bool
+
+
+def before(member: ConsumerMember | None) -> Before:
+    """Note what a member wants and has, None being nobody."""
+    if member is None:
+        return Before(frozenset(), "", MappingProxyType({}))
+    subscription = member.subscription
+    return Before(subscription.names, subscription.regex, member.standing.assigned)
+
+
+def new_member_id(ctx: Context) -> str:
+    """Draw an id as Kafka's Uuid writes them: 22 characters, the first of which is no dash."""
+    while True:
+        drawn = ctx.rng.getrandbits(128).to_bytes(16, "big")
+        text = urlsafe_b64encode(drawn).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def bump(ctx: Context, live: ModernGroup, event: MemberEvent, before: Before, now: int) -> bool:
+    """Begin a new group epoch if the group is not what it was; tell if the subscription is new.
+
+    ``event`` is what becomes of the member that speaks, if its subscription is.
+    """
+    group = live.group
+    subscription = group.members[event.member_id].subscription
+    names_changed = subscription.names != before.names
+    regex_changed = subscription.regex != before.regex
+    is_resolved = False
+    if regex_changed:
+        is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
+    if names_changed or is_resolved:
+        modern.bump(ctx, live, event, now)
+    elif live.must_bump:
+        modern.bump(ctx, live, None, now)
+    elif live.is_stale:
+        modern.bump_if_topics_changed(ctx, live, now)
+    if group.regex_members:
+        regexes.resolve_if_due(ctx, live, now)
+    return names_changed or regex_changed
+
+
+def step(
+    ctx: Context,
+    live: ModernGroup,
+    member: ConsumerMember,
+    says: Says,
+    now: int,
+) -> None:
+    """Bring the member one step nearer to its target."""
+    group, standing = live.group, member.standing
+    epoch = group.assignment_epoch
+    if not says.has_changed and standing.state is MemberState.STABLE and standing.epoch == epoch:
+        return
+    holders, member_id = group.holders, member.member_id
+    after = reconcile(
+        standing,
+        Wish(
+            epoch=epoch,
+            target=target.of_member(ctx, group, member),
+            owned=says.owned,
+            is_subscribed=_wants(ctx, group, member),
+            is_free=lambda partition: holders.get(partition, member_id) == member_id,
+            has_changed=says.has_changed,
+        ),
+    )
+    if after is standing:
+        return
+    consumer_members.emit_standing(ctx, group.group_id, member_id, after)
+    modern.tell_if_settled(ctx, live, now)
+    if member.is_classic:
+        return  # its JoinGroup and SyncGroup are awaited, by timers of their own
+    if after.state is MemberState.UNREVOKED_PARTITIONS:
+        modern.arm_revocation(ctx, live, member, now)
+    else:
+        ctx.timers.cancel(TimerKind.REVOCATION, group.group_id, member_id)
+
+
+def _wants(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Callable[[int], bool]:
+    """Tell by a topic's number whether the member is subscribed to it, and it exists."""
+    wanted, name, topics = group.topics_of(member.subscription), ctx.numbers.name, ctx.topics
+    return lambda number: name(number, topics) in wanted

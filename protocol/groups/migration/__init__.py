@@ -1,0 +1,1 @@
+"""Online migration between classic and consumer groups, and groups with members of both."""

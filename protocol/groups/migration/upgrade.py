@@ -1,0 +1,247 @@
+"""A classic group becomes a consumer group: its first member of the consumer protocol joins.
+
+The generation becomes the group epoch, and the last assignment becomes everybody's target and what
+everybody has. So nothing moves until the newcomer's subscription has begun a new epoch. Members
+that wait for the classic rebalance under way are sent back to join again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.groups.classic import handlers as classic
+from protocol.groups.classic import membership, rebuild
+from protocol.groups.classic.group import CONSUMER
+from protocol.groups.classic.story import tell
+from protocol.groups.consumer.group import EMPTY_EPOCH, ConsumerGroup
+from protocol.groups.facts import GroupConverted, RebalanceOutcome
+from protocol.groups.migration import policy as migration
+from protocol.groups.modern import group as modern
+from protocol.groups.modern.assignment_records import CurrentAssignment, write_current, write_target
+from protocol.groups.modern.reconcile import MemberState, Standing
+from protocol.groups.timers import TimerKind
+from protocol.groups.topic_numbers import TOPIC_SHIFT
+from protocol.records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    Record,
+)
+from protocol.wire.embedded import decode_assigned, decode_subscription
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.context import Context
+    from protocol.groups.topic_numbers import Partition
+    from protocol.wire.embedded import Subscription, TopicPartition
+    from protocol.wire.messages import JoinGroupRequestProtocol
+
+MAX_SIZE = "group.consumer.max.size"
+
+
+def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup:
+    """Picture what a classic group with members would become; refuse if it may not.
+
+    Nothing is changed; ``convert`` makes it so.
+    """
+    group = rebuild.find(ctx, group_id, now)
+    assert group is not None
+    _check(ctx, group)
+    epoch = max(group.generation, EMPTY_EPOCH)
+    planned = ConsumerGroup(group_id, epoch=epoch, assignment_epoch=epoch)
+    protocol = _common_protocol(group)
+    subscriptions = {
+        member_id: _subscription(group, member, protocol)
+        for member_id, member in group.members.items()
+    }
+    owned = _owned(ctx, group, subscriptions)
+    for member_id, member in group.members.items():
+        planned.put_member(member_id, _metadata(member, subscriptions[member_id]))
+        assigned = dict.fromkeys(owned[member_id], epoch)
+        standing = Standing(epoch, epoch, MemberState.STABLE, assigned, {})
+        planned.put_standing(planned.members[member_id], standing)
+        planned.targets[member_id] = write_target(assigned, ctx.numbers)
+    return planned
+
+
+def _check(ctx: Context, group: Group) -> None:
+    if not migration.allows_upgrade(ctx):
+        raise _refusal(group, "online upgrade is disabled")
+    if group.protocol_type != CONSUMER:
+        raise _refusal(group, "the group does not use the consumer embedded protocol")
+    if len(group.members) > ctx.configs.integer(MAX_SIZE):
+        raise _refusal(group, "the group size exceeds the consumer group maximum size")
+
+
+def _refusal(group: Group, why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.group_id_not_found,
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
+    )
+
+
+def _common_protocol(group: Group) -> str:
+    """Name the generation's protocol, or one that those support who have joined since."""
+    name = group.protocol_name
+    everybody = all(name in member.ballot for member in group.members.values())
+    return name if name is not None and everybody else group.ballots.winner()
+
+
+def _owned(
+    ctx: Context, group: Group, subscriptions: Mapping[str, Subscription]
+) -> dict[str, list[Partition]]:
+    """Tell what each member may own, each partition once: more than it owns does no harm.
+
+    That is the last assignment that was persisted, for it counts until a later one is; and what a
+    cooperative member said that it owned when it joined, which it keeps until its next SyncGroup.
+    """
+    last = {
+        _lasting_name(member.group_instance_id, member.member_id): member.assignment
+        for member in group.hard.metadata.members
+    }
+    owner: dict[Partition, str] = {}
+    for member_id, member in group.members.items():
+        data = last.get(_lasting_name(member.group_instance_id, member_id), b"")
+        for partition in _assigned(ctx, group, data):
+            owner.setdefault(partition, member_id)
+    for member_id, subscription in subscriptions.items():
+        for partition in partitions(ctx, subscription.owned_partitions):
+            owner.setdefault(partition, member_id)
+    owned: dict[str, list[Partition]] = {member_id: [] for member_id in group.members}
+    for partition, member_id in owner.items():
+        owned[member_id].append(partition)
+    return owned
+
+
+def _lasting_name(instance_id: str | None, member_id: str) -> tuple[str | None, str]:
+    """Name a member; a static one by what outlasts its member id."""
+    return (None, member_id) if instance_id is None else (instance_id, "")
+
+
+def _subscription(group: Group, member: Member, protocol: str) -> Subscription:
+    subscription = decode_subscription(member.subscription(protocol))
+    if subscription is None:
+        raise _refusal(group, "the embedded consumer protocol is malformed")
+    return subscription
+
+
+def _metadata(member: Member, subscription: Subscription) -> ConsumerGroupMemberMetadataValue:
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=None,
+        classic_member_metadata=classic_metadata(member.session_timeout_ms, member.protocols),
+    )
+
+
+def classic_metadata(
+    session_timeout_ms: int, protocols: Iterable[JoinGroupRequestProtocol]
+) -> ClassicMemberMetadata:
+    """Keep what only a classic member says of itself."""
+    return ClassicMemberMetadata(
+        session_timeout_ms=session_timeout_ms,
+        supported_protocols=tuple(
+            ClassicProtocol(name=each.name, metadata=each.metadata) for each in protocols
+        ),
+    )
+
+
+def _assigned(ctx: Context, group: Group, data: bytes) -> Iterable[Partition]:
+    """Read an assignment; one that another program made use of besides cannot be taken over."""
+    if not data:
+        return ()
+    assignment = decode_assigned(data)
+    if assignment is None:
+        raise _refusal(group, "the embedded consumer protocol is malformed")
+    if assignment.user_data:
+        raise KafkaError(
+            ErrorCode.group_id_not_found,
+            f"Cannot upgrade classic group {group.group_id} to consumer group because an"
+            " unsupported custom assignor is in use. Please refer to the documentation or switch"
+            " to a default assignor before re-attempting the upgrade.",
+        )
+    return partitions(ctx, assignment.partitions)
+
+
+def partitions(ctx: Context, named: Iterable[TopicPartition]) -> Iterable[Partition]:
+    """Give the numbers of partitions that are named by topic; those of no topic are left out."""
+    for name, index in named:
+        topic = ctx.topics.by_name(name)
+        if topic is not None and index >= 0:
+            yield ctx.numbers.number(topic.topic_id.bytes) << TOPIC_SHIFT | index
+
+
+def convert(ctx: Context, planned: ConsumerGroup, now: int) -> None:
+    """Make a classic group what was planned."""
+    group_id = planned.group_id
+    group = ctx.live[group_id]
+    _disband(ctx, group, now)
+    ctx.emit(Record(GroupMetadataKey(group=group_id), None))
+    for member_id, member in planned.members.items():
+        ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), member.metadata))
+    live = modern.find(ctx, group_id, now)
+    assert live is not None
+    value = ConsumerGroupMetadataValue(
+        epoch=planned.epoch, metadata_hash=modern.metadata_hash(ctx, live)
+    )
+    ctx.emit(Record(ConsumerGroupMetadataKey(group_id), value))
+    for member_id, goal in planned.targets.items():
+        ctx.emit(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), goal))
+    target = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=planned.epoch)
+    ctx.emit(Record(ConsumerGroupTargetAssignmentMetadataKey(group_id), target))
+    for member_id, member in planned.members.items():
+        owned = member.standing.assigned
+        current = CurrentAssignment(planned.epoch, planned.epoch, MemberState.STABLE, owned, {})
+        key = ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id)
+        ctx.emit(Record(key, write_current(current, ctx.numbers)))
+    live.unarmed.clear()
+    for member_id in planned.members:
+        session = modern.session_of(ctx, live, member_id, now)
+        modern.arm(ctx, live, session, now + session.session_timeout_ms)
+    live.diary = group.diary
+    live.is_stale = False
+    live.must_bump = group.rebalance is not None or _is_open(ctx, live.group)
+    ctx.fact(
+        GroupConverted(
+            group_id=group_id,
+            time_ms=now,
+            group_type=CONSUMER,
+            epoch=planned.epoch,
+            members=len(planned.members),
+        )
+    )
+
+
+def _is_open(ctx: Context, group: ConsumerGroup) -> bool:
+    """Whether some partition that the group subscribes to is nobody's."""
+    known = (ctx.topics.by_name(name) for name in group.topics)
+    return sum(topic.partitions for topic in known if topic is not None) > len(group.holders)
+
+
+def _disband(ctx: Context, group: Group, now: int) -> None:
+    """Send everybody who waits back to join again, and forget the soft state."""
+    for member in group.members.values():
+        membership.answer_join(ctx, group, member, ErrorCode.rebalance_in_progress)
+        membership.answer_sync(ctx, group, member, ErrorCode.rebalance_in_progress)
+        ctx.timers.cancel(TimerKind.SESSION, group.group_id, member.member_id)
+    for kind in (TimerKind.JOIN, TimerKind.SYNC):
+        ctx.timers.cancel(kind, group.group_id, "")
+    if group.rebalance is not None:
+        tell(ctx, group, RebalanceOutcome.RESTARTED, now)
+    classic.forget(ctx, group.group_id)

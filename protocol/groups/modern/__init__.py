@@ -1,0 +1,1 @@
+"""What consumer, share and streams groups have in common: targets, epochs, reconciliation."""

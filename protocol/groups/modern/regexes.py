@@ -1,0 +1,152 @@
+"""Subscriptions by regular expression (RE2): checked here, resolved by workers.
+
+Until an expression is resolved it matches nothing. RE2 takes time linear in the text, whatever the
+expression; still, looking through all topics is not the coordinator's work.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import re2
+
+from protocol.assignors.regexes import matching_topics
+from protocol.groups.effects import RegexesResolved, ResolveRegexes
+from protocol.groups.facts import TopicsCause
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import target
+from protocol.groups.timers import TimerKind
+from protocol.records import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    Record,
+)
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.context import Context
+    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.timers import TimerKey
+    from protocol.records import ConsumerGroupMemberMetadataValue
+
+REFRESH_INTERVAL: Final = "group.consumer.regex.refresh.interval.ms"
+
+REFRESH_MIN_MS: Final = 10_000
+"""New topics are gathered for so long before expressions are resolved anew."""
+
+_OPTIONS: Final = re2.Options()
+_OPTIONS.log_errors = False
+
+
+def check_new(
+    group: ConsumerGroup | None,
+    member: ConsumerMember | None,
+    metadata: ConsumerGroupMemberMetadataValue,
+) -> None:
+    """Refuse an expression that is new to the group and not one."""
+    regex = metadata.subscribed_topic_regex
+    if not regex or (group is not None and group.regex_members[regex]):
+        return
+    if member is not None and member.metadata.subscribed_topic_regex == regex:
+        return
+    try:
+        re2.compile(regex, _OPTIONS)
+    except re2.error as error:
+        why = error.args[0] if error.args else error
+        text = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
+        raise KafkaError(
+            ErrorCode.invalid_regular_expression,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {text}.",
+        ) from None
+
+
+def changed(ctx: Context, group: ConsumerGroup, old: str, new: str) -> bool:
+    """Follow a member to another expression; tell whether its topics are known already."""
+    if old:
+        drop_unused(ctx, group)
+    return new in group.regexes if new else bool(old)
+
+
+def drop_unused(ctx: Context, group: ConsumerGroup) -> None:
+    """Forget what expressions match that nobody subscribes to any more."""
+    for regex in [regex for regex in group.regexes if not group.regex_members[regex]]:
+        ctx.emit(Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), None))
+
+
+def resolve_if_due(ctx: Context, live: ModernGroup, now: int) -> None:
+    """Have expressions resolved: new ones at once, all of them when topics came or time went by."""
+    group = live.group
+    if live.resolving is not None or not group.regex_members:
+        return
+    resolved_ms = (ctx.wall.since(each.timestamp_ms) for each in group.regexes.values())
+    last_ms = max(resolved_ms, default=None)
+    wanted = [regex for regex in group.regex_members if regex not in group.regexes]
+    if not wanted and last_ms is not None:
+        interval_ms = ctx.configs.integer(REFRESH_INTERVAL)
+        wait_ms = REFRESH_MIN_MS if live.has_new_topics else interval_ms
+        if now < min(last_ms, now) + wait_ms:
+            due_ms = min(last_ms, now) + wait_ms
+            ctx.timers.set(TimerKind.REFRESH, live.group_id, "", due_ms)
+            return
+        wanted = list(group.regex_members)
+        live.has_new_topics = False
+    live.resolving = ctx.topics_version
+    ctx.submit(
+        ResolveRegexes(
+            group_id=live.group_id,
+            version=ctx.topics_version,
+            regexes=tuple(wanted),
+            topics=ctx.topics.names(),
+        )
+    )
+
+
+def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
+    """Take in what expressions match; with nobody to ask, it is worked out here after all."""
+    live = ctx.modern.get(event.group_id)
+    if live is None or live.resolving != event.version:
+        return  # nobody waits for it, or for a later one
+    group = live.group
+    live.resolving = None
+    topics = event.topics
+    if topics is None:
+        wanted = [each for each in group.regex_members if each not in group.regexes]
+        topics = matching_topics(wanted or list(group.regex_members), ctx.topics.names())
+    has_changed = False
+    for regex, names in topics.items():
+        if not group.regex_members[regex]:
+            continue
+        known = group.regexes.get(regex)
+        if frozenset(names) != (frozenset() if known is None else known.topics):
+            has_changed = True
+            live.feed.regex_changed(group.subscriptions.values(), regex)
+        value = ConsumerGroupRegularExpressionValue(
+            topics=names, version=event.version, timestamp=ctx.wall.at(now)
+        )
+        ctx.emit(Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), value))
+    if has_changed:
+        modern.bump_for_topics(ctx, live, TopicsCause.REGEX_RESOLVED, now)
+    else:
+        modern.bump_if_topics_changed(ctx, live, now)
+    target.update(ctx, live, now)
+    resolve_if_due(ctx, live, now)
+
+
+def refresh_timeout(ctx: Context, key: TimerKey, now: int) -> None:
+    """Look at the topics again: some have changed, or the expressions are old."""
+    live = ctx.modern.get(key.group_id)
+    if live is None:
+        return
+    if live.is_stale and live.group.members:
+        modern.bump_if_topics_changed(ctx, live, now)
+    target.update(ctx, live, now)
+    resolve_if_due(ctx, live, now)
+
+
+TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+    {TimerKind.REFRESH: refresh_timeout}
+)

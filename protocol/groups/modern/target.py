@@ -1,0 +1,351 @@
+"""The target assignment: when it is computed, by whom, and how the result comes into force.
+
+A group whose epoch is ahead of its assignment epoch gets a new target as soon as the assignment
+interval since the last one is over (KIP-1263); the first one at once. The run is handed to a worker
+(``ComputeAssignment``), or done here when the group wants it so or no worker is alive; custom
+assignors run in workers only. One run per group at a time. While it lasts members come and go: its
+result is mended when it comes back.
+
+A large result is written in slices, so that other groups' heartbeats come in between. The metadata
+record opens and closes it; only the last one puts the new target in force.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.assignors.registry import BUILT_IN
+from protocol.groups import settings as group_settings
+from protocol.groups.effects import AssignmentComputed, AssignmentFailed
+from protocol.groups.facts import AssignmentUnmade, MemberEvent, MemberEventKind, TargetAssigned
+from protocol.groups.modern import group as modern
+from protocol.groups.modern.assignment_records import read_target
+from protocol.groups.modern.group import Change, Delivery, Run
+from protocol.groups.timers import TimerKind
+from protocol.records import (
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    Record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence, Set
+
+    from protocol.assignors.executor import Executor
+    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.context import Context
+    from protocol.groups.effects import ComputeAssignment
+    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.timers import TimerKey
+    from protocol.groups.topic_numbers import Partition
+
+INTERVAL: Final = "consumer.assignment.interval.ms"
+OFFLOAD: Final = "consumer.assignor.offload.enable"
+ASSIGNORS: Final = "group.consumer.assignors"
+
+SLICE_MEMBERS: Final = 200
+SLICE_BYTES: Final = 128 * 1024
+"""As much of a target as is written at once: below two milliseconds, its log batch included."""
+
+TIME_LIMIT: Final = "group.coordinator.background.timeout.ms"
+WAIT_MAX_MS: Final = 60_000
+"""How long a run may wait for its turn; after that and its time limit it is given up."""
+
+FAILURES_MAX: Final = 3
+"""Runs that may come to nothing in a row before the next one waits."""
+
+RETRY_MS: Final = 1_000
+
+
+def preferred_assignor(ctx: Context, group: ConsumerGroup) -> str:
+    """Name the assignor that most members ask for, else the first one configured."""
+    names = ctx.configs.strings(ASSIGNORS)
+    wanted = [name for name in group.assignors if name in names]
+    return max(wanted, key=lambda name: (group.assignors[name], name), default=names[0])
+
+
+def of_member(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Set[Partition]:
+    """Read a member's target assignment.
+
+    Half a target may be all that a new leader finds: until there is another, members without one
+    keep what they have.
+    """
+    target = group.targets.get(member.member_id)
+    if target is not None:
+        if member.goal is None or member.goal[0] is not target:
+            member.goal = (target, read_target(target, ctx.numbers))
+        return member.goal[1]
+    return frozenset() if group.arriving is None else member.standing.assigned.keys()
+
+
+def update(ctx: Context, live: ModernGroup, now: int, *, is_due: bool = False) -> None:
+    """Compute the target assignment if it lags behind, now or when the interval is over.
+
+    ``is_due``: the interval is over already, whatever the clock says by now.
+    """
+    group = live.group
+    if group.assignment_epoch >= group.epoch or live.run is not None or live.delivery is not None:
+        return
+    if not group.members or live.failed_epoch >= group.epoch:
+        return
+    due_ms = now if is_due else max(_due_ms(ctx, group, now), live.retry_ms)
+    if due_ms > now:
+        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", due_ms)
+    else:
+        _start(ctx, live, now)
+
+
+def _due_ms(ctx: Context, group: ConsumerGroup, now: int) -> int:
+    """Tell when the next target may be computed; never further away than the interval."""
+    last_ms = ctx.wall.since(group.assignment_timestamp_ms)
+    interval_ms = group_settings.integer(ctx, group.group_id, INTERVAL)
+    return now if not last_ms else min(last_ms, now) + interval_ms
+
+
+def configs_changed(ctx: Context, live: ModernGroup) -> None:
+    """Have a target that is put off, or a run that is waited for, be due by the new configs."""
+    if ctx.timers.deadline(TimerKind.ASSIGNMENT, live.group_id, "") is None:
+        return
+    if live.run is not None:
+        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", _given_up_ms(ctx, live.run))
+    else:
+        ctx.timers.set(TimerKind.REFRESH, live.group_id, "", 0)  # which updates the target
+
+
+def _given_up_ms(ctx: Context, run: Run) -> int:
+    """Tell when nobody waits any more for a run that does not answer."""
+    return run.started_ms + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
+
+
+def _start(ctx: Context, live: ModernGroup, now: int) -> None:
+    group = live.group
+    modern.metadata_hash(ctx, live)  # whatever topics are new are in the feed after this
+    assignor = preferred_assignor(ctx, group)
+    offloads = group_settings.boolean(ctx, live.group_id, OFFLOAD)
+    in_place = not offloads and may_run_here(assignor)
+    run = _begin_run(ctx, live, assignor, now, in_place)
+    if in_place:
+        _run_here(ctx, live, run, now)
+        return
+    ctx.submit(_task(ctx, live, run))
+    ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", _given_up_ms(ctx, run))
+
+
+def _begin_run(ctx: Context, live: ModernGroup, assignor: str, now: int, in_place: bool) -> Run:
+    ctx.last_run += 1
+    change = live.change or Change(now, None)
+    live.run = run = Run(ctx.last_run, live.group.epoch, assignor, now, in_place, change)
+    live.change = None
+    return run
+
+
+def _task(ctx: Context, live: ModernGroup, run: Run) -> ComputeAssignment:
+    return live.feed.task(
+        live.group, ctx.topics, run.number, run.assignor, with_racks=live.is_rack_aware
+    )
+
+
+def may_run_here(assignor: str) -> bool:
+    """Tell whether an assignor may run on the coordinator: a custom one may hang, or worse."""
+    return assignor in BUILT_IN
+
+
+def _run_here(ctx: Context, live: ModernGroup, run: Run, now: int) -> None:
+    """Run the assignor on the coordinator itself."""
+    result = _executor(ctx).run(_task(ctx, live, run))
+    if isinstance(result, AssignmentComputed):
+        computed(ctx, result, now)
+    elif isinstance(result, AssignmentFailed):
+        failed(ctx, result, now)
+
+
+def _executor(ctx: Context) -> Executor:
+    """Give the shard's own executor; the assignors' compiled kernels are loaded only for it."""
+    if ctx.executor is None:
+        from protocol.assignors.executor import Executor
+
+        ctx.executor = Executor(lambda: 0.0)
+    return ctx.executor
+
+
+def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
+    """Take the result of a run; one that nobody waits for is ignored."""
+    live = ctx.modern.get(event.group_id)
+    run = None if live is None else live.run
+    if live is None or run is None or run.number != event.run:
+        return
+    live.run = None
+    live.failures = 0
+    ctx.timers.cancel(TimerKind.ASSIGNMENT, live.group_id, "")
+    live.feed.base_run = run.number
+    live.feed.must_answer_whole = False
+    live.delivery = Delivery(run, event, now)
+    group = live.group
+    if group.arriving is not None or not _fits_one_slice(event.members):
+        _emit_metadata(ctx, group, group.assignment_epoch, group.assignment_timestamp_ms, run.epoch)
+        ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
+    else:
+        deliver_all(ctx, live, now)
+
+
+def _fits_one_slice(members: Sequence[tuple[str, bytes]]) -> bool:
+    if len(members) > SLICE_MEMBERS:
+        return False
+    return sum(len(value) for _, value in members) <= SLICE_BYTES
+
+
+def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
+    """Take notice that a run came to nothing: try again, do it here, or let it be."""
+    live = ctx.modern.get(event.group_id)
+    run = None if live is None else live.run
+    if live is None or run is None or run.number != event.run:
+        return
+    live.run = None
+    live.change = run.change
+    live.feed.start_over()
+    if event.needs_whole:
+        _start(ctx, live, now)
+        return
+    live.failures += 1
+    if _tell_failure(ctx, live, run, event, now):
+        live.failures = 0
+        live.failed_epoch = run.epoch
+        update(ctx, live, now)
+    elif event.no_worker and may_run_here(run.assignor):
+        again = _begin_run(ctx, live, run.assignor, now, in_place=True)
+        _run_here(ctx, live, again, now)
+    elif event.retriable and live.failures < FAILURES_MAX:
+        _start(ctx, live, now)
+    else:
+        live.retry_ms = now + RETRY_MS
+        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", live.retry_ms)
+
+
+def _tell_failure(
+    ctx: Context, live: ModernGroup, run: Run, event: AssignmentFailed, now: int
+) -> bool:
+    """Say what became of a run; if it stays at that, return True, and the diary says so too."""
+    kills_workers = live.failures >= FAILURES_MAX and not may_run_here(run.assignor)
+    is_final = not event.no_worker and (not event.retriable or kills_workers)
+    ctx.fact(
+        AssignmentUnmade(
+            group_id=live.group_id,
+            epoch=run.epoch,
+            time_ms=now,
+            reason=event.reason,
+            is_final=is_final,
+        )
+    )
+    if is_final:
+        live.diary.remember(
+            MemberEvent(
+                group_id=live.group_id,
+                time_ms=now,
+                kind=MemberEventKind.NOT_ASSIGNED,
+                member_id="",
+                reason=event.reason,
+            )
+        )
+    return is_final
+
+
+def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
+    """Compute the target now that the interval is over; or give up a run that does not answer."""
+    live = ctx.modern.get(key.group_id)
+    if live is None:
+        return
+    if live.run is None:
+        update(ctx, live, now, is_due=True)
+        return
+    run = live.run.number
+    failed(
+        ctx,
+        AssignmentFailed(
+            group_id=live.group_id, run=run, reason="no answer in time", retriable=True
+        ),
+        now,
+    )
+
+
+def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
+    """Write the next slice of a target assignment."""
+    live = ctx.modern.get(key.group_id)
+    if live is None or live.delivery is None:
+        return
+    _deliver(ctx, live, live.delivery)
+    if live.delivery.written < len(live.delivery.result.members):
+        ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
+    else:
+        _finish(ctx, live, live.delivery, now)
+
+
+def deliver_all(ctx: Context, live: ModernGroup, now: int) -> None:
+    """Write all that waits of a target at once, if one is being written."""
+    delivery = live.delivery
+    if delivery is None:
+        return
+    while delivery.written < len(delivery.result.members):
+        _deliver(ctx, live, delivery)
+    ctx.timers.cancel(TimerKind.TARGET, live.group_id, "")
+    _finish(ctx, live, delivery, now)
+
+
+def _deliver(ctx: Context, live: ModernGroup, delivery: Delivery) -> None:
+    group, members, successors = live.group, delivery.result.members, delivery.run.successors
+    size, end = 0, min(delivery.written + SLICE_MEMBERS, len(members))
+    while delivery.written < end and size < SLICE_BYTES:
+        member_id, value = members[delivery.written]
+        delivery.written += 1
+        member_id = successors.get(member_id, member_id)
+        if member_id in group.members:
+            key = ConsumerGroupTargetAssignmentMemberKey(group.group_id, member_id)
+            ctx.emit(Record(key, value))
+            size += len(value)
+
+
+def _finish(ctx: Context, live: ModernGroup, delivery: Delivery, now: int) -> None:
+    group, run, result = live.group, delivery.run, delivery.result
+    epoch_before = group.assignment_epoch
+    live.delivery = None
+    _emit_metadata(ctx, group, run.epoch, ctx.wall.at(now), 0)
+    live.end_leases()
+    ctx.fact(
+        TargetAssigned(
+            group_id=live.group_id,
+            assignor=run.assignor,
+            epoch_before=epoch_before,
+            epoch_after=run.epoch,
+            cause=run.change.cause,
+            changed_ms=run.change.since_ms,
+            started_ms=run.started_ms,
+            computed_ms=delivery.computed_ms,
+            ended_ms=now,
+            members=len(group.members),
+            members_changed=len(result.members),
+            partitions_moved=result.partitions_moved,
+            queue_ms=result.queue_ms,
+            assignor_ms=result.assignor_ms,
+            in_place=run.in_place,
+        )
+    )
+    live.assigned_ms = now
+    update(ctx, live, now)
+
+
+def _emit_metadata(
+    ctx: Context, group: ConsumerGroup, epoch: int, timestamp_ms: int, arriving_epoch: int
+) -> None:
+    value = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=epoch, assignment_timestamp=timestamp_ms, arriving_epoch=arriving_epoch
+    )
+    ctx.emit(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
+    if arriving_epoch:
+        # The target of the epoch before may be in this turn too, and must be whole in the log.
+        ctx.result.ends_batch = True
+
+
+TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+    {TimerKind.ASSIGNMENT: assignment_timeout, TimerKind.TARGET: target_timeout}
+)

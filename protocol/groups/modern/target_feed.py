@@ -1,0 +1,131 @@
+"""What an assignor has yet to be told of a group: noted as it happens, sent with the next run.
+
+A worker keeps each group as of the last run, so that a change of one member costs one member's
+words and not the group's. Whatever makes that doubtful (a new leader, a run that failed) makes the
+next run be told everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from protocol.assignors.flat import Row, SubscriptionRows
+from protocol.groups.effects import ComputeAssignment, GroupChanges
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from protocol.groups.consumer.group import ConsumerGroup, Subscription
+    from protocol.groups.effects import MemberRow, TopicRow
+    from protocol.groups.topics import Topics
+
+MANY: Final = 50
+"""Subscriptions for which it is worth while to tell the names of all topics of the group."""
+
+
+@dataclass(slots=True, eq=False)
+class TargetFeed:
+    """``base_run``: the run that the worker's knowledge is as of; None: it has none.
+
+    ``sent`` are the numbers of the subscriptions it knows. ``must_answer_whole``: the log holds
+    parts of a target that was never complete, so every member's has to be written.
+    """
+
+    base_run: int | None = None
+    must_answer_whole: bool = False
+    topics_changed: bool = True
+    sent: set[int] = field(default_factory=set)
+    gone: list[tuple[str, str | None]] = field(default_factory=list)
+    changed: dict[str, None] = field(default_factory=dict)
+
+    def member_changed(self, member_id: str) -> None:
+        """Note that a member is new, or not what it was."""
+        self.changed[member_id] = None
+
+    def member_gone(self, member_id: str, successor: str | None = None) -> None:
+        """Note that a member went; ``successor`` is the static member that took its place."""
+        self.changed.pop(member_id, None)
+        self.gone.append((member_id, successor))
+
+    def regex_changed(self, subscriptions: Iterable[Subscription], regex: str) -> None:
+        """Note that a regular expression matches other topics than before."""
+        for subscription in subscriptions:
+            if subscription.regex == regex:
+                self.sent.discard(subscription.number)
+
+    def start_over(self) -> None:
+        """Tell the next run everything."""
+        self.base_run = None
+
+    def task(
+        self,
+        group: ConsumerGroup,
+        topics: Topics,
+        run: int,
+        assignor: str,
+        *,
+        with_racks: bool = False,
+    ) -> ComputeAssignment:
+        """Make the task of a run, and take all as told."""
+        is_whole = self.base_run is None
+        rows = _topic_rows(group, topics, with_racks) if is_whole or self.topics_changed else None
+        changes = self._whole(group, rows) if is_whole else self._news(group, rows)
+        task = ComputeAssignment(
+            group_id=group.group_id,
+            run=run,
+            assignor=assignor,
+            base_run=self.base_run,
+            changes=changes,
+            answer_whole=self.must_answer_whole,
+        )
+        self.topics_changed = False
+        self.gone, self.changed = [], {}
+        self.sent = set(group.numbered)
+        return task
+
+    def _whole(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
+        members = group.members
+        targets = group.targets or ({} if group.arriving is None else group.arriving.targets)
+        return GroupChanges(
+            topics=topics,
+            subscriptions=_topics_of(group, group.numbered),
+            members=tuple([member.row for member in members.values()]),
+            targets=tuple([each for each in targets.items() if each[0] in members]),
+        )
+
+    def _news(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
+        in_use = group.numbered.keys()
+        return GroupChanges(
+            topics=topics,
+            subscriptions=_topics_of(group, in_use - self.sent),
+            gone=tuple(self.gone),
+            members=_member_rows(group, self.changed),
+            dropped_subscriptions=tuple(self.sent - in_use),
+        )
+
+
+def _topics_of(group: ConsumerGroup, numbers: Collection[int]) -> Mapping[int, frozenset[str]]:
+    """Name the topics of subscriptions; of many as rows of numbers, and no name is looked up."""
+    numbered = group.numbered
+    if len(numbers) < MANY:
+        return {number: group.topics_of(numbered[number]) for number in numbers}
+    names = group.name_numbers
+    if not group.regexes:
+        return SubscriptionRows(list(names.names), [*map(numbered.__getitem__, numbers)])
+    told = ((number, group.topics_of(numbered[number])) for number in numbers)
+    return SubscriptionRows(
+        list(names.names), [Row(number, names.row(topics)) for number, topics in told]
+    )
+
+
+def _topic_rows(group: ConsumerGroup, topics: Topics, with_racks: bool) -> tuple[TopicRow, ...]:
+    known = [topic for topic in map(topics.by_name, group.topics) if topic is not None]
+    if not with_racks:
+        return tuple([topic.row for topic in known])
+    return tuple([topic.row._replace(racks=topics.partition_racks(topic)) for topic in known])
+
+
+def _member_rows(group: ConsumerGroup, member_ids: Iterable[str]) -> tuple[MemberRow, ...]:
+    members = group.members
+    return tuple([members[each].row for each in member_ids if each in members])

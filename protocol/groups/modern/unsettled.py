@@ -1,0 +1,73 @@
+"""How soon a member of a consumer group is asked to heartbeat again while its group is unsettled.
+
+KIP-1263 leaves the interval in each answer to the coordinator. A member that awaits a target, or
+partitions that others have yet to release, is asked back soon, and not after its whole heartbeat
+interval. A group that changes all the time never settles, however soon its members come: after one
+heartbeat interval of unrest they come as before, but for so few that it costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.modern.reconcile import MemberState
+
+if TYPE_CHECKING:
+    from protocol.groups.context import Context
+    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.reconcile import Standing
+
+SOON: Final = "group.consumer.unsettled.heartbeat.interval.ms"
+"""After the assignment interval: by then a target that was put off has been computed."""
+
+LASTING_HEARTBEATS_PER_S: Final = 100
+"""So many heartbeats a second, of all members together, are asked for in a lasting unrest."""
+
+SPREAD: Final = 5
+"""Members that began at one moment would go on coming all at once, and those that change something
+would wait behind them: so some are asked to come sooner, by up to a fifth of the interval."""
+
+
+@dataclass(slots=True)
+class Unrest:
+    """When members of a group began to be found unsettled, and when the last one was (Unix ms)."""
+
+    since_ms: int = 0
+    last_ms: int = -(1 << 62)
+
+    def goes_on(self, now: int, pause_ms: int) -> int:
+        """Note that a member is unsettled; return for how long the group has been so, in ms.
+
+        It counts as another unrest when no member was found unsettled for ``pause_ms``.
+        """
+        if now - self.last_ms > pause_ms:
+            self.since_ms = now
+        self.last_ms = now
+        return now - self.since_ms
+
+
+def awaits_something(live: ModernGroup, standing: Standing) -> bool:
+    """Whether a new target is on its way, or others have yet to release what is this member's."""
+    group = live.group
+    return (
+        group.epoch != group.assignment_epoch
+        or standing.epoch != group.assignment_epoch
+        or standing.state is not MemberState.STABLE
+    )
+
+
+def heartbeat_interval_ms(
+    ctx: Context, live: ModernGroup, assignment_ms: int, interval_ms: int, now: int
+) -> int:
+    """Return when a member that awaits something is to come again.
+
+    ``assignment_ms`` and ``interval_ms`` are the group's assignment and heartbeat interval; the
+    member is never asked to come later than after the latter.
+    """
+    soon_ms = assignment_ms + ctx.configs.integer(SOON)
+    if live.unrest.goes_on(now, interval_ms) >= interval_ms:
+        soon_ms = max(soon_ms, len(live.group.members) * 1000 // LASTING_HEARTBEATS_PER_S)
+        if soon_ms >= interval_ms:
+            return interval_ms - ctx.rng.randrange(interval_ms // SPREAD + 1)
+    return min(soon_ms, interval_ms)

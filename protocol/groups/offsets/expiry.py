@@ -1,0 +1,117 @@
+"""Expiry of committed offsets (KIP-211), and of empty groups that have none left.
+
+An offset's retention begins
+
+- when its group became Empty, for a group that has had members (when the offset was committed, if
+  an old record does not say since when the group is Empty),
+- when it was committed, for a simple consumer, in a group of the consumer protocol (KIP-848), and
+  for a topic that no member of a Stable classic consumer group is subscribed to any more;
+
+and never while the group rebalances or has members of another protocol type. A client that named
+its own retention time (OffsetCommit 2-4) gets exactly that, in all of these cases.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups import any_group
+from protocol.groups.classic import handlers as classic
+from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.timers import TimerKey, TimerKind
+from protocol.records import OffsetCommitKey, OffsetCommitValue, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from protocol.config import Configs
+    from protocol.groups.context import Context
+
+CHECK_INTERVAL: Final = "offsets.retention.check.interval.ms"
+
+SLICE: Final = 5_000
+"""Groups and offsets looked at in one go: the heartbeats in between must not wait."""
+
+
+def arm(ctx: Context, now: int) -> None:
+    """Begin a round one check interval from now (at election)."""
+    interval_ms = ctx.configs.integer(CHECK_INTERVAL)
+    ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", "", now + interval_ms)
+
+
+def configs_changed(ctx: Context, before: Configs) -> None:
+    """Have the next round begin after the new interval, from when the last one ended."""
+    deadline_ms = ctx.timers.deadline(TimerKind.OFFSET_EXPIRY, "", "")
+    if deadline_ms is not None:
+        longer_ms = ctx.configs.integer(CHECK_INTERVAL) - before.integer(CHECK_INTERVAL)
+        ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", "", deadline_ms + longer_ms)
+
+
+def expire(ctx: Context, key: TimerKey, now: int) -> None:
+    """Look through one slice of the groups; the timer's member id says where it begins.
+
+    While nobody knows what time it is nothing expires; the next round looks again.
+    """
+    if not ctx.wall.is_settled:
+        arm(ctx, now)
+        return
+    position = int(key.member_id or 0)
+    looked_at = 0
+    for group_id in list(islice(ctx.groups, position, position + SLICE)):
+        if looked_at >= SLICE:
+            break
+        looked_at += 1 + sum(map(len, ctx.offsets.get(group_id, {}).values()))
+        ctx.contain(group_id, "offset expiry", _expire_group, ctx, group_id, now)
+        position += group_id in ctx.groups  # those behind a deleted group move up
+    if position < len(ctx.groups):
+        ctx.timers.set(TimerKind.OFFSET_EXPIRY, "", str(position), now)
+    else:
+        arm(ctx, now)
+
+
+def _expire_group(ctx: Context, group_id: str, now: int) -> None:
+    """Expire what is due, delete the group if nothing is left."""
+    committed = ctx.offsets.get(group_id, {})
+    expires = _expires(ctx, group_id)
+    kept = any_group.subscribed_topics(ctx, group_id) or frozenset() if committed else frozenset()
+    retention_ms = ctx.configs.integer("offsets.retention.minutes") * 60_000
+    doomed = []
+    for topic, partitions in committed.items():
+        if expires is None or topic in kept:
+            continue
+        doomed += [
+            OffsetCommitKey(group_id, topic, index)
+            for index, value in partitions.items()
+            if _is_expired(value, expires(value) + retention_ms, ctx.wall.at(now))
+        ]
+    for key in doomed:
+        ctx.emit(Record(key, None))
+    if group_id not in ctx.offsets:
+        any_group.delete_if_empty(ctx, group_id, now)
+
+
+def _is_expired(value: OffsetCommitValue, expiry_ms: int, wall_ms: int) -> bool:
+    return wall_ms >= (expiry_ms if value.expire_timestamp == -1 else value.expire_timestamp)
+
+
+def _expires(ctx: Context, group_id: str) -> Callable[[OffsetCommitValue], int] | None:
+    """Return what tells when an offset's retention begins; None while the group keeps them all."""
+    if isinstance(ctx.groups[group_id], ConsumerGroup):
+        return _committed_ms
+    looks = classic.shown(ctx, group_id)
+    assert looks is not None
+    if looks.state is ClassicGroupState.EMPTY:
+        since_ms = looks.state_timestamp_ms
+        if looks.protocol_type and since_ms != -1:
+            return lambda _: since_ms
+        return _committed_ms
+    is_readable = classic.subscribed_topics(ctx, group_id) is not None
+    if looks.state is ClassicGroupState.STABLE and is_readable:
+        return _committed_ms
+    return None
+
+
+def _committed_ms(value: OffsetCommitValue) -> int:
+    return value.commit_timestamp

@@ -1,0 +1,277 @@
+"""What stands in a data directory beside RocksDB's files, and what is said of its faults.
+
+Every fault becomes one sentence that names the directory and says what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.batch import ChecksumError
+from storage.disk.identity import LogIdentity, check, directory_id_in, render, with_directory_id
+from storage.disk.wal import torn_at
+from storage.disk.witness import NOTE
+from storage.log import (
+    CorruptLogError,
+    ForeignLogError,
+    FullDiskError,
+    LockedLogError,
+    LogError,
+    StaleLogError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUOTA = "Disk quota exceeded"
+FULL = ("No space left on device", QUOTA)
+"""How the operating system says that there is no room, wherever it is repeated."""
+
+LOCKED = "Resource temporarily unavailable"
+MISSING = "No such file or directory"
+"""How it says that another process has a lock, and that a file is gone that should be there."""
+
+PROBE_BYTES = 1 << 20
+
+CURRENT = "CURRENT"
+ROWS = ("*.sst", "*.log")
+"""RocksDB's files: which manifest is in force, and where rows are."""
+
+DAMAGED = "damaged"
+STALE = "stale"
+"""The files that say why a log is not to be opened again: it may open, and fail later."""
+
+REASON_CHARS_MAX = 500
+MOVE_AWAY = (
+    "move the directory away, and keep it: this node begins empty then and is filled by the others."
+)
+
+
+def claim(directory: Path, identity: LogIdentity) -> str:
+    """Check whose directory this is by its ``meta.properties``, or write them; return its id.
+
+    Nothing is changed in a directory that is refused.
+    """
+    note = directory / NOTE
+    try:
+        if note.exists():
+            text = note.read_text(errors="replace")
+            check(str(directory), text, identity)
+            _check_whole(directory)
+            return directory_id_in(str(directory), text)
+        if _holds_database(directory):
+            raise ForeignLogError(
+                f"{directory}: it holds a database without {NOTE}; put that file back or use "
+                "another data directory."
+            )
+        directory.mkdir(parents=True, exist_ok=True)
+        return renew(directory, identity)
+    except OSError as error:
+        raise unreadable(directory, error) from error
+
+
+def renew(directory: Path, identity: LogIdentity) -> str:
+    """Give a directory without a database an id; return it. Raises OSError."""
+    directory_id = uuid.uuid4().hex
+    _write_safely(directory / NOTE, with_directory_id(render(identity), directory_id))
+    return directory_id
+
+
+def _holds_database(directory: Path) -> bool:
+    """Whether anything is there that RocksDB would take for its own, or write over."""
+    found = (next(directory.glob(pattern), None) for pattern in (CURRENT, *ROWS))
+    return any(file is not None for file in found)
+
+
+def _check_whole(directory: Path) -> None:
+    """Refuse a database of which files are gone that RocksDB itself does not miss.
+
+    It would begin an empty one where ``CURRENT`` is missing, and do without a write-ahead log.
+    """
+    if (directory / CURRENT).exists():
+        if next(directory.glob("*.sst"), None) and not next(directory.glob("*.log"), None):
+            raise damaged(directory, "its write-ahead log, *.log, is missing")
+    elif _holds_database(directory):
+        raise damaged(directory, f"its file {CURRENT} is missing")
+
+
+def _write_safely(path: Path, text: str) -> None:
+    """Write a file so that after a crash it is there whole or not at all."""
+    draft = path.with_name(f"{path.name}.new")
+    with draft.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def cut_torn_tail(directory: Path, error: Exception) -> str:
+    """Cut the incomplete last record off the write-ahead log, or refuse; return what was done.
+
+    ``error`` is why RocksDB did not open the directory. On a full disk RocksDB gives up a file in
+    the middle of a write and begins the next one, which stays empty until there is room.
+    """
+    said = str(error)
+    if LOCKED in said or "lock hold by" in said:
+        raise LockedLogError(
+            f"{directory}: another process has this log open; stop it first."
+        ) from error
+    if MISSING in said:
+        raise damaged(directory, said) from error
+    if not is_corruption(said):
+        raise unreadable(directory, error) from error
+    ahead = [file for file in sorted(directory.glob("*.log")) if file.stat().st_size]
+    if not ahead:
+        raise damaged(directory, said) from error
+    content = ahead[-1].read_bytes()
+    at = torn_at(content, int(ahead[-1].stem))
+    if at is None or at == len(content):
+        raise damaged(directory, said) from error
+    with ahead[-1].open("r+b") as file:
+        file.truncate(at)
+        os.fsync(file.fileno())
+    return (
+        f"{directory}: cut {len(content) - at} bytes of an unfinished write off {ahead[-1].name}; "
+        "nothing acknowledged was in them."
+    )
+
+
+@contextmanager
+def refusing_damage(directory: Path) -> Iterator[None]:
+    """Turn a checksum error of ours or RocksDB's into one sentence."""
+    try:
+        yield
+    except LogError:
+        raise
+    except ChecksumError as error:
+        raise damaged(directory, "a batch does not match its checksum") from error
+    except Exception as error:
+        raise damaged(directory, str(error)) from error
+
+
+def damaged(directory: Path, what: str) -> CorruptLogError:
+    """Return the sentence for a log in which something is not as it was written."""
+    return CorruptLogError(f"{directory}: the log is damaged ({what}); {MOVE_AWAY}")
+
+
+def stale(directory: Path, why: str) -> StaleLogError:
+    """Return the sentence for a directory that is not the newest state of itself."""
+    return StaleLogError(
+        f"{directory}: it is a copy and not the newest state of this node's log ({why}); put the "
+        f"newest one back, or {MOVE_AWAY}"
+    )
+
+
+def is_corruption(said: str) -> bool:
+    """Tell whether an error of RocksDB means that something is not as it was written."""
+    return "Corruption" in said
+
+
+def mark_damaged(directory: Path, what: str) -> CorruptLogError:
+    """Have the next start find the directory damaged; return the sentence that says so."""
+    _mark(directory, DAMAGED, what)
+    return damaged(directory, what)
+
+
+def mark_stale(directory: Path, why: str) -> StaleLogError:
+    """Have the next start find the directory to be a copy; return the sentence that says so."""
+    _mark(directory, STALE, why)
+    return stale(directory, why)
+
+
+def _mark(directory: Path, name: str, why: str) -> None:
+    """Write a mark. On a disk that takes no file it is missing: the next start tries the log."""
+    with suppress(OSError):
+        _write_safely(directory / name, " ".join(why.split())[:REASON_CHARS_MAX])
+
+
+def refuse_marked(directory: Path) -> None:
+    """Raise the error of a directory that was marked as damaged or as a copy."""
+    for name, error in ((DAMAGED, damaged), (STALE, stale)):
+        with suppress(FileNotFoundError):
+            why = (directory / name).read_text(errors="replace")[:REASON_CHARS_MAX]
+            raise error(directory, why or "as a file in it says")
+
+
+def unreadable(directory: Path, error: Exception) -> LogError:
+    """Return the sentence for a log that can not be opened though nothing says it is damaged."""
+    if is_full(str(error)):
+        return no_room(directory)
+    return LogError(f"{directory}: the log can not be opened ({error}).")
+
+
+def is_full(said: str) -> bool:
+    """Tell whether an error of the operating system or RocksDB means that there is no room."""
+    return any(words in said for words in FULL)
+
+
+def no_room(directory: Path) -> FullDiskError:
+    """Return the sentence for a full disk."""
+    return FullDiskError(
+        f"{directory}: there is no room on the disk; nothing can be written until there is."
+    )
+
+
+def has_room(directory: Path) -> bool:
+    """Try whether a small file can be written."""
+    probe = directory / "room.probe"
+    try:
+        _write_safely(probe, " " * PROBE_BYTES)
+    except OSError:
+        return False
+    finally:
+        for left in (probe, probe.with_name(f"{probe.name}.new")):
+            left.unlink(missing_ok=True)
+    return True
+
+
+def set_aside(directory: Path, why: str = "corrupt") -> Path:
+    """Move a directory away, to be looked at by people; return where it is now.
+
+    What is opened in its place is empty and has another directory id. A link is followed, so that
+    the new directory is on the same disk; a mount point keeps its content, in a directory inside.
+    """
+    directory = directory.resolve()
+    number = 1
+    while (aside := directory.with_name(f"{directory.name}.{why}-{number}")).exists():
+        number += 1
+    try:
+        directory.rename(aside)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        return _set_aside_within(directory, why)
+    directory.mkdir()
+    _sync_directory(directory.parent)
+    return aside
+
+
+def _set_aside_within(directory: Path, why: str) -> Path:
+    number = 1
+    while (aside := directory / f"{why}-{number}").exists():
+        number += 1
+    aside.mkdir()
+    for entry in list(directory.iterdir()):
+        if not _is_aside(entry):
+            entry.rename(aside / entry.name)
+    _sync_directory(directory)
+    return aside
+
+
+def _is_aside(entry: Path) -> bool:
+    first = entry.name.partition("-")[0]
+    return entry.is_dir() and first in ("corrupt", "stale", "lost+found")

@@ -1,0 +1,570 @@
+"""The log on disk: one RocksDB per process, three column families. The only file that opens one.
+
+=========  ==============================  =====================================================
+family     key                             value
+=========  ==============================  =====================================================
+``log``    partition, base offset          a batch's envelope (:mod:`storage.batch`)
+``state``  partition, record key           the latest committed record value (the compacted topic)
+``meta``   partition, name                 the vote; the voters; the applied offset
+``meta``   name                            whose directory this is, its id, its last start, and the
+                                           peers' starts (:mod:`storage.disk.incarnation`)
+=========  ==============================  =====================================================
+
+Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity and the
+id of the directory also stand in ``meta.properties`` beside the database (Kafka's name and form),
+where they are checked before anything is opened. The database has the last word: an empty one is
+not the replica that those files name.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import msgpack
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteOptions,
+)
+
+from storage.batch import Batch, RawRecord, pack, unpack
+from storage.disk import witness
+from storage.disk.directory import (
+    QUOTA,
+    claim,
+    cut_torn_tail,
+    damaged,
+    has_room,
+    is_corruption,
+    is_full,
+    mark_damaged,
+    no_room,
+    refuse_marked,
+    refusing_damage,
+    renew,
+    stale,
+    unreadable,
+)
+from storage.disk.identity import LogIdentity, check, render
+from storage.disk.incarnation import Incarnation, Memory
+from storage.disk.wal import SYNCED, SYNCED_KEY
+from storage.disk.wal_sync import PendingSync, WalSync
+from storage.log import (
+    NOBODY,
+    AppendBatch,
+    ApplyState,
+    BeginInstall,
+    CorruptLogError,
+    DropBefore,
+    FinishInstall,
+    InstallSlice,
+    InstallState,
+    LogError,
+    SaveVote,
+    SaveVoters,
+    Snapshot,
+    SnapshotGoneError,
+    Stored,
+    TruncateFrom,
+    Write,
+    in_slices,
+)
+from storage.messages import ReplicaKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FAMILIES = ("log", "state", "meta")
+WRITE_BUFFER_BYTES = 4 << 20
+ALL_WRITE_BUFFERS_BYTES = 12 << 20
+BLOCK_CACHE_BYTES = 8 << 20
+WAL_BYTES_MAX = 16 << 20
+BLOCK_ROWS = 64
+"""Rows fetched at once when millions are read: each step through a generator costs."""
+
+PREFIX = struct.Struct(">I")
+OFFSET = struct.Struct(">Q")
+OFFSET_MAX = (1 << 64) - 1
+VOTE = b"vote"
+VOTERS = b"voters"
+APPLIED = b"applied"
+INSTALLING = b"installing"
+IDENTITY = b"identity"
+DIRECTORY = b"directory"
+INCARNATION = b"incarnation"
+PEERS = b"peers"
+TOKEN_BYTES = 8
+NO_ROWS: bytes = msgpack.packb(())
+
+
+class _Cursor:
+    """One of RocksDB's iterators, or None once the log is closed.
+
+    As long as an iterator lives, if only in the frames of an error, the database stays open, and
+    nothing else can open the directory.
+    """
+
+    __slots__ = ("__weakref__", "rows")
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+
+class RocksLog:
+    """A :class:`storage.log.Log` in RocksDB.
+
+    ``notes`` are sentences about what opening it found (a torn tail that was cut). ``incarnation``
+    is this start of the directory: synced, and never used before.
+    """
+
+    def __init__(self, path: Path, database: Rdict, notes: Sequence[str]) -> None:
+        self._path = path
+        self._database = database
+        self._families = {name: database.get_column_family(name) for name in FAMILIES}
+        self._handles = {name: database.get_column_family_handle(name) for name in FAMILIES}
+        self._synced = WriteOptions()
+        self._synced.sync = True
+        self._unsynced = WriteOptions()
+        self.notes = tuple(notes)
+        self.incarnation = Incarnation("")
+        self._known = Memory()
+        self._witness = witness.load(path)
+        self._is_stuck = False
+        self._is_in_use = False
+        self._cursors: WeakSet[_Cursor] = WeakSet()
+        self._wal = WalSync(path)
+        self._mark: bytes | None = None
+        """How far the last sync reached: the next write says so (:mod:`storage.disk.wal`)."""
+
+    @classmethod
+    def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
+        """Open or create the log in ``path``; raises :class:`storage.log.LogError`."""
+        directory = Path(path)
+        was_there = (directory / witness.NOTE).exists()
+        directory_id = claim(directory, identity)
+        refuse_marked(directory)
+        notes: list[str] = []
+        try:
+            database = _open(directory)
+        except Exception as error:
+            notes.append(cut_torn_tail(directory, error))
+            with refusing_damage(directory):
+                database = _open(directory)
+        log = cls(directory, database, notes)
+        try:
+            log._own(identity, directory_id, was_there)
+            log._verify(identity)
+            log._forget_unfinished(identity)
+            log._begin()
+            log._is_in_use = True
+        except LogError:
+            log.close()
+            raise
+        except Exception as error:
+            log.close()
+            raise unreadable(directory, error) from error
+        return log
+
+    def close(self) -> None:
+        """Close the database. Nothing written is lost without it, so a full disk is no matter.
+
+        No sync may be under way.
+        """
+        if not self._families:
+            return
+        self._wal.close()
+        for part in (*self._families.values(), self._database):
+            with suppress(Exception):
+                part.close()
+        self._is_in_use = False
+        self._families.clear()
+        self._handles.clear()
+        for cursor in self._cursors:
+            cursor.rows = None
+
+    @property
+    def directory_id(self) -> str:
+        """The random id of the directory, as the database has it."""
+        return self.incarnation.directory_id
+
+    def vouch(self, claim: Incarnation) -> bool:
+        """Say whether a peer's directory may be the newest state of itself; False: a copy.
+
+        What is said is remembered first, on disk. Raises :class:`storage.log.LogError`.
+        """
+        if not self._known.judge(claim):
+            return False
+        if self._known.learn(claim):
+            try:
+                self._families["meta"].put(PEERS, msgpack.packb(self._known.rows()), self._synced)
+            except Exception as error:
+                if not is_full(str(error)):
+                    raise LogError(
+                        f"{self._path}: the log can not be written ({error})."
+                    ) from error
+        return True
+
+    def write(self, writes: Sequence[Write], sync: bool) -> None:
+        """Write all as one RocksDB write batch; on return it is on disk if ``sync``.
+
+        On :class:`storage.log.FullDiskError` nothing of it is seen by readers. RocksDB looks for
+        room every five seconds and then moves what it holds to new files, so nothing depends on the
+        file that could not be written or synced; later writes succeed again. After any other error
+        the log must be opened anew: what RocksDB recovers then is written and synced to new files
+        too, since a failed sync leaves it open which of the old ones' bytes have reached the disk.
+        An error that says corruption marks the directory as damaged, since opening it again may
+        find nothing: RocksDB meets damage in dead rows only when it compacts them.
+        """
+        if self._is_stuck:
+            self._raise_stuck()
+        unit = WriteBatch(raw_mode=True)
+        for write in writes:
+            self._put(unit, write)
+        if self._mark is not None:
+            unit.put(SYNCED_KEY, self._mark, self._handles["meta"])
+        try:
+            self._database.write(unit, self._synced if sync else self._unsynced)
+        except Exception as error:
+            said = str(error)
+            if is_corruption(said):
+                raise mark_damaged(self._path, said) from error
+            if not is_full(said):
+                raise LogError(f"{self._path}: the log can not be written ({said}).") from error
+            self._is_stuck = QUOTA in said
+            raise no_room(self._path) from error
+        self._mark = None
+
+    def begin_sync(self) -> PendingSync:
+        """Return the sync of everything written so far, to be run in any thread.
+
+        Raises :class:`storage.log.LogError`.
+        """
+        try:
+            return self._wal.begin()
+        except OSError as error:
+            raise LogError(f"{self._path}: the log can not be synced ({error}).") from error
+
+    def end_sync(self, sync: PendingSync) -> None:
+        """Learn that a sync is done. Another one may be begun then, and not before."""
+        self._wal.end(sync)
+        self._mark = SYNCED.pack(max(sync.number, 0), sync.bytes)
+
+    def _raise_stuck(self) -> None:
+        """Refuse to write: RocksDB does not recover by itself when a quota was exceeded."""
+        if has_room(self._path):
+            raise LogError(f"{self._path}: there is room again; the log must be opened anew.")
+        raise no_room(self._path)
+
+    def stored(self, partition: int) -> Stored:
+        """Return what is there of a partition."""
+        prefix = _prefix(partition)
+        meta = self._families["meta"]
+        with refusing_damage(self._path):
+            epoch, voted_for, high_watermark = _unpacked(meta.get(prefix + VOTE), (0, NOBODY, 0))
+            applied_offset, applied_epoch = _unpacked(meta.get(prefix + APPLIED), (0, 0))
+            members, voters_offset = _unpacked(meta.get(prefix + VOTERS), ((), 0))
+            voters = tuple(ReplicaKey(*member) for member in members)
+            if meta.get(prefix + INSTALLING) is not None:
+                return Stored(
+                    epoch=epoch, voted_for=voted_for, voters=voters, voters_offset=voters_offset
+                )
+        first, last = self._first(partition), self._last(partition)
+        end_offset = last.end_offset if last else applied_offset
+        return Stored(
+            epoch=epoch,
+            voted_for=voted_for,
+            high_watermark=min(max(high_watermark, applied_offset), end_offset),
+            applied_offset=applied_offset,
+            applied_epoch=applied_epoch,
+            start_offset=first.base_offset if first else applied_offset,
+            end_offset=end_offset,
+            last_epoch=last.leader_epoch if last else applied_epoch,
+            voters=voters,
+            voters_offset=voters_offset,
+        )
+
+    def batches(self, partition: int, offset: int) -> Iterator[Batch]:
+        """Iterate over the batches that end after ``offset``; the ones before are not read."""
+        for batch in self._envelopes(partition, offset):
+            if batch.end_offset > offset:
+                yield batch
+
+    def state(self, partition: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the compacted state in key order."""
+        return chain.from_iterable(self._state_blocks(partition, prefix))
+
+    def _state_blocks(self, partition: int, of: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+        if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
+            return
+        prefix = _prefix(partition) + of
+        for rows in self._blocks("state", prefix, prefix):
+            yield [(key[PREFIX.size :], value) for key, value in rows]
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """Return the compacted state as it is now; RocksDB's iterators do not see later writes."""
+        stored = self.stored(partition)
+        rows = self.state(partition)
+        first = next(rows, None)  # the iteration begins now
+        slices = in_slices(() if first is None else chain((first,), rows))
+        return Snapshot(stored.applied_offset, stored.applied_epoch, stored.voters, slices)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Refuse damage; what is found while the log is in use is known at the next start too."""
+        try:
+            with refusing_damage(self._path):
+                yield
+        except CorruptLogError as error:
+            if self._is_in_use:
+                mark_damaged(self._path, str(error.__cause__ or "its rows end early"))
+            raise
+
+    def _envelopes(self, partition: int, offset: int = 0) -> Iterator[Batch]:
+        """Iterate over a partition's batches from the one that holds ``offset`` on."""
+        prefix = _prefix(partition)
+        with self._reading():
+            first = self._at_or_before(prefix, offset) if offset > 0 else None
+            for rows in self._blocks("log", prefix, first or prefix, size=1):
+                yield unpack(rows[0][1])
+
+    def _at_or_before(self, prefix: bytes, offset: int) -> bytes | None:
+        """Return the key of a partition's last batch that begins at ``offset`` or before."""
+        cursor = self._cursor(self._families["log"].iter())
+        cursor.rows.seek_for_prev(prefix + OFFSET.pack(offset))
+        cursor.rows.status()
+        if not cursor.rows.valid():
+            return None
+        key: bytes = cursor.rows.key()
+        return key if key.startswith(prefix) else None
+
+    def _blocks(
+        self, family: str, prefix: bytes, first: bytes, size: int = BLOCK_ROWS
+    ) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Iterate over a partition's rows in key order from ``first`` on, in blocks of so many.
+
+        The bounds of rocksdict's ReadOptions do not outlive the call that sets them, so the end is
+        found by the prefix. Its iterators end quietly at a damaged block, so an end of data is
+        only believed after a second look.
+        """
+        last = first
+        cursor = self._cursor(self._families[family].items(from_key=first))
+        with self._reading():
+            while block := list(islice(self._rows(cursor), size)):
+                last = block[-1][0]
+                if not last.startswith(prefix):
+                    if own := [row for row in block if row[0].startswith(prefix)]:
+                        yield own
+                    return
+                yield block
+            self._check_end(family, last)
+
+    def _cursor(self, rows: Any) -> _Cursor:
+        cursor = _Cursor(rows)
+        self._cursors.add(cursor)
+        return cursor
+
+    def _rows(self, cursor: _Cursor) -> Iterator[tuple[bytes, bytes]]:
+        if cursor.rows is None:
+            raise SnapshotGoneError(f"{self._path}: the log was closed while it was read.")
+        rows: Iterator[tuple[bytes, bytes]] = cursor.rows
+        return rows
+
+    def _check_end(self, family: str, last: bytes) -> None:
+        """Raise if something can not be read after the row ``last``."""
+        cursor = self._cursor(self._families[family].iter())
+        cursor.rows.seek(last)
+        if cursor.rows.valid() and cursor.rows.key() == last:
+            cursor.rows.next()
+        if cursor.rows.valid():
+            raise damaged(self._path, "its rows end early")
+        cursor.rows.status()
+
+    def _first(self, partition: int) -> Batch | None:
+        return next(self._envelopes(partition), None)
+
+    def _last(self, partition: int) -> Batch | None:
+        prefix = _prefix(partition)
+        cursor = self._cursor(self._families["log"].iter())
+        with refusing_damage(self._path):
+            cursor.rows.seek_for_prev(prefix + OFFSET.pack(OFFSET_MAX))
+            cursor.rows.status()
+            if cursor.rows.valid() and cursor.rows.key().startswith(prefix):
+                return unpack(cursor.rows.value())
+        return None
+
+    def _put(self, unit: WriteBatch, write: Write) -> None:
+        prefix = _prefix(write.partition)
+        log, meta = self._handles["log"], self._handles["meta"]
+        match write:
+            case AppendBatch(_, batch):
+                unit.put(prefix + OFFSET.pack(batch.base_offset), pack(batch), log)
+            case ApplyState(_, offset, epoch, records):
+                self._apply(unit, prefix, records)
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
+            case SaveVote(_, epoch, voted_for, high_watermark):
+                vote = msgpack.packb((epoch, voted_for, high_watermark))
+                unit.put(prefix + VOTE, vote, meta)
+            case SaveVoters(_, voters, offset):
+                members = [(voter.node_id, voter.directory_id) for voter in voters]
+                unit.put(prefix + VOTERS, msgpack.packb((members, offset)), meta)
+            case DropBefore(_, offset):
+                unit.delete_range(prefix, prefix + OFFSET.pack(offset), log)
+            case TruncateFrom(partition, offset):
+                unit.delete_range(prefix + OFFSET.pack(offset), _prefix(partition + 1), log)
+            case _:
+                self._install(unit, prefix, write)
+
+    def _install(
+        self,
+        unit: WriteBatch,
+        prefix: bytes,
+        write: InstallState | BeginInstall | InstallSlice | FinishInstall,
+    ) -> None:
+        meta = self._handles["meta"]
+        match write:
+            case InstallState(partition, offset, epoch, records):
+                self._wipe(unit, partition)
+                self._apply(unit, prefix, records)
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
+            case BeginInstall(partition, offset, epoch):
+                self._wipe(unit, partition)
+                unit.put(prefix + INSTALLING, msgpack.packb((offset, epoch)), meta)
+            case InstallSlice(_, records):
+                self._apply(unit, prefix, records)
+            case FinishInstall(_, offset, epoch):
+                unit.delete(prefix + INSTALLING, meta)
+                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
+
+    def _wipe(self, unit: WriteBatch, partition: int) -> None:
+        """Make a partition empty, but for its voters and its vote."""
+        prefix = _prefix(partition)
+        for family in ("log", "state"):
+            unit.delete_range(prefix, _prefix(partition + 1), self._handles[family])
+        for name in (APPLIED, INSTALLING):
+            unit.delete(prefix + name, self._handles["meta"])
+
+    def _apply(self, unit: WriteBatch, prefix: bytes, records: Sequence[RawRecord]) -> None:
+        for key, value in records:
+            if value is None:
+                unit.delete(prefix + key, self._handles["state"])
+            else:
+                unit.put(prefix + key, value, self._handles["state"])
+
+    def _own(self, identity: LogIdentity, claimed_id: str, was_there: bool) -> None:
+        """Check whose database this is, and that it is the newest state of its directory.
+
+        ``claimed_id`` is what ``meta.properties`` say. If they were there before, an empty database
+        has lost the votes and records of that id: it gets another one. A database of an earlier
+        version takes the id over.
+        """
+        meta = self._families["meta"]
+        with refusing_damage(self._path):
+            found, known_id = meta.get(IDENTITY), meta.get(DIRECTORY)
+            last = Incarnation(*_unpacked(meta.get(INCARNATION), (claimed_id, 0, ())))
+            self._known = Memory(msgpack.unpackb(meta.get(PEERS) or NO_ROWS))
+        text = render(identity).encode()
+        if found is not None and found != text:
+            check(str(self._path), found.decode(), identity)
+        if found is None and was_there:
+            claimed_id = renew(self._path, identity)
+            last = Incarnation(claimed_id)
+            gone = (
+                f"{self._path}: its database is gone; this node begins empty, as another replica."
+            )
+            self.notes += (gone,)
+        if known_id is None:
+            unit = WriteBatch(raw_mode=True)
+            unit.put(IDENTITY, text, self._handles["meta"])
+            unit.put(DIRECTORY, claimed_id.encode(), self._handles["meta"])
+            self._database.write(unit, self._synced)
+            meta.flush()
+        elif known_id.decode() != claimed_id:
+            raise stale(self._path, "its meta.properties are not those of its database")
+        if why := witness.objection(self._path, self._witness, last):
+            raise stale(self._path, why)
+        self.incarnation = Incarnation(last.directory_id, last.number, tuple(last.tokens))
+
+    def _begin(self) -> None:
+        """Make this start known: in the database first, then beside the directory."""
+        seen, last = self._witness, self.incarnation
+        if not last.number:
+            witness.save(
+                self._path, seen, last
+            )  # or a start that dies right here looks like a copy
+        more = witness.ACCEPTED_STARTS if seen.is_accepting else 1
+        now = self.incarnation = last.next(os.urandom(TOKEN_BYTES).hex(), more)
+        row = msgpack.packb((now.directory_id, now.number, now.tokens))
+        self._families["meta"].put(INCARNATION, row, self._synced)
+        witness.save(self._path, seen, now)
+
+    def _verify(self, identity: LogIdentity) -> None:
+        """Check every batch: its checksum and its place."""
+        for partition in range(-1, identity.partitions):
+            stored = self.stored(partition)
+            at = stored.start_offset
+            for batch in self._envelopes(partition):
+                if batch.base_offset != at:
+                    raise damaged(self._path, f"offset {at} of partition {partition} is missing")
+                at = batch.end_offset
+            if at < stored.applied_offset or stored.start_offset > stored.applied_offset:
+                raise damaged(self._path, f"partition {partition} has a gap at {at}")
+
+    def _forget_unfinished(self, identity: LogIdentity) -> None:
+        """Empty the partitions whose snapshot never came to its end."""
+        unit = WriteBatch(raw_mode=True)
+        for partition in range(-1, identity.partitions):
+            if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
+                self._wipe(unit, partition)
+        if unit.len():
+            self._database.write(unit, self._synced)
+
+
+def _prefix(partition: int) -> bytes:
+    """Return the first bytes of a partition's keys; the catalogue is partition -1."""
+    return PREFIX.pack(partition + 1)
+
+
+def _unpacked(value: bytes | None, default: tuple[Any, ...]) -> tuple[Any, ...]:
+    return default if value is None else tuple(msgpack.unpackb(value))
+
+
+def _open(directory: Path) -> Rdict:
+    cache = Cache(BLOCK_CACHE_BYTES)
+    return Rdict(
+        str(directory),
+        _options(cache),
+        column_families={name: _options(cache) for name in FAMILIES},
+    )
+
+
+def _options(cache: Cache) -> Options:
+    """Return modest settings: one process's share of memory is a few MiB, whatever it holds."""
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(cache)
+    blocks.set_cache_index_and_filter_blocks(True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_block_based_table_factory(blocks)
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.set_db_write_buffer_size(ALL_WRITE_BUFFERS_BYTES)
+    options.set_max_write_buffer_number(2)
+    options.set_max_total_wal_size(WAL_BYTES_MAX)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(256)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1 << 20)
+    options.set_stats_dump_period_sec(0)
+    options.set_stats_persist_period_sec(0)
+    options.set_wal_recovery_mode(DBRecoveryMode.absolute_consistency())
+    return options

@@ -1,0 +1,159 @@
+"""Bad input gets one clear sentence and exit code 2; nothing is started."""
+
+import fcntl
+import socket
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from actors.cli.main import main
+from actors.cluster import running
+from actors.cluster.data_dir import ClusterFile, save
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    """Run a command that must be refused; return its one sentence."""
+    try:
+        code = main([str(word) for word in words])
+    except SystemExit as end:
+        code = end.code  # type: ignore[assignment]
+    said = capsys.readouterr()
+    assert code == 2, said.err
+    assert said.out == ""
+    assert said.err.count("\n") == 1, said.err
+    assert said.err.startswith("rollcall: ")
+    assert "Traceback" not in said.err
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        (
+            "group.max.sise=3",
+            "Unknown broker config name: group.max.sise (did you mean group.max.size",
+        ),
+        ("group.max.size", "--set wants KEY=VALUE"),
+        ("=3", "--set wants KEY=VALUE"),
+        ("group.max.size=many", "Not a number"),
+        ("group.max.size=0", "Value must be at least 1"),
+        ("offsets.topic.num.partitions=0", "Value must be at least 1"),
+        ("log.flush=never", "String must be one of"),
+        ("auto.create.topics.enable=maybe", "true or false"),
+        ("socket.request.max.bytes=-5", "at least"),
+        ("group.min.session.timeout.ms=9999999", "must not be greater than"),
+    ],
+)
+def test_a_wrong_setting_is_refused(
+    setting: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "up", "--set", setting, "--data-dir", tmp_path / "data")
+    assert sentence in said
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_missing_config_file_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "up", "--config", tmp_path / "none.properties")
+    assert "No such file or directory" in said
+
+
+def test_a_wrong_line_of_a_config_file_is_refused_with_the_files_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("group.max.size=10\ngroup.initial.rebalance.delay.ms=soon\n")
+    assert "Invalid value soon" in refused(capsys, "up", "--config", file)
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "9o92", ""])
+def test_a_wrong_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is no port" in refused(capsys, "up", f"--port={port}")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_a_host_that_no_client_can_connect_to_is_refused(
+    host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "up", f"--host={host}", "--data-dir", tmp_path / "data")
+    assert "no address that a client can connect to" in said
+
+
+def test_a_port_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = refused(capsys, "up", "--port", port, "--data-dir", tmp_path)
+    assert f"Can not listen on 127.0.0.1:{port}: Address already in use." in said
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = refused(capsys, "up", "--port", "0", "--data-dir", tmp_path)
+    assert "in use by a running cluster" in said
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("offsets.topic.num.partitions=5", "can not become 5"),
+        ("offsets.topic.replication.factor=1", "can not become 1"),
+    ],
+)
+def test_partitions_and_replicas_are_fixed_at_the_first_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, said: str
+) -> None:
+    cluster = ClusterFile(
+        cluster_id="AAAAAAAAAAAAAAAAAAAAAA",
+        partitions=3,
+        ports=(0, 0, 0, 0),
+        replicas=3,
+        secret="secret",
+    )
+    save(tmp_path, cluster)
+    words = ("up", "--port", "0", "--data-dir", tmp_path, "--set")
+    assert said in refused(capsys, *words, setting)
+
+
+@pytest.mark.parametrize("words", [("rise",), (), ("up", "--fast"), ("status", "--xml")])
+def test_an_unknown_word_is_refused(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(capsys, *words)
+
+
+def test_a_directory_without_a_running_cluster_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--data-dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"rollcall: No cluster runs on {tmp_path}.\n"
+
+
+def test_of_several_clusters_one_must_be_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_directory", lambda: tmp_path)
+    for name in ("a", "b"):
+        running.save(
+            running.Running(
+                cluster_id=name,
+                data_dir=f"/{name}",
+                address="auto",
+                bootstrap="127.0.0.1:1",
+                partitions=1,
+                workers=0,
+                node=None,
+                owner=None,
+            )
+        )
+    said = refused(capsys, "status")
+    assert "choose one by --data-dir (/a, /b)" in said
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"rollcall {version('rollcall')}\n"

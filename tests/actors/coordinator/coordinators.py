@@ -1,0 +1,117 @@
+"""Coordinators in this process, on an event loop in a thread: real sockets and disks, no Ray."""
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kio.static.protocol import Entity
+
+from actors.cluster.spec import Address, ClusterSpec
+from actors.coordinator.coordinator import Coordinator
+from actors.telemetry.observer import Telemetry
+from bench.servers.processes import free_port
+from failover.catalogue.cluster_view import Node
+from protocol.groups.effects import Request
+from protocol.groups.facts import MemberEvent
+
+COMMON = {"group.initial.rebalance.delay.ms": "0", "log.flush": "os"}
+START_S = 30.0
+
+
+class Neighbours:
+    """The other coordinators of the same event loop, as a coordinator's ``Peers``."""
+
+    def __init__(self, cluster: "Cluster", node_id: int) -> None:
+        self._cluster = cluster
+        self._node_id = node_id
+
+    async def forward(self, node_id: int, request: Request) -> Entity | None:
+        return await self._cluster.coordinators[node_id].forwarded_here(request)
+
+    async def node_changed(self, leader: int, node: Node) -> bool:
+        return self._cluster.coordinators[leader].node_changed(node)
+
+    async def directories(self) -> tuple[str, ...]:
+        for coordinator in self._cluster.coordinators:
+            await coordinator.opened.wait()
+        return tuple(coordinator.directory_id for coordinator in self._cluster.coordinators)
+
+    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
+        return self._cluster.coordinators[node_id].peer_address()
+
+    async def greet(self, node_id: int, host: str, port: int) -> None:
+        for coordinator in self._cluster.coordinators:
+            coordinator.greeted(node_id, host, port)
+
+    async def announce(self, node_id: int, pid: int) -> bool:
+        return True
+
+
+class Cluster:
+    """Some coordinators; the calling thread talks to them by sockets."""
+
+    def __init__(self, directory: Path, count: int) -> None:
+        self.spec = ClusterSpec(
+            cluster_id="in-this-process",
+            listeners=tuple(Address(host="127.0.0.1", port=free_port()) for _ in range(count)),
+            console=Address(host="127.0.0.1", port=0),
+            data_dir=str(directory),
+            overrides={**COMMON, "offsets.topic.num.partitions": str(count)},
+            workers=0,
+            secret=b"secret",
+        )
+        self.coordinators: list[Coordinator] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    @property
+    def bootstrap(self) -> str:
+        return self.spec.bootstrap
+
+    def events(self, node_id: int, group_id: str) -> list[MemberEvent]:
+        """Ask a coordinator for a group's diary, as its Ray actor would be asked."""
+
+        async def ask() -> list[MemberEvent]:
+            return self.coordinators[node_id].events(group_id)
+
+        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result(START_S)
+
+    def start(self) -> None:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(START_S)
+
+    async def _start(self) -> None:
+        for node_id in range(self.spec.partitions):
+            peers = Neighbours(self, node_id)
+            telemetry = Telemetry({"service.instance.id": node_id})
+            self.coordinators.append(Coordinator(self.spec, node_id, peers, telemetry))
+        for coordinator in self.coordinators:
+            coordinator.start()
+        for coordinator in self.coordinators:
+            await coordinator.ready.wait()
+            assert not coordinator.failure, coordinator.failure
+
+    def stop(self) -> None:
+        async def end() -> None:
+            for coordinator in self.coordinators:
+                await coordinator.stop()
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(START_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(START_S)
+        self._loop.close()
+
+
+@contextmanager
+def running(count: int = 3) -> Iterator[Cluster]:
+    """Run that many coordinators for as long as the ``with`` lasts."""
+    with tempfile.TemporaryDirectory() as directory:
+        cluster = Cluster(Path(directory), count)
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop()

@@ -1,0 +1,123 @@
+"""What the controller's actor tells coordinators, given what they say of themselves."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from actors.cluster.spec import Address, ClusterSpec
+from actors.deployment.controller import Controller
+from failover.partitions.status import PartitionStatus
+from tests.failover.control.test_healing import leads, row
+from tests.waiting import until_async
+
+SPEC = ClusterSpec(
+    cluster_id="controlled",
+    listeners=tuple(Address(host="127.0.0.1", port=1) for _ in range(3)),
+    console=Address(host="127.0.0.1", port=0),
+    data_dir="/nonexistent",
+    overrides={},
+    workers=0,
+    secret=b"",
+    replicas_wanted=3,
+)
+EVERYTHING = range(-1, 3)
+
+
+def status(rows: list[PartitionStatus], *, is_damaged: bool = False) -> dict[str, Any]:
+    return {
+        "state": "Failed" if is_damaged else "Running", "pid": 1, "is_damaged": is_damaged,
+        "partitions": [asdict(one) for one in rows], "failure": "", "connections": 0, "linked": [],
+    }  # fmt: skip
+
+
+class Cluster:
+    """Coordinators that answer with a status and remember what they are told."""
+
+    def __init__(self, statuses: Mapping[int, dict[str, Any]]) -> None:
+        self.statuses = statuses
+        self.told: list[tuple[str, str]] = []
+        self.asked = 0
+
+    async def ask(self, name: str, method: str, *_: object, wait_s: float = 0) -> Any:
+        if method == "status":
+            self.asked += 1
+            return self.statuses[int(name.rsplit("-", 1)[1])]
+        self.told.append((name, method))
+        return None
+
+
+@pytest.mark.parametrize("is_voter", [False, True], ids=["empty learner", "voter in sync"])
+def test_a_damaged_node_begins_empty_only_when_a_majority_without_it_is_sound(
+    is_voter: bool,
+) -> None:
+    """S7: node 0 runs, but as an empty learner; node 1 is damaged; node 2 has everything."""
+    statuses = {
+        0: status([row(n, is_voter=is_voter) for n in EVERYTHING]),
+        1: status([], is_damaged=True),
+        2: status([leads(0, 2, partition=n) for n in EVERYTHING]),
+    }
+
+    async def test() -> None:
+        cluster = Cluster(statuses)
+        looking = asyncio.create_task(Controller(SPEC, cluster)._look())
+
+        async def has_looked() -> bool:
+            return cluster.asked >= 6
+
+        await until_async(has_looked, 10, "the controller has looked twice")
+        looking.cancel()
+        assert (("coordinator-1", "start_anew") in cluster.told) is is_voter
+
+    asyncio.run(test())
+
+
+class Willing(Cluster):
+    """Coordinators of which each hands over what it is told to."""
+
+    def __init__(self, leader: int) -> None:
+        self.leaders = dict.fromkeys(EVERYTHING, leader)
+        super().__init__({})
+        self._show()
+
+    def _show(self) -> None:
+        self.statuses = {
+            node_id: status(
+                [
+                    leads(0, 1, 2, partition=n) if node_id == leader else row(n)
+                    for n, leader in self.leaders.items()
+                ]
+            )
+            for node_id in range(3)
+        }
+
+    async def ask(self, name: str, method: str, *arguments: Any, wait_s: float = 0) -> Any:
+        if method == "transfer":
+            partition, to = arguments
+            assert name == f"coordinator-{self.leaders[partition]}"
+            self.leaders[partition] = to
+            self._show()
+        return await super().ask(name, method, *arguments, wait_s=wait_s)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "home"),
+    [("true", {-1: 0, 0: 0, 1: 1, 2: 2}), ("false", dict.fromkeys(EVERYTHING, 2))],
+)
+def test_a_cluster_that_starts_is_ready_when_preferred_nodes_lead(
+    enabled: str, home: dict[int, int]
+) -> None:
+    """Whoever was up first leads everything, groups and catalogue, unless nothing may be moved."""
+    spec = replace(SPEC, overrides={"auto.leader.rebalance.enable": enabled})
+
+    async def test() -> None:
+        cluster = Willing(leader=2)
+        controller = Controller(spec, cluster)
+        looking = asyncio.create_task(controller._look())
+        await asyncio.wait_for(controller.settle(), 10)
+        looking.cancel()
+        assert cluster.leaders == home
+
+    asyncio.run(test())

@@ -1,0 +1,60 @@
+"""What a cluster's start makes of logs that are damaged or gone. Needs no Ray."""
+
+from dataclasses import replace
+
+import pytest
+
+from actors.deployment.actors import Opened
+from actors.deployment.starting import _begin_again
+from actors.errors import FailureError
+from tests.actors.deployment.test_controller import SPEC
+
+FORMED = replace(SPEC, directories=("d0", "d1", "d2"))
+DAMAGE = "/d/node-1: the log is damaged (a bit); move the directory away."
+
+
+class Operator:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def formed(self, directories: tuple[str, ...]) -> None:
+        raise AssertionError("it was formed long ago")
+
+    def say(self, sentence: str) -> None:
+        self.said.append(sentence)
+
+
+def whole(node_id: int) -> Opened:
+    return Opened(FORMED.directories[node_id], "", is_damaged=False, is_new=False)
+
+
+def gone(node_id: int) -> Opened:
+    return Opened(f"new-{node_id}", "", is_damaged=False, is_new=True)
+
+
+DAMAGED = Opened("", DAMAGE, is_damaged=True, is_new=False)
+
+
+def test_a_damaged_log_is_left_to_the_controller() -> None:
+    """S7: at the start nobody leads yet, so nobody knows whether the others have everything."""
+    operator = Operator()
+    assert _begin_again(FORMED, [whole(0), DAMAGED, whole(2)], operator) == [1]
+    assert operator.said == [
+        f"{DAMAGE} That is done by itself once the others are known to have everything."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("opened", "sentence"),
+    [
+        ([gone(0), DAMAGED, whole(2)], "the log is damaged"),
+        ([gone(0), whole(1), gone(2)], r"too many logs are gone \(node-0, node-2\)"),
+        ([gone(0), gone(1), gone(2)], r"too many logs are gone \(node-0, node-1, node-2\)"),
+    ],
+)
+def test_a_cluster_without_a_majority_of_its_logs_does_not_start(
+    opened: list[Opened], sentence: str
+) -> None:
+    with pytest.raises(FailureError, match=sentence) as refusal:
+        _begin_again(FORMED, opened, Operator())
+    assert "restore" not in str(refusal.value) and "\n" not in str(refusal.value)

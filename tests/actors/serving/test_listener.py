@@ -1,0 +1,539 @@
+"""What a connection may do, and what it may not do to others: a real listener, a made-up host."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import uvloop
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors.serving.acceptor import ACCEPTS
+from actors.serving.admission import Limits
+from actors.serving.connection import TAKEN_AT_ONCE, WAITING_FRAMES_MAX
+from actors.serving.listener import Listener
+from actors.serving.memo import Memo
+from protocol.groups.effects import HeartbeatLease, Reply, Request, Ticket
+from protocol.wire.apis import api_versions_response
+from protocol.wire.convert import blank
+from protocol.wire.errors import ErrorCode
+from protocol.wire.frames import decode_response, encode_request
+from protocol.wire.messages import (
+    NO_THROTTLE,
+    ApiVersionsRequest,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    ProduceRequest,
+)
+from tests.waiting import until_async
+
+PRODUCE, API_VERSIONS, HEARTBEAT = 0, 18, 12
+BYTES_MAX = 10_000
+FLOODS, FLOOD = 5, TAKEN_AT_ONCE + 12
+API_VERSIONS_ASKED = ApiVersionsRequest(client_software_name="c", client_software_version="1")
+
+
+class Group:
+    stamp = 1
+
+
+class Member:
+    session_timeout_ms = 10_000
+    session_deadline_ms = 0
+
+
+class Door:
+    """A host that answers when the test says so, or at once."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.abandoned: list[Ticket] = []
+        self.answers_at_once = True
+        self.is_serving = True
+        self.serve_s = 1.0
+        self.lease: HeartbeatLease | None = None
+        self.listener: Listener
+
+    def now(self) -> int:
+        return 1_000
+
+    def wake(self) -> None:
+        asyncio.get_running_loop().call_soon(self.serve)
+
+    def serve(self) -> None:
+        if self.is_serving and self.listener.serve(self.serve_s):
+            self.wake()
+
+    def receive(self, request: Request) -> None:
+        self.requests.append(request)
+        if self.answers_at_once:
+            asyncio.get_running_loop().call_soon(self.answer, request)
+
+    def abandon(self, ticket: Ticket) -> None:
+        self.abandoned.append(ticket)
+
+    def answer(self, request: Request) -> None:
+        if request.api_key == HEARTBEAT:
+            message = HeartbeatResponse(error_code=ErrorCode.none, throttle_time=NO_THROTTLE)
+            self.listener.answer(Reply(request.ticket, message, lease=self.lease))
+        else:
+            self.listener.answer(Reply(request.ticket, api_versions_response()))
+        self.listener.flush()
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    idle_ms: int = 600_000, bytes_max: int = BYTES_MAX, **limits: Any
+) -> AsyncIterator[tuple[Door, int]]:
+    door = Door()
+    listener = Listener(door, Limits(request_bytes_max=bytes_max, idle_ms_max=idle_ms, **limits))
+    door.listener = listener
+    port = await listener.open("127.0.0.1", 0)
+    try:
+        yield door, port
+    finally:
+        listener.close()
+        await until_async(lambda: _true(not listener.connections), 5, "all connections are closed")
+
+
+async def _true(value: bool) -> bool:
+    return value
+
+
+def heartbeat(correlation_id: int, client_id: str = "c", group_id: str = "g") -> bytes:
+    request = HeartbeatRequest(
+        group_id=group_id, generation_id=1, member_id="m", group_instance_id=None
+    )
+    return encode_request(HEARTBEAT, 4, correlation_id, client_id, request)
+
+
+def api_versions(correlation_id: int) -> bytes:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    return encode_request(API_VERSIONS, 3, correlation_id, "c", request)
+
+
+async def read_answer(reader: asyncio.StreamReader) -> bytes:
+    size = struct.unpack(">i", await reader.readexactly(4))[0]
+    return await reader.readexactly(size)
+
+
+async def is_served(port: int) -> bool:
+    """Say whether a well-behaved client gets its answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(api_versions(77))
+    answer = await asyncio.wait_for(read_answer(reader), 5)
+    writer.close()
+    return decode_response(API_VERSIONS, 3, answer)[0] == 77
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Wait until the other side closes."""
+    with contextlib.suppress(ConnectionError):
+        await asyncio.wait_for(reader.read(), 5)
+    return True
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    uvloop.run(asyncio.wait_for(test(), 60))
+
+
+@pytest.mark.parametrize(
+    ("garbage", "sentence"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "over the limit"),
+        (struct.pack(">i", -1), "negative"),
+        (struct.pack(">i", BYTES_MAX + 1), "over the limit"),
+        (struct.pack(">i", 3) + b"abc", "too short"),
+        (struct.pack(">ihhih", 10, 9999, 0, 1, -1), "API 9999 version 0 is not served"),
+        (struct.pack(">ihhih", 10, HEARTBEAT, 99, 1, -1), "API 12 version 99 is not served"),
+        (struct.pack(">ihhih", 10, HEARTBEAT, 4, 1, -1), "Heartbeat version 4 cannot be read"),
+        (struct.pack(">ihhih", 10, HEARTBEAT, 4, 1, 500), "Heartbeat version 4 cannot be read"),
+        (heartbeat(1)[:4] + heartbeat(1)[4:].replace(b"\x02g", b"\x02\xff"), "cannot be read"),
+        (
+            encode_request(PRODUCE, 9, 1, "c", blank(ProduceRequest, acks=0)),
+            "wants no answer and can not be carried out",
+        ),
+    ],
+)
+def test_garbage_closes_its_connection_with_one_line_and_harms_no_other(
+    garbage: bytes, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(garbage)
+            assert await is_closed(reader)
+            writer.close()
+            assert door.requests == []
+            assert await is_served(port)
+
+    with caplog.at_level(logging.WARNING, "rollcall.listener"):
+        run(test)
+    assert len(caplog.records) == 1
+    assert "127.0.0.1" in caplog.messages[0]
+    assert sentence in caplog.messages[0]
+
+
+def test_many_bad_clients_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with listening() as (_, port):
+            for _ in range(50):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(struct.pack(">i", -1))
+                assert await is_closed(reader)
+                writer.close()
+
+    with caplog.at_level(logging.WARNING, "rollcall.listener"):
+        run(test)
+    assert len(caplog.records) <= 10
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.binary(max_size=200) | st.sampled_from([heartbeat(1), api_versions(2)])))
+def test_whatever_the_bytes_the_listener_goes_on(pieces: list[bytes]) -> None:
+    async def test() -> None:
+        async with listening() as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            with contextlib.suppress(ConnectionError):
+                for piece in pieces:
+                    writer.write(piece)
+                writer.write_eof()
+                await asyncio.wait_for(reader.read(), 5)
+            writer.close()
+            assert await is_served(port)
+
+    run(test)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_request_with_flipped_bytes_is_answered_or_closed(data: st.DataObject) -> None:
+    request = bytearray(data.draw(st.sampled_from([heartbeat(1), api_versions(2)])))
+    for place in data.draw(st.lists(st.integers(4, len(request) - 1), max_size=4)):
+        request[place] = data.draw(st.integers(0, 255))
+
+    async def test() -> None:
+        async with listening() as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(bytes(request))
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await asyncio.wait_for(read_answer(reader), 5)
+            writer.close()
+            assert await is_served(port)
+
+    run(test)
+
+
+def test_a_too_new_api_versions_is_answered_in_version_0_and_the_connection_stays() -> None:
+    """KIP-511: a newer client learns what it may speak."""
+
+    async def test() -> None:
+        async with listening() as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(struct.pack(">ihhih", 10, API_VERSIONS, 99, 5, -1))
+            correlation_id, answer = decode_response(API_VERSIONS, 0, await read_answer(reader))
+            assert correlation_id == 5
+            assert answer.error_code is ErrorCode.unsupported_version
+            assert {18, 12} <= {int(row.api_key) for row in answer.api_keys}
+            writer.write(api_versions(6))
+            assert decode_response(API_VERSIONS, 3, await read_answer(reader))[0] == 6
+            writer.close()
+
+    run(test)
+
+
+def test_a_frame_may_come_byte_by_byte() -> None:
+    async def test() -> None:
+        async with listening() as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for byte in api_versions(9):
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0)
+            assert decode_response(API_VERSIONS, 3, await read_answer(reader))[0] == 9
+            writer.close()
+
+    run(test)
+
+
+def test_one_request_is_in_flight_and_answers_come_in_order() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            door.answers_at_once = False
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"".join(heartbeat(n) for n in range(20)))
+            for number in range(20):
+                await until_async(lambda: _true(bool(door.requests)), 5, "a request arrives")
+                assert len(door.requests) == 1, "the next request waits for the answer"
+                door.answer(door.requests.pop())
+                assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == number
+            writer.close()
+
+    run(test)
+
+
+def test_a_client_that_sends_without_waiting_is_no_longer_read() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            door.answers_at_once = False
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            many = 20 * WAITING_FRAMES_MAX
+            writer.write(b"".join(heartbeat(n) for n in range(many)))
+            answered = 0
+            while answered < many:
+                await until_async(lambda: _true(bool(door.requests)), 5, "a request arrives")
+                door.answer(door.requests.pop())
+                assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == answered
+                answered += 1
+            writer.close()
+
+    run(test)
+
+
+def test_a_leased_heartbeat_is_answered_without_asking_again() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            member = Member()
+            door.lease = HeartbeatLease(Group(), 1, member)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for number in range(1, 6):
+                writer.write(heartbeat(number))
+                assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == number
+            assert len(door.requests) == 1
+            assert member.session_deadline_ms == 11_000
+            writer.close()
+
+    run(test)
+
+
+def test_a_leased_heartbeat_does_not_wait_behind_the_requests_of_others() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            door.lease = HeartbeatLease(Group(), 1, Member())
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(heartbeat(1))
+            await read_answer(reader)
+            door.is_serving = False
+            _, other_writer = await asyncio.open_connection("127.0.0.1", port)
+            other_writer.write(api_versions(1))
+            await until_async(lambda: _true(bool(door.listener.inbox)), 5, "the other waits")
+            writer.write(heartbeat(2))
+            assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 2
+            assert len(door.listener.inbox) == 1
+            writer.close()
+            other_writer.close()
+
+    run(test)
+
+
+def test_floods_of_leased_heartbeats_wait_their_turn_whoever_sends_one_does_not() -> None:
+    class Counting(Memo):
+        recalls = 0
+
+        def recall(self, *arguments: Any) -> bytes | None:
+            self.recalls += 1
+            return super().recall(*arguments)
+
+    async def test() -> None:
+        async with listening() as (door, port):
+            memo = door.listener.memo = Counting()
+            door.lease = HeartbeatLease(Group(), 1, Member())
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(heartbeat(1))
+            await read_answer(reader)
+            door.is_serving = False
+            memo.recalls = 0
+            floods = [await asyncio.open_connection("127.0.0.1", port) for _ in range(FLOODS)]
+            for _, flooding in floods:
+                flooding.write(b"".join(map(heartbeat, range(FLOOD))))
+            await until_async(
+                lambda: _true(len(door.listener.inbox) == FLOODS), 5, "the floods wait"
+            )
+            assert memo.recalls == 0  # before the coordinator's turn, that is bounded in time
+            writer.write(heartbeat(2))
+            assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 2
+            assert memo.recalls == 1
+            door.is_serving = True
+            door.wake()
+            for flooded, flooding in floods:
+                for number in range(FLOOD):
+                    assert decode_response(HEARTBEAT, 4, await read_answer(flooded))[0] == number
+                flooding.close()
+            assert len(door.requests) == 1
+            writer.close()
+
+    run(test)
+
+
+def test_a_group_that_asks_much_waits_for_itself_and_lets_others_through() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            many = [await known_member(port, "many") for _ in range(20)]
+            one = await known_member(port, "one")
+            door.requests.clear()
+            door.is_serving, door.serve_s = False, 0.0
+            for _, writer in many:
+                writer.write(heartbeat(2, group_id="many"))
+            await until_async(lambda: _true(len(door.listener.inbox) == 20), 5, "all wait")
+            one[1].write(heartbeat(2, group_id="one"))
+            await until_async(lambda: _true(len(door.listener.inbox) == 21), 5, "the last waits")
+            assert door.listener.serve(0.0), "one is served at a time"
+            assert all(door.listener.serve(0.0) for _ in range(2))
+            assert [each.message.group_id for each in door.requests] == ["many", "many", "one"]
+            assert door.listener.serve(1.0) is False
+            assert len(door.requests) == 21
+            for _, writer in (*many, one):
+                writer.close()
+
+    run(test)
+
+
+def test_who_asks_for_the_first_time_does_not_wait_behind_a_group_of_newcomers() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            known = await known_member(port, "many")  # the API is known from here on
+            door.requests.clear()
+            door.is_serving, door.serve_s = False, 0.0
+            newcomers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+            for _, writer in newcomers:
+                writer.write(heartbeat(1, group_id="many"))
+            await until_async(lambda: _true(len(door.listener.inbox) == 20), 5, "all wait")
+            one = await asyncio.open_connection("127.0.0.1", port)
+            one[1].write(encode_request(API_VERSIONS, 3, 1, "c", API_VERSIONS_ASKED))
+            await until_async(lambda: _true(len(door.listener.inbox) == 21), 5, "the last waits")
+            assert all(door.listener.serve(0.0) for _ in range(3))
+            assert [each.api_key for each in door.requests] == [HEARTBEAT, HEARTBEAT, API_VERSIONS]
+            for _, writer in (known, *newcomers, one):
+                writer.close()
+
+    run(test)
+
+
+async def known_member(
+    port: int, group_id: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect and ask once, so that the listener knows whose connection it is."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(heartbeat(1, group_id=group_id))
+    await read_answer(reader)
+    return reader, writer
+
+
+def test_a_request_whose_client_goes_before_it_is_served_is_not_asked() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            door.is_serving = False
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(heartbeat(1))
+            await until_async(lambda: _true(bool(door.listener.inbox)), 5, "the request waits")
+            writer.transport.abort()
+            await until_async(lambda: _true(not door.listener.connections), 5, "the client is gone")
+            assert door.listener.serve(1.0) is False
+            assert door.requests == []
+            assert door.abandoned == []
+
+    run(test)
+
+
+def test_a_request_whose_client_has_gone_is_abandoned_and_its_late_answer_is_dropped() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            door.answers_at_once = False
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(heartbeat(1))
+            await until_async(lambda: _true(bool(door.requests)), 5, "the request arrives")
+            writer.transport.abort()
+            await until_async(lambda: _true(bool(door.abandoned)), 5, "it is abandoned")
+            assert door.abandoned == [door.requests[0].ticket]
+            door.answer(door.requests[0])
+            assert await is_served_later(door, port)
+
+    run(test)
+
+
+async def is_served_later(door: Door, port: int) -> bool:
+    door.answers_at_once = True
+    return await is_served(port)
+
+
+def test_a_client_that_does_not_read_is_let_go_and_harms_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        async with listening(idle_ms=400) as (_, port):
+            deaf = socket.socket()
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            deaf.connect(("127.0.0.1", port))
+            deaf.setblocking(False)
+            loop = asyncio.get_running_loop()
+            chunk = b"".join(api_versions(n) for n in range(500))
+
+            async def flood() -> bool:
+                try:
+                    await asyncio.wait_for(loop.sock_sendall(deaf, chunk), 0.05)
+                except TimeoutError:
+                    return False
+                except ConnectionError:
+                    return True
+                return False
+
+            await until_async(flood, 30, "the deaf client is cut off")
+            deaf.close()
+            assert await is_served(port)
+
+    with caplog.at_level(logging.WARNING, "rollcall.listener"):
+        run(test)
+    assert "does not read" in caplog.text
+
+
+def test_an_idle_connection_is_closed_after_connections_max_idle_ms() -> None:
+    async def test() -> None:
+        async with listening(idle_ms=200) as (_, port):
+            idle, idle_writer = await asyncio.open_connection("127.0.0.1", port)
+            half = heartbeat(1)[:9]
+            stuck, stuck_writer = await asyncio.open_connection("127.0.0.1", port)
+            stuck_writer.write(half)
+            assert await is_closed(idle)
+            assert await is_closed(stuck)
+            idle_writer.close()
+            stuck_writer.close()
+
+    run(test)
+
+
+def test_a_connection_that_waits_for_its_answer_is_not_idle() -> None:
+    """A JoinGroup may be parked for minutes."""
+
+    async def test() -> None:
+        async with listening(idle_ms=100) as (door, port):
+            door.answers_at_once = False
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(heartbeat(1))
+            silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await is_closed(silent)
+            silent, other_writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await is_closed(silent)
+            door.answer(door.requests[0])
+            assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 1
+            for one in (writer, silent_writer, other_writer):
+                one.close()
+
+    run(test)
+
+
+def test_many_connections_are_accepted_in_one_turn_of_the_event_loop() -> None:
+    async def test() -> None:
+        async with listening() as (door, port):
+            with contextlib.ExitStack() as stack:
+                for _ in range(192):  # the system takes them; the loop has no turn meanwhile
+                    stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                assert len(door.listener.connections) == 3 * ACCEPTS
+
+    run(test)

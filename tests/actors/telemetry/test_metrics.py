@@ -1,0 +1,126 @@
+"""What a coordinator counts of its background work."""
+
+from typing import Any
+
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from prometheus_client.parser import text_string_to_metric_families
+
+from actors.console.exposition import exposition
+from actors.telemetry.metrics import WINDOW_S, BackgroundMetrics, Samples
+from actors.telemetry.observer import asks_for_metrics, asks_for_traces
+from actors.telemetry.otlp_metrics import MetricsExport
+from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def assigned(**fields: Any) -> TargetAssigned:
+    known: dict[str, Any] = dict.fromkeys(TargetAssigned.__slots__, 0)
+    return TargetAssigned(**{**known, "group_id": "g", "assignor": "uniform", **fields})
+
+
+def test_percentiles_are_those_of_the_last_minute() -> None:
+    clock = Clock()
+    samples = Samples(clock)
+    assert set(samples.percentiles().values()) == {0.0}
+    samples.add(10_000.0)
+    clock.now_s += WINDOW_S + 1
+    for value in range(101):
+        samples.add(float(value))
+    assert samples.percentiles() == {"p50": 50, "p95": 95, "p99": 99, "p999": 100, "max": 100}
+    clock.now_s += WINDOW_S + 1
+    assert set(samples.percentiles().values()) == {0.0}
+
+
+def test_threads_are_idle_for_the_time_that_nobody_worked_in() -> None:
+    clock = Clock()
+    metrics = BackgroundMetrics(2, clock)
+    assert metrics.gauges()["background-thread-idle-ratio-avg"] == 1
+    clock.now_s += 10
+    metrics.ran(1.0, 5_000.0)
+    assert metrics.gauges()["background-thread-idle-ratio-avg"] == 0.75
+    assert metrics.gauges()["background-queue-time-ms-max"] == 1
+    assert metrics.gauges()["background-processing-time-ms-p50"] == 5_000
+
+
+def test_runs_are_counted_by_how_they_ended() -> None:
+    metrics = BackgroundMetrics(0)
+    metrics.observe(assigned(in_place=True))
+    metrics.observe(assigned(in_place=False))
+    for is_final in (True, False, False):
+        fact = AssignmentUnmade(group_id="g", epoch=1, time_ms=0, reason="", is_final=is_final)
+        metrics.observe(fact)
+    status = metrics.status()
+    assert status["assignor-runs"] == 2
+    assert status["assignor-runs-in-place"] == 1
+    assert status["assignor-runs-retried"] == 2
+    assert status["assignor-failures"] == {"consumer": 1}
+
+
+def status() -> dict[str, Any]:
+    metrics = BackgroundMetrics(2, Clock())
+    metrics.ran(1.5, 20.0)
+    metrics.observe(assigned(in_place=False))
+    known = {"node_id": 0, "state": "Running", "leads": [0, 2], "metrics": metrics.status()}
+    return {
+        "coordinators": [known, {"node_id": 1, "state": "Restarting", "leads": []}],
+        "workers": [
+            {"pid": 7, "state": "Idle", "runs": 1, "waiting": 3, "idle_ratio": 0.5},
+            {"pid": None, "state": "Restarting", "runs": 0, "waiting": 0},
+        ],
+        "under_replicated": [1],
+    }
+
+
+def test_prometheus_finds_kafkas_names_with_underscores() -> None:
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(exposition(status()))
+        for sample in family.samples
+    }
+    own = ("coordinator", "0")
+    assert found["group_coordinator_metrics_background_queue_time_ms_p50", own] == 1.5
+    assert found["group_coordinator_metrics_background_processing_time_ms_p999", own] == 20
+    assert found["group_coordinator_metrics_background_thread_idle_ratio_avg", own] < 1
+    assert found["rollcall_assignor_runs_total", own] == 1
+    assert found["rollcall_assignor_failures_total", own, ("group_type", "consumer")] == 0
+    assert found["rollcall_coordinator_up", ("coordinator", "1")] == 0
+    assert found["rollcall_assignor_waiting", ("worker", "0")] == 3
+    assert found["rollcall_under_replicated_partitions",] == 1
+
+
+def test_the_same_is_exported_over_otlp() -> None:
+    reader = InMemoryMetricReader()
+    metrics = BackgroundMetrics(2, Clock())
+    export = MetricsExport({"service.instance.id": "c"}, metrics.status, reader)
+    metrics.ran(1.5, 20.0)
+    data = reader.get_metrics_data()
+    assert data is not None
+    found = {
+        metric.name: [point.value for point in metric.data.data_points]  # type: ignore[union-attr]
+        for scope in data.resource_metrics[0].scope_metrics
+        for metric in scope.metrics
+    }
+    assert found["group-coordinator-metrics.background-queue-time-ms-max"] == [1.5]
+    assert found["group-coordinator-metrics.background-processing-time-ms-p50"] == [20]
+    assert found["rollcall.assignor.runs"] == [0]
+    assert found["rollcall.assignor.failures"] == [0]
+    assert data.resource_metrics[0].resource.attributes["service.name"] == "rollcall"
+    export.close(1.0)
+
+
+def test_metrics_are_exported_under_the_same_conditions_as_traces() -> None:
+    assert not asks_for_metrics({})
+    assert asks_for_metrics({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://there"})
+    assert asks_for_metrics({"OTEL_METRICS_EXPORTER": "otlp"})
+    here = {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://there"}
+    assert asks_for_metrics(here)
+    assert not asks_for_traces(here)
+    for no in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_METRICS_EXPORTER": "none"}):
+        assert not asks_for_metrics({**here, **no})

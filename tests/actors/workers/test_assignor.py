@@ -1,0 +1,109 @@
+"""One worker, without Ray: the parts of tasks, turns, cancelled runs."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from actors.workers.assignor import Assignor
+from actors.workers.task_frames import read_answer, task_parts
+from protocol.groups.effects import (
+    AssignmentComputed,
+    AssignmentFailed,
+    ComputeAssignment,
+    GroupChanges,
+    MemberRow,
+    TopicRow,
+)
+
+COORDINATOR = "coordinator-0"
+
+
+@pytest.fixture(autouse=True)
+def _with_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process, which is no worker, keep the modules that workers go without."""
+    monkeypatch.setattr("actors.lean.leave_out_hypothesis", lambda: None)
+
+
+def task(group_id: str, members: int = 2, partitions: int = 4) -> ComputeAssignment:
+    return ComputeAssignment(
+        group_id=group_id,
+        run=2,
+        assignor="uniform",
+        base_run=None,
+        changes=GroupChanges(
+            topics=(TopicRow(b"t" * 16, "t", partitions),),
+            subscriptions={1: frozenset({"t"})},
+            members=tuple(MemberRow(f"m{number}", None, None, 1) for number in range(members)),
+        ),
+    )
+
+
+async def ask(worker: Assignor, run: int, parts: Sequence[bytes], group_id: str) -> Any:
+    place = len(parts) - 1
+    return read_answer(await worker.run(COORDINATOR, group_id, run, place, parts[place]))[0]
+
+
+def test_the_parts_of_a_task_may_come_in_any_order() -> None:
+    async def scenario() -> None:
+        worker = Assignor()
+        parts = list(task_parts(task("g")))
+        assert len(parts) > 2
+        asked = asyncio.create_task(ask(worker, 7, parts, "g"))
+        await asyncio.sleep(0)
+        await worker.part(COORDINATOR, "g", 6, 0, b"of an earlier run")
+        for place in reversed(range(len(parts) - 1)):
+            await worker.part(COORDINATOR, "g", 7, place, parts[place])
+        answer = await asked
+        assert isinstance(answer, AssignmentComputed)
+        assert [member_id for member_id, _ in answer.members] == ["m0", "m1"]
+
+    asyncio.run(scenario())
+
+
+def test_small_groups_do_not_wait_behind_all_runs_of_a_huge_one() -> None:
+    async def scenario() -> None:
+        worker = Assignor()
+        await worker.warm_up()
+        order: list[str] = []
+
+        async def one(name: str, run: int, size: tuple[int, int]) -> None:
+            parts = list(task_parts(task(name, *size)))
+            for place, part in enumerate(parts[:-1]):
+                await worker.part(COORDINATOR, name, run, place, part)
+            answer = await ask(worker, run, parts, name)
+            assert isinstance(answer, AssignmentComputed)
+            order.append(name)
+
+        huge = [asyncio.create_task(one("huge", run, (5_000, 50_000))) for run in range(4)]
+        while not order:
+            await asyncio.sleep(0.001)
+        small = [asyncio.create_task(one(f"small-{n}", 1, (2, 4))) for n in range(10)]
+        await asyncio.gather(*huge, *small)
+        assert order.count("huge") == 4
+        assert order[-1] == "huge"
+        assert order.index("small-9") < 13 - 1, "at most the run under way was before them"
+        stats = await worker.stats()
+        assert (stats["runs"], stats["waiting"], stats["state"]) == (14, 0, "Idle")
+
+    asyncio.run(scenario())
+
+
+def test_what_is_cancelled_before_its_turn_is_answered_for_and_not_run() -> None:
+    async def scenario() -> None:
+        worker = Assignor()
+        first, second = (list(task_parts(task(name))) for name in ("first", "second"))
+        asked = []
+        for name, parts in (("first", first), ("second", second)):
+            for place, part in enumerate(parts[:-1]):
+                await worker.part(COORDINATOR, name, 1, place, part)
+            asked.append(asyncio.create_task(ask(worker, 1, parts, name)))
+            await asyncio.sleep(0)
+        await worker.cancel(COORDINATOR, "second")
+        answers = await asyncio.gather(*asked)
+        assert isinstance(answers[0], AssignmentComputed)
+        assert isinstance(answers[1], AssignmentFailed)
+        assert (await worker.stats())["runs"] == 1
+
+    asyncio.run(scenario())

@@ -1,0 +1,100 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.workers.task_frames import Timing, pack_answer, read_answer, read_task, task_parts
+from protocol.groups.effects import (
+    AssignmentComputed,
+    AssignmentFailed,
+    ComputeAssignment,
+    GroupChanges,
+    MemberRow,
+    RegexesResolved,
+    ResolveRegexes,
+    TopicRow,
+)
+
+names = st.text(max_size=12)
+topic_rows = st.builds(
+    TopicRow,
+    st.binary(min_size=16, max_size=16),
+    names,
+    st.integers(0, 1000),
+    st.lists(st.lists(names, max_size=3).map(tuple), max_size=3).map(tuple),
+)
+member_rows = st.builds(
+    MemberRow, names, st.none() | names, st.none() | names, st.integers(0, 2**31)
+)
+
+
+def some(of: st.SearchStrategy) -> st.SearchStrategy:  # type: ignore[type-arg]
+    return st.lists(of, max_size=5).map(tuple)
+
+
+changes = st.builds(
+    GroupChanges,
+    topics=st.none() | some(topic_rows),
+    subscriptions=st.dictionaries(st.integers(0, 2**40), st.frozensets(names), max_size=4),
+    gone=some(st.tuples(names, st.none() | names)),
+    members=some(member_rows),
+    dropped_subscriptions=some(st.integers(0, 2**31)),
+    targets=some(st.tuples(names, st.binary(max_size=20))),
+)
+runs = st.builds(
+    ComputeAssignment,
+    group_id=names,
+    run=st.integers(0, 2**31),
+    assignor=names,
+    base_run=st.none() | st.integers(0, 2**31),
+    changes=changes,
+    answer_whole=st.booleans(),
+)
+
+
+@given(runs)
+def test_a_run_is_read_as_it_was_packed(task: ComputeAssignment) -> None:
+    assert read_task(list(task_parts(task))) == task
+
+
+def test_a_large_group_is_packed_in_parts_of_bounded_size() -> None:
+    rows = tuple(MemberRow(f"m-{number}", None, None, 0) for number in range(10_000))
+    task = ComputeAssignment(
+        group_id="g",
+        run=7,
+        assignor="uniform",
+        base_run=None,
+        changes=GroupChanges(topics=(), subscriptions={0: frozenset()}, members=rows),
+    )
+    parts = list(task_parts(task))
+    assert len(parts) > 10
+    assert max(map(len, parts)) < 32 * 1024
+    assert read_task(parts) == task
+
+
+def test_regular_expressions_are_read_as_they_were_packed() -> None:
+    topics = [f"t-{number}" for number in range(2_500)]
+    task = ResolveRegexes(group_id="g", version=3, regexes=("a.*", "b"), topics=topics)
+    assert read_task(list(task_parts(task))) == task
+
+
+@given(some(st.tuples(names, st.binary(max_size=20))))
+def test_the_members_are_cut_out_of_an_answer_as_they_were(
+    members: tuple[tuple[str, bytes], ...],
+) -> None:
+    answer = AssignmentComputed(
+        group_id="g", run=4, members=members, partitions_moved=9, assignor_ms=0.5
+    )
+    read, timing = read_answer(pack_answer(answer, Timing(1.0, 2.0)))
+    assert isinstance(read, AssignmentComputed)
+    assert tuple(read.members) == members
+    assert list(read.members[1:]) == list(members[1:])
+    assert (read.run, read.partitions_moved, read.assignor_ms) == (4, 9, 0.5)
+    assert timing == Timing(1.0, 2.0)
+
+
+def test_other_answers_are_read_as_they_were_packed() -> None:
+    for answer in (
+        AssignmentFailed(group_id="g", run=2, reason="so it is", needs_whole=True),
+        RegexesResolved(group_id="g", version=1, topics={"a.*": ("a", "ab"), "c": ()}),
+        RegexesResolved(group_id="g", version=1, topics=None),
+    ):
+        assert read_answer(pack_answer(answer, Timing(0.0, 0.0)))[0] == answer

@@ -1,0 +1,85 @@
+"""The generator against one coordinator: whole groups at once, closed loop, paced."""
+
+import pytest
+
+from bench.client.asking import Connection
+from bench.client.frames import HEARTBEAT_ANSWER, frame_of
+from bench.client.looping import AnswerError, Line, Request, all_taken, closed_loop, paced
+from bench.client.reactor import Reactor
+from bench.load.joining import Joiner, Plan, heartbeat
+
+MEMBERS = 40
+ANSWER = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
+
+
+@pytest.fixture
+def reactor():
+    reactor = Reactor()
+    yield reactor
+    reactor.close()
+
+
+def joiner(node, reactor, is_static=False):
+    instance_ids = [f"i{n:02d}" if is_static else None for n in range(MEMBERS)]
+    plan = Plan(group_id="g", topic="t", instance_ids=instance_ids)
+    return Joiner(plan, reactor, reactor.open(node.address, MEMBERS))
+
+
+def described(node):
+    with Connection(node.address) as connection:
+        (group,) = connection.describe(("g",))
+        return group
+
+
+def test_a_whole_group_joins_at_once(node, reactor):
+    joiner(node, reactor).join_all()
+    group = described(node)
+    assert (group.group_state, len(group.members)) == ("Stable", MEMBERS)
+
+
+def test_newcomers_join_a_group_in_one_rebalance(node, reactor):
+    joining = joiner(node, reactor)
+    joining.join_first()
+    before = joining.generation
+    joining.join_others()
+    assert joining.generation == before + 1
+    assert len(described(node).members) == MEMBERS
+
+
+def test_static_members_come_back_without_a_rebalance(node, reactor):
+    """KIP-345."""
+    first = joiner(node, reactor, is_static=True)
+    first.join_all()
+    again = joiner(node, reactor, is_static=True)
+    again.join_all()
+    assert again.generation == first.generation
+    assert not {each.member_id for each in first.members} & {
+        each.member_id for each in again.members
+    }
+
+
+def test_every_request_of_a_closed_loop_and_of_a_pace_is_answered_and_timed(node, reactor):
+    joining = joiner(node, reactor)
+    joining.join_all()
+    requests = [
+        Request(frame_of(heartbeat(joining.plan, member)), ANSWER) for member in joining.members
+    ]
+    lines = [
+        Line(channel, requests[number::2])
+        for number, channel in enumerate(reactor.open(node.address, 2))
+    ]
+    answered = closed_loop(reactor, lines, 4, 0.2)
+    assert answered > 8
+    assert paced(reactor, lines, 200, 0.2) == 40
+    assert len(all_taken(lines)) == answered + 40
+    assert min(all_taken(lines)) > 0
+
+
+def test_an_answer_that_is_not_the_expected_one_is_an_error(node, reactor):
+    joining = joiner(node, reactor)
+    joining.join_all()
+    joining.members[0].generation += 1
+    wrong = Request(frame_of(heartbeat(joining.plan, joining.members[0])), ANSWER)
+    (channel,) = reactor.open(node.address, 1)
+    with pytest.raises(AnswerError):
+        paced(reactor, [Line(channel, [wrong])], 10, 0.1)

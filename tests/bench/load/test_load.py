@@ -1,0 +1,97 @@
+"""Members driven over sockets against one coordinator, through its death too."""
+
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+
+from bench.client.asking import Connection
+from bench.load.driver import FINAL, Load, drive, now_ms
+from protocol.members.classic import MemberConfig
+from protocol.members.history import Kind
+from tests.waiting import until
+
+MEMBERS = 20
+
+
+def crowd(bootstrap, seconds):
+    members = tuple(
+        MemberConfig(
+            group_id="g",
+            topics=("t",),
+            client_id=f"c{number}",
+            instance_id=f"c{number}" if number % 2 else None,
+            heartbeat_interval_ms=100,
+            session_timeout_ms=30_000,
+        )
+        for number in range(MEMBERS)
+    )
+    return Load(
+        bootstrap=bootstrap,
+        members=members,
+        partitions_of={"t": MEMBERS},
+        until_ms=now_ms() + seconds * 1000,
+        commit_interval_ms=200,
+    )
+
+
+def is_stable(address):
+    with Connection(address) as connection:
+        (group,) = connection.describe(("g",))
+        return group.group_state == "Stable" and len(group.members) == MEMBERS
+
+
+def everybody_has_committed(address, since_ms):
+    with Connection(address) as connection:
+        offsets = connection.committed_offsets("g")
+    return len(offsets) == MEMBERS and min(offsets.values()) > since_ms
+
+
+def by_member(rows):
+    members = defaultdict(list)
+    for row in rows:
+        members[row[1]].append(row)
+    return members
+
+
+def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_comes_back(node):
+    dead = ("127.0.0.1", 1)  # a bootstrap address that nobody answers is passed over
+    with Connection(node.address) as connection:
+        connection.create_topic("t", MEMBERS)
+    with ThreadPoolExecutor(1) as background:
+        loading = background.submit(drive, crowd((dead, node.address), 12))
+        until(lambda: is_stable(node.address), 10, "the group is Stable")
+        stable_ms = now_ms()  # offsets are the times of the commits
+        until(lambda: everybody_has_committed(node.address, stable_ms), 5, "everybody commits")
+        killed_ms = now_ms()
+        node.kill()
+        node.start()
+        rows = loading.result()
+    with Connection(node.address) as connection:
+        committed = connection.committed_offsets("g")
+
+    acknowledged = {}
+    for name, events in by_member(rows).items():
+        held = [row for row in events if row[4] == Kind.ASSIGNED and row[3] <= killed_ms][-1]
+        final = events[-1]
+        assert final[4] == FINAL
+        assert final[5:8] == held[5:8], name  # member id, generation, partitions
+        assert any(row[4] == Kind.HEARTBEAT and row[3] > killed_ms for row in events)
+        for row in events:
+            if row[4] == Kind.COMMITTED:
+                acknowledged.update(row[9])
+    assert len(acknowledged) == MEMBERS
+    for partition, offset in acknowledged.items():
+        topic, _, index = partition.rpartition("-")
+        assert committed[topic, int(index)] >= offset
+    owned = [partition for row in rows if row[4] == FINAL for partition in row[7]]
+    assert sorted(owned) == sorted(f"t-{n}" for n in range(MEMBERS))
+
+
+def test_dynamic_members_leave_in_the_end_and_static_ones_stay(node):
+    with Connection(node.address) as connection:
+        connection.create_topic("t", MEMBERS)
+    drive(crowd((node.address,), 2))
+    with Connection(node.address) as connection:
+        (group,) = connection.describe(("g",))
+    assert {member.group_instance_id for member in group.members} == {
+        f"c{number}" for number in range(1, MEMBERS, 2)
+    }

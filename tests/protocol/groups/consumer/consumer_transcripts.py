@@ -1,0 +1,180 @@
+"""Golden transcripts of consumer groups; see ``mixed_transcripts``, and ``tests/transcripts``.
+
+Records are told with what they say: what a member has, should have, has yet to give up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from protocol.groups.consumer.replay import _encoded
+from protocol.groups.effects import AssignmentFailed, ComputeAssignment
+from protocol.groups.facts import (
+    AssignmentUnmade,
+    GroupReconciled,
+    TargetAssigned,
+    TopicsChanged,
+)
+from protocol.groups.modern.assignment_records import read_current, read_target
+from protocol.groups.modern.reconcile import MemberState
+from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.protocol.groups.consumer.consumer_talk import GROUP, topic_id
+from tests.protocol.groups.migration.mixed_transcripts import COMMANDS, MixedStage
+from tests.protocol.groups.transcripts import milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from protocol.groups.topic_numbers import Partition
+
+
+class ConsumerStage(MixedStage):
+    """The conversation so far; assignors run on a worker, which works when told to."""
+
+    def commands(self) -> Mapping[str, Callable[[Any, list[str], dict[str, str]], None]]:
+        return CONSUMER_COMMANDS
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def group_configs(self, _: list[str], options: dict[str, str]) -> None:
+        self.talk.shard.group_configs = {GROUP: options}
+
+    def topics(self, _: list[str], options: dict[str, str]) -> None:
+        self.talk.set_topics(**{name: int(count) for name, count in options.items()})
+
+    def join(self, names: list[str], options: dict[str, str]) -> None:
+        fields: dict[str, Any] = {}
+        if "id" in options:
+            fields["member_id"] = self._id(options["id"])
+        if "rebalance" in options:
+            fields["rebalance_ms"] = milliseconds(options["rebalance"])
+        if "assignor" in options:
+            fields["server_assignor"] = options["assignor"]
+        if "version" in options:
+            fields["version"] = int(options["version"])
+        topics = options.get("topics", "" if "regex" in options else "a")
+        for name in names:
+            if "instance" in options:
+                self.talk.client(name).instance = options["instance"]
+            self.talk.join(
+                name, topics.split(",") if topics else None, options.get("regex"), **fields
+            )
+
+    def beat(self, names: list[str], options: dict[str, str]) -> None:
+        fields: dict[str, Any] = {}
+        if "epoch" in options:
+            fields["member_epoch"] = int(options["epoch"])
+        if "id" in options:
+            fields["member_id"] = self._id(options["id"])
+        if "topics" in options:
+            fields["subscribed_topic_names"] = tuple(options["topics"].split(","))
+        if "owns" in options:  # "-" is nothing, "?" is to say nothing of it
+            fields["topic_partitions"] = () if options["owns"] == "-" else None
+        for name in names:
+            self.talk.beat(name, **fields)
+
+    def fail(self, names: list[str], _: dict[str, str]) -> None:
+        """The run that waits comes to nothing; it may be tried again, or no worker is alive."""
+        task = next(each for each in self.talk.tasks if isinstance(each, ComputeAssignment))
+        self.talk.tasks.remove(task)
+        failure = AssignmentFailed(
+            group_id=GROUP,
+            run=task.run,
+            reason="it broke",
+            retriable="retriable" in names,
+            no_worker="no_worker" in names,
+        )
+        self.talk.handle(failure)
+        self.talk.settle()
+
+    def commit(self, names: list[str], options: dict[str, str]) -> None:
+        for name in names:
+            client = self.talk.client(name)
+            epoch = int(options.get("epoch", client.epoch))
+            member_id = self._id(options["id"]) if "id" in options else client.member_id
+            at = options.get("at", "a0")
+            partition = OffsetCommitRequestPartition(
+                partition_index=int(at[1:]), committed_offset=7, committed_metadata=""
+            )
+            topic = OffsetCommitRequestTopic(name=at[0], topic_id=None, partitions=(partition,))
+            message = OffsetCommitRequest(
+                group_id=GROUP,
+                generation_id_or_member_epoch=epoch,
+                member_id=member_id,
+                topics=(topic,),
+            )
+            self.talk.ask(message, 9, name)
+
+    # -- telling ---------------------------------------------------------------------------------
+
+    def _id(self, label: str) -> str:
+        """The member id of a label; anything else stands for itself."""
+        return next((each for each, known in self.labels.items() if known == label), label)
+
+    def _answer(self, ticket: int) -> str:
+        message: Any = self.talk.replies[ticket].message
+        if type(message).__name__ == "OffsetCommitResponse":
+            [topic] = message.topics
+            code = ErrorCode(topic.partitions[0].error_code).name.upper()
+            return f"{self.talk.speakers[ticket]} <- OffsetCommit {code}"
+        return super()._answer(ticket)
+
+    def _said(self, name: str, value: Any) -> str:
+        if name == "ConsumerGroupMemberMetadata":
+            names, regex = value.subscribed_topic_names, value.subscribed_topic_regex
+            return f" topics={','.join(names) or '-'}" + (f" regex={regex}" if regex else "")
+        return super()._said(name, value)
+
+    def _record(self, record: Any) -> str:
+        told = super()._record(record)
+        name, numbers = type(record.key).__name__, self.talk.context.numbers
+        if record.value is None:
+            return told
+        if name == "ConsumerGroupTargetAssignmentMemberKey":
+            return f"{told} {self._named(read_target(_encoded(record.key, record.value), numbers))}"
+        if name == "ConsumerGroupCurrentMemberAssignmentKey":
+            encoded = _encoded(record.key, record.value)
+            epoch, _, state, assigned, revoking = read_current(encoded, numbers)
+            gives_up = f" gives up {self._named(revoking)}" if revoking else ""
+            return (
+                f"{told} epoch={epoch} {MemberState(state).name} {self._named(assigned)}{gives_up}"
+            )
+        if name == "ConsumerGroupRegularExpressionKey":
+            topics = ",".join(sorted(record.value.topics)) or "-"
+            return f"{told} {record.key.regular_expression} matches {topics}"
+        return told
+
+    def _named(self, partitions: Iterable[Partition]) -> str:
+        uuids = self.talk.context.numbers.uuids
+        names = {topic_id(name): name for name in "abc"}
+        named = sorted(f"{names[uuids[p >> TOPIC_SHIFT]]}{p & INDEX_MASK}" for p in partitions)
+        return ",".join(named) or "-"
+
+    def _fact(self, fact: Any) -> str:
+        if isinstance(fact, TargetAssigned):
+            where = "in place" if fact.in_place else "by a worker"
+            return f"target of epoch {fact.epoch_after} by {fact.assignor}, {where}"
+        if isinstance(fact, AssignmentUnmade):
+            return f"no target of epoch {fact.epoch}: {fact.reason}"
+        if isinstance(fact, TopicsChanged):
+            return f"{fact.cause}: epoch {fact.epoch}"
+        if isinstance(fact, GroupReconciled):
+            return f"members={fact.members} have the target of epoch {fact.epoch}"
+        return super()._fact(fact)
+
+
+CONSUMER_COMMANDS: Mapping[str, Callable[[Any, list[str], dict[str, str]], None]] = {
+    **COMMANDS,
+    "beat": ConsumerStage.beat,
+    "commit": ConsumerStage.commit,
+    "fail": ConsumerStage.fail,
+    "group_configs": ConsumerStage.group_configs,
+    "join": ConsumerStage.join,
+    "topics": ConsumerStage.topics,
+}

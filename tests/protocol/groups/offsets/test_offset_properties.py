@@ -1,0 +1,84 @@
+"""Whatever happens to offsets, the log alone tells where it led."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.config import Configs
+from protocol.groups.effects import TopicsDeleted
+from protocol.groups.shard import GroupShard
+from protocol.groups.topics import Topics
+from protocol.records import Record, decode, encode
+from protocol.wire import messages as m
+from tests.protocol.groups.offsets.offset_asks import MINUTE, Asker
+
+GROUPS = st.sampled_from(["a", "b"])
+NAMES = st.sampled_from(["orders", "audit"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), GROUPS, NAMES, st.integers(-1, 4), st.integers(0, 9)),
+        st.tuples(st.just("delete"), GROUPS, NAMES, st.integers(-1, 4)),
+        st.tuples(st.just("delete group"), GROUPS),
+        st.tuples(st.just("delete topic"), NAMES),
+        st.tuples(st.just("wait"), st.integers(1, 30)),
+    ),
+    max_size=30,
+)
+
+
+def take(asker: Asker, step: tuple[object, ...]) -> None:
+    match step:
+        case ("commit", str(group), str(topic), int(index), int(offset)):
+            asker.commit(topic, (index, offset, None), group=group)
+        case ("delete", str(group), str(topic), int(index)):
+            asker.delete(topic, index, group=group)
+        case ("delete group", str(group)):
+            asker.ask(42, 2, m.DeleteGroupsRequest(groups_names=(group,)))
+        case ("delete topic", str(topic)):
+            kept = [one for one in asker.shard.topics if one.name != topic]
+            asker.shard.topics = Topics(kept)
+            asker.do(TopicsDeleted([topic]))
+        case ("wait", int(minutes)):
+            asker.wait(minutes * MINUTE)
+
+
+def compacted(records: list[Record]) -> list[Record]:
+    """Keep the last value of every key, as the log does."""
+    last = {record.key: record for record in records}
+    return [record for record in last.values() if record.value is not None]
+
+
+def reloaded(records: list[Record]) -> GroupShard:
+    shard = GroupShard(Configs(), Topics(), random.Random(2))
+    for record in records:
+        shard.replay(decode(*_bytes(record)))
+    return shard
+
+
+def _bytes(record: Record) -> tuple[bytes, bytes | None]:
+    return encode(record)
+
+
+@given(STEPS)
+def test_offsets_after_a_reload_are_those_before(steps: list[tuple[object, ...]]) -> None:
+    asker = Asker(
+        offsets_retention_minutes="20", offsets_retention_check_interval_ms=str(5 * MINUTE)
+    )
+    for step in steps:
+        take(asker, step)
+    live = asker.shard._context
+    whole = reloaded(asker.records)._context
+    assert whole.offsets == live.offsets
+    assert whole.groups == live.groups
+    assert reloaded(compacted(asker.records))._context.offsets == live.offsets
+
+
+@given(STEPS)
+def test_no_group_keeps_an_empty_shell_of_offsets(steps: list[tuple[object, ...]]) -> None:
+    asker = Asker()
+    for step in steps:
+        take(asker, step)
+    offsets = asker.shard._context.offsets
+    assert all(by_topic and all(by_topic.values()) for by_topic in offsets.values())
+    assert set(offsets) <= set(asker.shard._context.groups)
