@@ -88,8 +88,8 @@ def resolve_if_due(ctx: Context, live: ModernGroup, now: int) -> None:
     if not wanted and last_ms is not None:
         interval_ms = ctx.configs.integer(REFRESH_INTERVAL)
         wait_ms = REFRESH_MIN_MS if live.has_new_topics else interval_ms
-        if now < min(last_ms, now) + wait_ms:
-            due_ms = min(last_ms, now) + wait_ms
+        due_ms = last_ms + wait_ms
+        if last_ms <= now < due_ms:  # what was resolved in the future was by a wrong clock
             ctx.timers.set(TimerKind.REFRESH, live.group_id, "", due_ms)
             return
         wanted = list(group.regex_members)

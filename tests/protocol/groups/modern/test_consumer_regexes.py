@@ -95,6 +95,23 @@ def test_expressions_are_resolved_anew_after_the_refresh_interval() -> None:
     assert talk.group.epoch == epoch  # they match what they did: nobody rebalances
 
 
+def test_expressions_resolved_by_a_clock_that_was_ahead_are_resolved_again() -> None:
+    """However far it was: nobody waits until that time has come."""
+    talk = talk_of()
+    talk.context.wall.offset_ms = 86_400_000
+    talk.join("A", None, regex="foo.*")
+    talk.converge("A")
+    talk.failover()
+    talk.context.wall.offset_ms = 0
+    talk.set_topics(**TOPICS, foo3=2)
+    talk.advance(10_000)
+    assert len(regex_tasks(talk)) == 1
+    talk.converge("A")
+    assert talk.owned("A") == [5]
+    talk.advance(60_000)
+    assert not regex_tasks(talk)
+
+
 def test_a_deleted_topic_is_taken_back_before_the_expression_is_resolved_again() -> None:
     talk = talk_of()
     talk.join("A", None, regex="foo.*")
