@@ -148,9 +148,17 @@ def _size(rows: Iterable[RawRecord]) -> int:
     return sum([len(key) + (len(value) if value else 0) for key, value in rows])
 
 
-def code_of(error: Exception, api_key: int) -> ErrorCode:
-    """Return the code with which a request fails whose records can not be written, as in Kafka."""
-    if isinstance(error, TooLarge) and api_key == OFFSET_COMMIT:
+def code_of(error: Exception, request: Request, is_own: bool) -> ErrorCode:
+    """Return the code with which a request fails of a group whose records can not be written.
+
+    It is Kafka's. ``is_own``: the request is about that group alone. One that only reads several
+    groups is asked again, when the group is what the log says.
+    """
+    api = API[request.api_key]
+    retry_error = api.retry_error
+    if not is_own and retry_error is not None and not api.writes(request.message):
+        return retry_error
+    if isinstance(error, TooLarge) and request.api_key == OFFSET_COMMIT:
         return ErrorCode.invalid_commit_offset_size
     return ErrorCode.unknown_server_error
 

@@ -539,7 +539,8 @@ class Partition:
             if request is None or (groups is not None and group_id not in groups):
                 self._replies.append((reply, groups))
             else:
-                self._replies.append((_refusal(request, code_of(error, request.api_key)), ()))
+                is_own = groups is not None and len(groups) == 1
+                self._replies.append((_refusal(request, code_of(error, request, is_own)), ()))
                 self._note(asked(request), group_id, reason(error))
         self._facts = [each for each in self._facts if about(each) != group_id]
         self._tasks = [each for each in self._tasks if about(each) != group_id]

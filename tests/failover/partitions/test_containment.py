@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from failover.catalogue import catalog
+from failover.partitions import containment
 from failover.partitions.containment import rows_of
 from failover.partitions.loading import Loading
 from protocol.groups import shard
@@ -131,6 +132,30 @@ def test_a_group_is_built_again_from_what_was_committed_a_moment_ago() -> None:
     assert loading.offset < replica.high_watermark
     found = list(rows_of(0, log, replica, loading, (b"g1",)))  # type: ignore[arg-type]
     assert found == [(b"g1", b"a"), (b"g1", b"c")]
+
+
+def test_who_reads_all_groups_is_asked_again_when_one_of_them_can_not_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(containment, "BATCH_BYTES", 100)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 100)
+    driver = working_driver()
+    driver.ask(8, 8, asks.commit("small", 1))
+    commit, listing, described = (
+        driver.give(8, 8, asks.commit("g" * 200, 1)),
+        driver.give(16, 4, m.ListGroupsRequest(states_filter=(), types_filter=())),
+        driver.give(15, 5, m.DescribeGroupsRequest(
+            groups=("small",), include_authorized_operations=False
+        )),
+    )  # fmt: skip
+    driver.pump()
+    (refused,) = driver.replies[commit].topics[0].partitions
+    assert refused.error_code is ErrorCode.invalid_commit_offset_size
+    assert driver.replies[listing].error_code is ErrorCode.coordinator_not_available
+    assert driver.replies[described].groups[0].error_code is ErrorCode.none
+    check_memory_is_the_log(driver)
+    again = driver.ask(16, 4, m.ListGroupsRequest(states_filter=(), types_filter=()))
+    assert [each.group_id for each in again.groups] == ["small"]
 
 
 def test_a_refusal_after_a_change_is_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
