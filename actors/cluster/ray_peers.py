@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
 from ray.exceptions import RayError
 
+from actors.cluster.forwarding import ForwardQueue
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kio.static.protocol import Entity
 
+    from actors.cluster.forwarding import Answers
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Request
 
@@ -94,17 +100,24 @@ class RayPeers:
     def __init__(self, node_id: int, nodes: int) -> None:
         self._others = [number for number in range(nodes) if number != node_id]
         self._actors = Actors()
+        self._forwards: dict[int, ForwardQueue] = {}
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
         """Carry a request to a node that may answer it; None when it was not reached."""
+        queue = self._forwards.get(node_id)
+        if queue is None:
+            queue = self._forwards[node_id] = ForwardQueue(partial(self._carry, node_id))
+        return await queue.ask(request)
+
+    async def _carry(self, node_id: int, requests: Sequence[Request]) -> Answers | None:
         try:
-            answer: Entity | None = await self._actors.ask(
-                coordinator_name(node_id), "forwarded_here", request, wait_s=FORWARD_S
+            answers: Answers = await self._actors.ask(
+                coordinator_name(node_id), "forwarded_here", requests, wait_s=FORWARD_S
             )
         except UNREACHED as error:
             _log.warning("node %d was not reached: %s", node_id, first_line(error))
             return None
-        return answer
+        return answers
 
     async def node_changed(self, leader: int, node: Node) -> bool:
         """Tell ``leader`` that a node is up or down; False when it does not lead the catalogue."""

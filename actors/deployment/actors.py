@@ -30,8 +30,7 @@ from actors.telemetry.text_log import log_lines_to
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kio.static.protocol import Entity
-
+    from actors.cluster.forwarding import Answers
     from actors.cluster.spec import ClusterSpec
     from actors.deployment.controller import Moved
     from failover.catalogue.cluster_view import Node
@@ -156,9 +155,11 @@ class CoordinatorActor:
         """Have all links again."""
         self._coordinator.mend()
 
-    async def forwarded_here(self, request: Request) -> Entity | None:
-        """Answer a request that another node's client made."""
-        return await self._coordinator.forwarded_here(request)
+    async def forwarded_here(self, requests: Sequence[Request]) -> Answers:
+        """Answer requests that another node's clients made; None for one without an answer."""
+        asked = (self._coordinator.forwarded_here(request) for request in requests)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        return [None if isinstance(answer, BaseException) else answer for answer in answers]
 
     async def events(self, group_id: str) -> list[MemberEvent]:
         """Return the diary of a group led here."""
