@@ -52,7 +52,7 @@ class Listener:
         self.complaints = Complaints(_log)
         self.connections: set[Connection] = set()
         self.unflushed: list[Connection] = []
-        self.inbox: Inbox[Connection] = Inbox()
+        self.inbox: Inbox[Connection] = Inbox(source_of=lambda connection: connection)
         self.sweeps = 0
         self._held_back: Inbox[Connection] = Inbox()
         self._full: dict[Connection, int] = {}

@@ -8,6 +8,10 @@ A group whose requests take long lines up with its like, and either line has hal
 wants it. So a group whose requests are quick waits for one costly request at most, and not for one
 of each costly group.
 
+A group that was not served of late goes ahead of those that were, unless its client was: a quiet
+group waits for few of the others, however many connections or names a busy client has. Both have
+half of the time if they want it.
+
 Where many groups wait, several requests of one are served in a row: what they change of the group
 is then written once. :mod:`failover.partitions.coalescing` has what rewrites a large record.
 """
@@ -42,33 +46,55 @@ line, or to the costly one."""
 COSTLY_MAX: Final = 4_096
 """Of so many groups it is known that they are costly; beyond that all are forgiven."""
 
+RECENT_S: Final = 0.02
+"""Who was served while others were served for no longer than this was served of late."""
+
+FIRST_S_MAX: Final = 0.002
+"""For so much longer those who were not served of late are served, while others wait too."""
+
+RECENT_MAX: Final = 8_192
+"""Of so many groups and clients it is known that they were served of late."""
+
+
+def no_source(_: object) -> None:
+    """Name no client: nothing is known of who sends an item."""
+
 
 class Inbox(Generic[Item]):
     """Items by group; :meth:`pop` takes the oldest of the group that was served longest ago.
 
     It goes on with that group for as many items as there are groups, up to :data:`ROW_MAX`, unless
-    they are costly and a quick group waits.
+    they are costly and a quick group waits. ``source_of`` names the client of an item, which is
+    served of late under whatever names it asks; None: nobody knows.
     """
 
     __slots__ = (
         "_costly",
         "_costly_until_s",
+        "_first",
+        "_first_lead_s",
         "_lead_s",
         "_length",
         "_line",
         "_quick",
         "_row",
+        "_served_at_s",
         "_served_s",
         "_serving",
+        "_source_of",
         "following",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, source_of: Callable[[Item], Hashable] = no_source) -> None:
+        self._source_of = source_of
+        self._first: dict[Hashable, deque[Item]] = {}
         self._quick: dict[Hashable, deque[Item]] = {}
         self._costly: dict[Hashable, deque[Item]] = {}
         self._costly_until_s: dict[Hashable, float] = {}
+        self._served_at_s: dict[Hashable, float] = {}
         self._served_s = 0.0
-        self._lead_s = 0.0  # the quick line was served for so much longer than the costly one
+        self._first_lead_s = 0.0  # the first line was served for so much longer than the quick one
+        self._lead_s = 0.0  # these two were served for so much longer than the costly one
         self._length = 0
         self._row = 0
         self._serving: Hashable = None
@@ -81,9 +107,11 @@ class Inbox(Generic[Item]):
 
     def push(self, group_id: Hashable, item: Item) -> None:
         """Let an item wait."""
-        waiting = self._quick.get(group_id) or self._costly.get(group_id)
+        waiting = (
+            self._quick.get(group_id) or self._first.get(group_id) or self._costly.get(group_id)
+        )
         if waiting is None:
-            waiting = self._line_of(group_id)[group_id] = deque()
+            waiting = self._line_of(group_id, item)[group_id] = deque()
         waiting.append(item)
         self._length += 1
 
@@ -93,14 +121,15 @@ class Inbox(Generic[Item]):
             raise IndexError("nothing waits")
         if self._row and self._is_row_over():
             waiting = self._line.pop(self._serving)
-            self._line_of(self._serving)[self._serving] = waiting  # behind all others
+            self._line_of(self._serving, waiting[0])[self._serving] = waiting  # behind all others
             self._row = 0
         if not self._row:
-            is_quicks_turn = bool(self._quick) and (self._lead_s <= 0 or not self._costly)
-            self._line = self._quick if is_quicks_turn else self._costly
+            self._line = self._next_line()
         self._serving = next(iter(self._line))
         waiting = self._line[self._serving]
         item = waiting.popleft()
+        self._served_at_s[self._serving] = self._served_s
+        self._served_at_s[self._source_of(item)] = self._served_s
         self._length -= 1
         self._row += 1
         self.following = len(waiting)
@@ -112,12 +141,20 @@ class Inbox(Generic[Item]):
     def took(self, seconds: float) -> None:
         """Learn how long the item taken last took to serve."""
         self._served_s += seconds
-        is_quick = self._line is self._quick and seconds <= QUICK_S
+        is_quick = self._line is not self._costly and seconds <= QUICK_S
         lead_s = self._lead_s + (seconds if is_quick else -seconds)
         self._lead_s = max(-BEHIND_S_MAX, min(lead_s, AHEAD_S_MAX))
+        if self._line is not self._costly:
+            counted_s = min(seconds, QUICK_S)  # a costly group pays for itself
+            first_lead_s = self._first_lead_s
+            first_lead_s += counted_s if self._line is self._first else -counted_s
+            self._first_lead_s = max(0.0, first_lead_s)
+        if len(self._served_at_s) > RECENT_MAX:
+            self._served_at_s.clear()
         if not self._length:  # nobody had to wait
             self._costly_until_s.clear()
-            self._lead_s = 0.0
+            self._served_at_s.clear()
+            self._lead_s = self._first_lead_s = 0.0
         elif seconds > QUICK_S:
             if len(self._costly_until_s) >= COSTLY_MAX:
                 self._costly_until_s.clear()
@@ -126,14 +163,30 @@ class Inbox(Generic[Item]):
     def _is_costly(self, group_id: Hashable) -> bool:
         return self._costly_until_s.get(group_id, 0.0) > self._served_s
 
-    def _line_of(self, group_id: Hashable) -> dict[Hashable, deque[Item]]:
-        return self._costly if self._is_costly(group_id) else self._quick
+    def _was_served(self, group_id_or_source: Hashable) -> bool:
+        served_at_s = self._served_at_s.get(group_id_or_source)
+        return served_at_s is not None and self._served_s - served_at_s <= RECENT_S
+
+    def _line_of(self, group_id: Hashable, item: Item) -> dict[Hashable, deque[Item]]:
+        if self._is_costly(group_id):
+            return self._costly
+        source = self._source_of(item)
+        if self._was_served(group_id) or (source is not None and self._was_served(source)):
+            return self._quick
+        return self._first
+
+    def _next_line(self) -> dict[Hashable, deque[Item]]:
+        if not (self._first or self._quick) or (self._lead_s > 0 and self._costly):
+            return self._costly
+        is_first = self._first and (self._first_lead_s <= FIRST_S_MAX or not self._quick)
+        return self._first if is_first else self._quick
 
     def _is_row_over(self) -> bool:
-        other_quick = len(self._quick) - (self._line is self._quick)
-        if other_quick and self._is_costly(self._serving):
+        others = len(self._first) + len(self._quick) - (self._line is not self._costly)
+        if others and self._is_costly(self._serving):
             return True
-        return self._row >= min(len(self._quick) + len(self._costly), ROW_MAX)
+        waiting = len(self._first) + len(self._quick) + len(self._costly)
+        return self._row >= min(waiting, ROW_MAX)
 
 
 def serve(

@@ -6,6 +6,7 @@ steps, stand still, lose what it had not synced, or lose its whole disk.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from failover.host import Host
@@ -170,7 +171,7 @@ class Process:
         self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._open: dict[int, Asked] = {}
-        self._requests: Inbox[Asked] = Inbox()
+        self._requests: Inbox[Asked] = Inbox(attrgetter("end"))
         self._memo: LeasedAnswers[Entity] = LeasedAnswers()
         self._spent_s = 0.0
         self._connections: dict[Connection, None] = {}
@@ -201,7 +202,7 @@ class Process:
         self._inbox.clear()
         self._open.clear()
         self._connections.clear()
-        self._requests, self._memo = Inbox(), LeasedAnswers()
+        self._requests, self._memo = Inbox(attrgetter("end")), LeasedAnswers()
         self._is_scheduled, self._armed_true = False, None
         log = Readable(self.log, self.disk)
         if not self._survives(self._begin_host, identity, configs, log, rng):

@@ -132,6 +132,39 @@ def test_groups_whose_requests_cost_the_same_take_turns() -> None:
     assert sorted(served[4:8]) == list("abcd")
 
 
+def test_who_was_not_served_of_late_waits_for_few_of_those_who_ask_all_the_time() -> None:
+    """However many they are, and although each asks under a new name all the time."""
+    names = (f"{number}" for number in count())
+    inbox: Inbox[tuple[str, str]] = Inbox(source_of=lambda item: item[0])
+    busy = [f"busy-{number}" for number in range(200)]
+    for client in busy:
+        inbox.push(next(names), (client, ""))
+    waited = []
+    for turn in range(3_000):
+        client, said = inbox.pop()
+        inbox.took(QUICK_S)
+        if client == "quiet":
+            waited.append(turn - int(said))
+        else:
+            inbox.push(next(names), (client, ""))
+        if turn > 500 and turn % 100 == 0:
+            inbox.push("quiet", ("quiet", str(turn)))
+    assert len(waited) >= 24
+    assert max(waited) <= 8
+
+
+def test_no_stream_of_new_clients_keeps_the_others_from_half_of_the_time() -> None:
+    names = (chr(number) for number in count(0x4E00))
+    inbox: Inbox[str] = Inbox(source_of=lambda item: item)
+    served = order(
+        filled_with("ab1234", inbox),
+        {},
+        400,
+        lambda _, item: item if item in "ab" else next(names),
+    )
+    assert 160 <= served.count("a") + served.count("b") <= 240
+
+
 def test_no_stream_of_new_names_keeps_a_costly_group_from_half_of_the_time() -> None:
     """Each request beside the group's has a name of its own."""
     names = (chr(number) for number in count(0x4E00))
