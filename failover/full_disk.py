@@ -11,12 +11,10 @@ without this one.
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.groups.effects import Reply
 from protocol.wire import apis
-from protocol.wire.errors import ErrorCode
 from storage.log import FullDiskError
 
 if TYPE_CHECKING:
@@ -25,17 +23,10 @@ if TYPE_CHECKING:
     from failover.effects import Effects
     from failover.ports import LogPort
     from protocol.groups.effects import Request
-    from protocol.wire.messages import ConsumerGroupHeartbeatRequest
     from storage.log import Write
 
 RETRY_MS: Final = 100
 """How often a full disk is tried again."""
-
-WRITES_RECORDS: Final = frozenset({8, 11, 13, 14, 42, 47})
-"""OffsetCommit, JoinGroup, LeaveGroup, SyncGroup, DeleteGroups, OffsetDelete, by their API keys."""
-
-CONSUMER_GROUP_HEARTBEAT: Final = 68
-UNCHANGED: Final = timedelta(milliseconds=-1)
 
 
 class Unit(NamedTuple):
@@ -96,30 +87,12 @@ class Backlog:
 
     def refusal(self, request: Request) -> Reply | None:
         """Return the answer to a request that may need a record, while there is no room for one."""
-        if self.retry_ms is None or not needs_record(request):
+        if self.retry_ms is None:
+            return None
+        api = apis.API[request.api_key]
+        if api.retry_error is None or not api.writes(request.message):
             return None
         answer = apis.error_response(
-            request.api_key,
-            request.message,
-            ErrorCode.coordinator_not_available,
-            api_version=request.api_version,
+            api.key, request.message, api.retry_error, api_version=request.api_version
         )
         return Reply(request.ticket, answer)
-
-
-def needs_record(request: Request) -> bool:
-    """Tell whether answering a request may take a record.
-
-    A member of a consumer group that says nothing new needs none; to join, leave or change does.
-    """
-    if request.api_key != CONSUMER_GROUP_HEARTBEAT:
-        return request.api_key in WRITES_RECORDS
-    message = cast("ConsumerGroupHeartbeatRequest", request.message)
-    says_nothing_new = (
-        message.member_epoch > 0
-        and message.rebalance_timeout == UNCHANGED
-        and message.subscribed_topic_names is None
-        and message.subscribed_topic_regex is None
-        and message.topic_partitions is None
-    )
-    return not says_nothing_new

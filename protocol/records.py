@@ -181,12 +181,16 @@ class RecordType:
 
     ``written`` names the version that a value is written in; ``newest`` the last that can be read.
     ``write`` makes the bytes of a value in that version where kio does not, and ``write_key`` those
-    of a key.
+    of a key. ``is_replayed``: a group type's folder has a replay for it; else it is skipped as what
+    a newer version has written, and the log keeps it. ``is_kept``: replays get the value's bytes
+    and read them when they are asked for (``unread``, ``groups.assignment_records``).
     """
 
     number: int
     key: type[Entity]
     value: type[Entity]
+    is_replayed: bool
+    is_kept: bool
     newest: int = 0
     first_flexible: int = 0
     written: Callable[[Any], int] = lambda _: 0
@@ -240,12 +244,9 @@ def decode(key: bytes, value: bytes | None) -> Record:
 
 
 def decode_for_replay(key: bytes, value: bytes | None) -> Record:
-    """Read a record as replays want it: many values stay bytes (see ``_KEPT``)."""
-    number = _number(key)
-    if value is None or number not in _KEPT:
-        return decode(key, value)
-    row = _BY_NUMBER[number]
-    if not 0 <= _number(value) <= row.newest:
+    """Read a record as replays want it: many values stay bytes (:attr:`RecordType.is_kept`)."""
+    row = _BY_NUMBER.get(_number(key))
+    if value is None or row is None or not row.is_kept or not 0 <= _number(value) <= row.newest:
         return decode(key, value)
     return Record(_read(decoder(row.key), key), value)
 
@@ -299,6 +300,8 @@ _CLASSIC = (
         number=1,
         key=OffsetCommitKey,
         value=OffsetCommitValue,
+        is_replayed=True,
+        is_kept=True,
         newest=4,
         first_flexible=4,
         written=_offset_commit_version,
@@ -309,41 +312,77 @@ _CLASSIC = (
         number=2,
         key=GroupMetadataKey,
         value=GroupMetadataValue,
+        is_replayed=True,
+        is_kept=False,
         newest=4,
         first_flexible=4,
         written=lambda _: 3,
         write=record_writers.group_metadata,
     ),
 )
-_MODERN = (
-    (3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-    (4, ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
-    (5, ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
-    (6, ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
-    (7, ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
-    (8, ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
-    (10, ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
-    (11, ShareGroupMetadataKey, ShareGroupMetadataValue),
-    (12, ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
-    (13, ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
-    (14, ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
-    (15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
-    (16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
-    (17, StreamsGroupMetadataKey, StreamsGroupMetadataValue),
-    (19, StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
-    (20, StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
-    (21, StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
-    (22, StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
-    (23, StreamsGroupTopologyKey, StreamsGroupTopologyValue),
+
+
+def _replayed(
+    number: int,
+    key: type[Entity],
+    value: type[Entity],
+    *,
+    is_kept: bool = False,
+    write: Callable[[Any], bytes] | None = None,
+) -> RecordType:
+    return RecordType(
+        number=number, key=key, value=value, is_replayed=True, is_kept=is_kept, write=write
+    )
+
+
+def _skipped(number: int, key: type[Entity], value: type[Entity]) -> RecordType:
+    return RecordType(number=number, key=key, value=value, is_replayed=False, is_kept=False)
+
+
+_CONSUMER = (
+    _replayed(3, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    _replayed(4, ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    _replayed(
+        5,
+        ConsumerGroupMemberMetadataKey,
+        ConsumerGroupMemberMetadataValue,
+        write=record_writers.member_metadata,
+    ),
+    _replayed(
+        6, ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue
+    ),
+    _replayed(
+        7,
+        ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupTargetAssignmentMemberValue,
+        is_kept=True,
+    ),
+    _replayed(
+        8,
+        ConsumerGroupCurrentMemberAssignmentKey,
+        ConsumerGroupCurrentMemberAssignmentValue,
+        is_kept=True,
+    ),
+    _replayed(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )
-_WRITERS: Final[Mapping[type, Callable[[Any], bytes]]] = MappingProxyType(
-    {ConsumerGroupMemberMetadataKey: record_writers.member_metadata}
+_SHARE = (
+    _skipped(10, ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    _skipped(11, ShareGroupMetadataKey, ShareGroupMetadataValue),
+    _skipped(12, ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    _skipped(13, ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    _skipped(14, ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+    _skipped(15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
 )
-_ROWS = _CLASSIC + tuple(
-    RecordType(number=n, key=k, value=v, write=_WRITERS.get(k)) for n, k, v in _MODERN
+_STREAMS = (
+    _skipped(17, StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+    _skipped(19, StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
+    _skipped(
+        20, StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue
+    ),
+    _skipped(21, StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
+    _skipped(22, StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
+    _skipped(23, StreamsGroupTopologyKey, StreamsGroupTopologyValue),
 )
+_ROWS = (*_CLASSIC, *_CONSUMER, *_SHARE, *_STREAMS)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
-_KEPT: Final = frozenset({1, 7, 8})
-"""The record types whose values replays read by themselves: committed offsets in ``unread``, who
-has which partitions in ``groups.assignment_records``."""
 _BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType({row.number: row for row in _ROWS})

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from actors.serving.held_bytes import SMALL_BYTES, HeldBytes
-from actors.serving.memo import MEMORABLE, Memo
+from actors.serving.memo import LEASED_KEYS, Memo
 from protocol.groups.effects import Client, Request
 from protocol.wire.apis import wants_no_answer
 from protocol.wire.frames import (
@@ -294,7 +294,7 @@ class Connection(asyncio.Protocol):
     def _take(self, frame: bytes) -> None:
         connections = self._connections
         key = None
-        if frame[:2] in MEMORABLE:
+        if frame[:2] in LEASED_KEYS:
             key = without_correlation_id(frame)
             answer = connections.memo.recall(key, frame, connections.door.now)
             if answer is not None:

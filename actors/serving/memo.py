@@ -9,17 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from failover.requests.memo import ENTRIES_MAX, LeasedAnswers
+from protocol.wire.apis import API
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from protocol.groups.effects import HeartbeatLease
 
-HEARTBEAT: Final = 12
-CONSUMER_GROUP_HEARTBEAT: Final = 68
-
-MEMORABLE: Final = frozenset(
-    key.to_bytes(2, "big") for key in (HEARTBEAT, CONSUMER_GROUP_HEARTBEAT)
+LEASED_KEYS: Final = frozenset(
+    api.key.to_bytes(2, "big") for api in API.values() if api.group.is_leased
 )
 """The API keys, as a frame begins with them, whose answers may come with a lease."""
 

@@ -11,6 +11,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from protocol.wire.apis import api_of
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.frames import decode_response, encode_request
 from protocol.wire.messages import (
@@ -22,26 +23,23 @@ from protocol.wire.messages import (
     FindCoordinatorRequest,
     MetadataRequest,
     MetadataRequestTopic,
-    OffsetCommitRequest,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from uuid import UUID
 
     from kio.static.protocol import RequestPayload
 
 CLIENT_ID: Final = "rollcall-bench"
-OLDER_VERSIONS: Final[Mapping[type, int]] = {OffsetCommitRequest: 9, OffsetFetchRequest: 9}
-"""The newest version that names topics rather than giving their ids."""
 RETRY_SECONDS: Final = 30.0
 
 
 def version_of(request: RequestPayload) -> int:
-    """Return the version in which our clients send ``request``: the newest, but see above."""
-    return OLDER_VERSIONS.get(type(request), request.__version__)
+    """Return the version in which our clients send ``request``: they know topics by name."""
+    return api_of(request).newest_by_name
 
 
 class Connection:

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from kio.index import load_request_schema
 
-from protocol.wire.apis import API
+from protocol.wire.apis import API, Route
 from protocol.wire.convert import unwrap
 from protocol.wire.embedded import encode_assignment, encode_subscription
 from protocol.wire.errors import ErrorCode
@@ -34,16 +34,6 @@ GROUPS: Final = 300
 TOPICS: Final = 60
 LENGTH: Final = struct.Struct(">i")
 HEADER: Final = struct.Struct(">hhih")
-
-CREATE_TOPICS, DELETE_TOPICS, ALTER_CONFIGS = 19, 20, 44
-METADATA, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, LEAVE_GROUP = 3, 11, 12, 14, 13
-OFFSET_COMMIT, OFFSET_FETCH, CONSUMER_HEARTBEAT = 8, 9, 68
-
-WEIGHTS: Final = {
-    METADATA: 2, OFFSET_COMMIT: 6, OFFSET_FETCH: 6, JOIN_GROUP: 6, HEARTBEAT: 20, LEAVE_GROUP: 5,
-    SYNC_GROUP: 6, CONSUMER_HEARTBEAT: 10,
-}  # fmt: skip
-"""How often an API is asked; 2 for the others."""
 
 ODD_TEXTS: Final = (
     "", "\0", " ", "..", "/", "*", "(", "(a|a)*b", "a" * 249, "a" * 250, "x" * 32_767, "%s%n",
@@ -138,7 +128,7 @@ class Writer:
         draw = self.random
         if name == "resource_name":  # nobody's broker: those configs are everybody's
             return draw.choice((f"{PREFIX}-topic-1", f"{PREFIX}-1", "999", "x"))
-        if draw.random() < 0.05 and api_key not in (CREATE_TOPICS, DELETE_TOPICS, ALTER_CONFIGS):
+        if draw.random() < 0.05 and API[api_key].route is not Route.CATALOG:
             return draw.choice(ODD_TEXTS)
         number = draw.randrange(GROUPS)
         if name in TOPIC_NAMES:
@@ -172,7 +162,7 @@ class Pool:
         self._writer = Writer(seed)
         self.random = self._writer.random
         keys = list(API)
-        weights = [WEIGHTS.get(key, 2) for key in keys]
+        weights = [API[key].weight for key in keys]
         chosen = self.random.choices(keys, weights, k=size)
         self.valid = [with_length(self._writer.frame(key)) for key in chosen]
         self.rough = [self._rough(self.random.choice(self.valid)) for _ in range(size // 5)]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from failover.catalogue.cluster_view import ClusterView
+    from failover.catalogue.cluster_view import ClusterView, NodeHandler
     from protocol.groups.effects import Request
 
 BROKER_LOGGER: Final = 8
@@ -204,4 +204,10 @@ _LISTERS: Mapping[int, Callable[[ClusterView], Iterable[str]]] = {
     BROKER_LOGGER: _node_names,
     BROKER: _node_names,
     TOPIC: lambda view: view.catalog.topics.names(),
+}
+
+
+HANDLERS: Final[Mapping[int, NodeHandler]] = {
+    32: describe_configs,
+    74: list_config_resources,
 }

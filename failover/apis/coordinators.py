@@ -21,9 +21,11 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kio.static.protocol import Entity
 
-    from failover.catalogue.cluster_view import ClusterView
+    from failover.catalogue.cluster_view import ClusterView, NodeHandler
     from protocol.groups.effects import Request
 
 FIND_COORDINATOR: Final = FindCoordinatorRequest.__api_key__
@@ -120,3 +122,9 @@ def _refused(key: str, code: ErrorCode, message: str | None = None) -> Coordinat
     return Coordinator(
         key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
     )
+
+
+HANDLERS: Final[Mapping[int, NodeHandler]] = {
+    10: find_coordinator,
+    18: api_versions,
+}

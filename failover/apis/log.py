@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from failover.catalogue.cluster_view import ClusterView
+    from failover.catalogue.cluster_view import ClusterView, NodeHandler
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
 
@@ -265,3 +265,10 @@ def _endpoints(view: ClusterView, failed: list[PartitionData]) -> tuple[NodeEndp
     leaders = dict.fromkeys(partition.current_leader.leader_id for partition in failed)
     nodes = [view.catalog.nodes[leader] for leader in leaders if leader in view.catalog.nodes]
     return tuple(NodeEndpoint(node_id=one.node_id, host=one.host, port=one.port) for one in nodes)
+
+
+HANDLERS: Final[Mapping[int, NodeHandler]] = {
+    1: fetch,
+    2: list_offsets,
+    23: offset_for_leader_epoch,
+}

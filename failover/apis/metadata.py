@@ -29,12 +29,12 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
     from kio.static.protocol import Entity
 
-    from failover.catalogue.cluster_view import ClusterView, Node
+    from failover.catalogue.cluster_view import ClusterView, Node, NodeHandler
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
 
@@ -332,3 +332,10 @@ def _topic_page(
         ),
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
+
+
+HANDLERS: Final[Mapping[int, NodeHandler]] = {
+    3: metadata,
+    60: describe_cluster,
+    75: describe_topic_partitions,
+}

@@ -23,9 +23,11 @@ from protocol.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kio.static.protocol import Entity
 
-    from failover.catalogue.cluster_view import ClusterView
+    from failover.catalogue.cluster_view import ClusterView, NodeHandler
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
 
@@ -86,3 +88,8 @@ def _partition(
         base_offset=refusals.NO_OFFSET,
         error_message=NOT_STORED if code is ErrorCode.policy_violation else None,
     )
+
+
+HANDLERS: Final[Mapping[int, NodeHandler]] = {
+    0: produce,
+}

@@ -23,9 +23,11 @@ from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import NO_THROTTLE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kio.static.protocol import Entity
 
-    from failover.catalogue.cluster_view import ClusterView
+    from failover.catalogue.cluster_view import ClusterView, NodeHandler
     from protocol.groups.effects import Request
 
 STATES: Final = frozenset(
@@ -92,3 +94,10 @@ def describe_producers(view: ClusterView, request: Request, now_ms: int) -> Enti
             for topic in message.topics
         ),
     )
+
+
+HANDLERS: Final[Mapping[int, NodeHandler]] = {
+    22: init_producer_id,
+    61: describe_producers,
+    66: list_transactions,
+}

@@ -43,11 +43,11 @@ from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import NO_THROTTLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kio.static.protocol import Entity
 
-    from failover.catalogue.cluster_view import ClusterView
+    from failover.catalogue.cluster_view import ClusterView, NodeHandler
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
 
@@ -233,3 +233,18 @@ def describe_user_scram_credentials(view: ClusterView, request: Request, now_ms:
             for user in message.users or ()
         ),
     )
+
+
+HANDLERS: Final[Mapping[int, NodeHandler]] = {
+    17: no_sasl,
+    21: delete_records,
+    29: security_disabled,
+    30: security_disabled,
+    31: security_disabled,
+    35: describe_log_dirs,
+    43: elect_leaders,
+    45: alter_partition_reassignments,
+    46: list_partition_reassignments,
+    48: describe_client_quotas,
+    50: describe_user_scram_credentials,
+}

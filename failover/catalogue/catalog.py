@@ -32,6 +32,7 @@ from failover.catalogue.records import (
 from failover.catalogue.topic_names import CONSUMER_OFFSETS
 from protocol.groups.effects import Elected, GroupFailed, Reply, Request, Resigned, Result
 from protocol.groups.topics import Topic, Topics
+from protocol.tables import merged
 from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
 
@@ -269,7 +270,7 @@ class Catalog:
         return {node.node_id: node.rack for node in self._nodes.values() if node.rack is not None}
 
 
-HANDLERS: Mapping[int, Handler] = {**catalog_topics.HANDLERS, **catalog_configs.HANDLERS}
+HANDLERS: Mapping[int, Handler] = merged(catalog_topics.HANDLERS, catalog_configs.HANDLERS)
 
 REPLAYS: Mapping[type[Entity], Callable[[Catalog, Any, Any], None]] = {
     TopicKey: Catalog._replay_topic,

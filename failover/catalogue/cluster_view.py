@@ -16,11 +16,12 @@ from protocol.config import ConfigError
 from protocol.groups.topics import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kio.static.protocol import Entity
 
     from protocol.config import Configs
+    from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
     from protocol.wire.messages import MetadataResponseTopic
 
@@ -157,3 +158,5 @@ class Mutating:
 
 
 NodeAnswer: TypeAlias = "Entity | Parked | Mutating"
+NodeHandler: TypeAlias = "Callable[[ClusterView, Request, int], NodeAnswer]"
+"""Answers a request from what its node knows; the last argument is the time in milliseconds."""

@@ -7,7 +7,7 @@ that can not be written fails alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from protocol.groups.limits import BATCH_BYTES, GROUP_BYTES_MAX
 from protocol.reasons import shown
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from storage.batch import Batch, RawRecord
     from storage.log import Log
     from storage.replica import Replica
-
-
-OFFSET_COMMIT: Final = 8
 
 
 class HandlerFailed(Exception):  # noqa: N818 - the event failed, the partition did not
@@ -158,8 +155,8 @@ def code_of(error: Exception, request: Request, is_own: bool) -> ErrorCode:
     retry_error = api.retry_error
     if not is_own and retry_error is not None and not api.writes(request.message):
         return retry_error
-    if isinstance(error, TooLarge) and request.api_key == OFFSET_COMMIT:
-        return ErrorCode.invalid_commit_offset_size
+    if isinstance(error, TooLarge):
+        return api.group.too_large
     return ErrorCode.unknown_server_error
 
 

@@ -36,14 +36,8 @@ if TYPE_CHECKING:
     from failover.partitions.partition import Partition
     from protocol.groups.effects import Request, Ticket
 
-NAMED_GROUP_ONLY: Final = frozenset({11, 12, 13, 14, 47})
-"""JoinGroup, Heartbeat, LeaveGroup, SyncGroup and OffsetDelete refuse the empty group id."""
-
 PARTITION_LOST: Final = (PartitionFailed, LogError)
 """What is no request's affair: the process begins again from its log."""
-
-BELIEVED: Final = frozenset({12})
-"""A heartbeat while the log is read is believed, as Kafka does: nobody expires meanwhile."""
 
 
 class Requests:
@@ -159,7 +153,7 @@ class Requests:
 
     def _to_group(self, request: Request, now: int) -> None:
         group_id = apis.group_id(request.message)
-        if not group_id and request.api_key in NAMED_GROUP_ONLY:
+        if not group_id and apis.API[request.api_key].group.needs_id:
             self._refuse(request, ErrorCode.invalid_group_id)
             return
         self._to_partition(self._partition_for(group_id), request, now)
@@ -204,7 +198,7 @@ class Requests:
             self._to_leader(partition, request, now, waits)
         elif not partition.is_coming:
             self._refuse(request, ErrorCode.not_coordinator)
-        elif request.api_key in BELIEVED and partition.is_believing(now):
+        elif apis.API[request.api_key].group.is_believed and partition.is_believing(now):
             self._refuse(request, ErrorCode.none)
         else:
             self._refuse(request, ErrorCode.coordinator_load_in_progress)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from failover import common_time
 from failover.partitions import containment
-from failover.simulation.checkers.any_answer import KEYS
 from failover.simulation.clients.callers import SPARE_GROUPS
 from failover.simulation.cluster import Cluster
 from failover.simulation.faults import older_machine
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from failover.simulation.story import Story
 
 WARM_UP_MS: Final = 20_000
-PARKED: Final = frozenset({11, 14})
-"""JoinGroup and SyncGroup wait for the group's other members."""
-
 LOOK_EVERY_MS: Final = 1_000
 AFTERWARDS_MS: Final = 3_000
 
@@ -196,11 +192,10 @@ def _has_answered_all(cluster: Cluster, rested_at: int) -> None:
     longest_ms = settings.rebalance_timeout_ms + settings.session_timeout_ms
     for process in cluster.processes:
         for _, _, message, asked_at in process._open.values():
-            key = KEYS[type(message)]
-            route = apis.API[key].route
-            if route is Route.NODE:
+            api = apis.api_of(message)
+            if api.route is Route.NODE:
                 continue
-            is_quick = key not in PARKED and route in (Route.GROUP, Route.GROUPS)
+            is_quick = api.route in (Route.GROUP, Route.GROUPS) and not api.group.waits_for_members
             if cluster.world.now - asked_at > longest_ms or (is_quick and asked_at < rested_at):
                 raise Violation(
                     f"node {process.node_id} has not answered {type(message).__name__} for"

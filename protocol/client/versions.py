@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from protocol.wire.apis import API
+from protocol.wire.apis import API, api_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from typing import Any
 
     from kio.static.protocol import RequestPayload
 
-NEWEST_BY_NAME: Final[Mapping[int, int]] = {8: 9, 9: 9}
-"""OffsetCommit and OffsetFetch name topics by their ids after version 9; our clients by name."""
-
 
 def version_of(message: RequestPayload) -> int:
     """Return the newest version of a request that names topics."""
-    return NEWEST_BY_NAME.get(message.__api_key__, message.__version__)
+    return api_of(message).newest_by_name
 
 
 def newest() -> dict[int, int]:
     """Return that version of every API."""
-    return {key: NEWEST_BY_NAME.get(key, api.max_version) for key, api in API.items()}
+    return {key: api.newest_by_name for key, api in API.items()}
 
 
 def agreed(api_keys: Iterable[Any]) -> dict[int, int]:

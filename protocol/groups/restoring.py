@@ -16,6 +16,7 @@ from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.effects import Request, Result
 from protocol.groups.modern import group as modern
 from protocol.groups.timers import TimerKind
+from protocol.wire.apis import API
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.effects import Event
     from protocol.records import Record
-
-SOFT: Final = frozenset({11, 12, 13, 14, 68})
-"""JoinGroup, Heartbeat, LeaveGroup, SyncGroup and ConsumerGroupHeartbeat change what is not in the
-log, too."""
 
 RETRY_MS: Final = 1_000
 """A restored group's topics and target are looked at after so long: a failure does not spin."""
@@ -45,7 +42,7 @@ def groups_of(ctx: Context, event: Event) -> Sequence[str] | None:
     """Name the groups that may differ after the event has raised; None: any of them may."""
     emitted = dict.fromkeys(_group_of(record) for record in ctx.result.records)
     if isinstance(event, Request):
-        if event.api_key in SOFT:
+        if API[event.api_key].group.changes_memory:
             emitted[event.message.group_id] = None  # type: ignore[attr-defined]  # all of them do
         return tuple(emitted)
     group_id: str | None = getattr(event, "group_id", None)

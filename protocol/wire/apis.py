@@ -28,6 +28,7 @@ __all__ = (
     "PRODUCE",
     "Api",
     "Route",
+    "api_of",
     "api_versions_response",
     "error_response",
     "for_groups",
@@ -40,6 +41,11 @@ __all__ = (
 PRODUCE: Final = 0
 
 API: Final[Mapping[int, Api]] = MappingProxyType({row.key: row for row in ROWS})
+
+
+def api_of(message: Any) -> Api:
+    """Find the row of a request, given in its newest shape."""
+    return API[int(message.__api_key__)]
 
 
 def group_id(request: Any) -> str:

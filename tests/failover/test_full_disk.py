@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from failover.effects import Effects
-from failover.full_disk import RETRY_MS, Backlog, Unit, needs_record
+from failover.full_disk import RETRY_MS, Backlog, Unit
 from failover.identity import CATALOG_PARTITION
 from protocol.groups.effects import Client, Request
 from protocol.wire import messages as m
+from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
 from storage.batch import Batch
 from storage.log import AppendBatch, FullDiskError, MemoryLog, SaveVote, Write
@@ -162,7 +163,7 @@ def steady(**changes: Any) -> m.ConsumerGroupHeartbeatRequest:
     ],
 )  # fmt: skip
 def test_heartbeats_and_reads_need_no_record(api_key: int, message: object, needs: bool) -> None:
-    assert needs_record(request(api_key, message)) is needs
+    assert API[api_key].writes(message) is needs
 
 
 def test_what_needs_a_record_is_refused_while_the_disk_is_full_and_only_then(log: SmallLog) -> None:

@@ -14,7 +14,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-from actors.serving.memo import MEMORABLE, Memo
+from actors.serving.memo import LEASED_KEYS, Memo
 from bench.client.asking import version_of
 from bench.client.frames import LENGTH
 from failover.catalogue.catalog import NodeChanged
@@ -146,7 +146,7 @@ class OneNode(Driver):
     def take_frame(self, line: Line, frame: bytes) -> None:
         """Take a frame as ``actors.serving.listener.Connection`` does."""
         key = None
-        if frame[:2] in MEMORABLE:
+        if frame[:2] in LEASED_KEYS:
             key = without_correlation_id(frame)
             answer = self.memo.recall(key, frame, lambda: self.now)
             if answer is not None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none
-KEYS: Final = {api.request: key for key, api in apis.API.items()}
 _PATHS: Final[dict[Any, tuple[tuple[str, bool, bool], ...]]] = {}
 
 
@@ -78,9 +77,9 @@ class AnyAnswer:
         may_fail = self._world.may_fail or isinstance(message, m.JoinGroupRequest)
         if ErrorCode.unknown_server_error in codes and not may_fail:
             raise Violation(f"node {process.node_id} answers {name} with UNKNOWN_SERVER_ERROR")
-        key = KEYS[type(message)]
-        if apis.API[key].route is Route.GROUPS:
-            _is_complete(process, key, message, response)
+        api = apis.api_of(message)
+        if api.route is Route.GROUPS:
+            _is_complete(process, api.key, message, response)
         if type(message) in ERASED:
             self._erased(message, response)
         elif isinstance(message, m.LeaveGroupRequest):

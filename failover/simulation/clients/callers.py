@@ -341,8 +341,7 @@ def list_config_resources(_callers: Callers) -> Entity:
     return m.ListConfigResourcesRequest(resource_types=())
 
 
-NOT_DONE_HERE: Final = (0, 17, 21, 22, 29, 30, 31, 35, 43, 45, 46, 48, 50, 61, 66)
-"""APIs that are answered as by a Kafka in which what they are about is switched off."""
+NOT_DONE_HERE: Final = tuple(key for key, api in apis.API.items() if api.is_switched_off)
 
 
 def _blank_of(key: int) -> Callable[[Callers], Entity]:

@@ -19,7 +19,7 @@ from failover.simulation.story import Violation
 from failover.turn import Turn
 from protocol.groups.effects import Client, Request
 from protocol.wire import apis
-from protocol.wire.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
+from protocol.wire.apis import Route
 from storage.disk.incarnation import Incarnation, Vouching
 from storage.log import CorruptLogError, LogError, MemoryLog, StaleLogError
 from storage.replica import Role
@@ -56,10 +56,6 @@ SERVE_S: Final = 0.001
 ASK_S: Final = 0.0002
 """A turn serves requests for a millisecond; each takes a fifth of that."""
 
-MEMORABLE: Final = (HeartbeatRequest, ConsumerGroupHeartbeatRequest)
-KEYS: Final = {api.request: key for key, api in apis.API.items()}
-VERSIONS: Final = {8: 9, 9: 9}
-"""OffsetCommit and OffsetFetch name topics by their names up to this version."""
 CLIENT: Final = Client("simulated", "/127.0.0.1")
 
 
@@ -398,8 +394,8 @@ class Process:
             return
         assert self.host is not None
         self.watcher.asked(self, message)
-        if isinstance(message, MEMORABLE):
-            known = self._memo.recall(message, self.local_now)
+        if apis.api_of(message).group.is_leased:
+            known = self._memo.recall(message, self.local_now)  # type: ignore[arg-type]  # frozen
             if known is not None and self._is_outdated():
                 return
             if known is not None:
@@ -674,11 +670,12 @@ def _abandon(host: Host, ticket: int, _now: int) -> None:
 
 
 def _request(ticket: int, message: Entity, following: int = 0) -> Request:
-    key = KEYS[type(message)]
+    api = apis.api_of(message)
     return Request(
         ticket=ticket,
-        api_key=key,
-        api_version=VERSIONS.get(key) or apis.API[key].max_version,
+        api_key=api.key,
+        # Groups' members name topics by their names; who fetches has topic ids.
+        api_version=api.max_version if api.route is Route.NODE else api.newest_by_name,
         client=CLIENT,
         message=message,
         following=following,

@@ -9,7 +9,7 @@ import pytest
 from protocol.config import CONFIGS, Scope
 from protocol.config_table import ConfigRow
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("protocol", "storage", "failover", "actors")
 """Where a config has its effect; benchmarks only set some."""
 
