@@ -112,18 +112,18 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A benchmark with options of its own; ``module`` has its ``main``."""
+    """A benchmark with options of its own; ``module`` of this package has its ``main``."""
 
     about: str
     module: str
 
 
 APART: Final[Mapping[str, Apart]] = {
-    "all": Apart("every headline benchmark, into one dated file", "bench.everything"),
-    "assignors": Apart("assignors on groups of many shapes", "bench.cases.assignors"),
+    "all": Apart("every headline benchmark, into one dated file", ".everything"),
+    "assignors": Apart("assignors on groups of many shapes", ".cases.assignors"),
     "hostile": Apart(
         "a storm of bytes on a cluster of its own, and what innocent clients feel",
-        "bench.cases.hostile",
+        ".cases.hostile",
     ),
 }
 
@@ -132,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] in APART:
-        run: Callable[[Sequence[str]], int] = import_module(APART[words[0]].module).main
+        run: Callable[[Sequence[str]], int] = import_module(
+            APART[words[0]].module, __package__
+        ).main
         return run(words[1:])
     asked = _parser().parse_args(words)
     if asked.list or asked.name is None:

@@ -66,7 +66,9 @@ class Kill:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m bench.demo", description="Kill and tell.")
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {__package__}.demo", description="Kill and tell."
+    )
     parser.add_argument("--members", type=int, default=1_000, help="how many members (%(default)s)")
     members = parser.parse_args(arguments).members
     try:
@@ -78,6 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as stop:
         print(f"The demo was {stop}.", file=sys.stderr)
         return stop.exit_code
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("pyspark"):
+            raise
+        print("The demo needs PySpark: install rollcall[load].", file=sys.stderr)
+        return FAILURE
     except (StartError, ConnectionError, KafkaError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return FAILURE

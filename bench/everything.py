@@ -18,17 +18,17 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.report.page import PAGE, newest, page, read
+from bench.places import CHECKOUT, PAGE, RESULTS
+from bench.report.page import newest, page, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 OK, FAILURE, BAD_INPUT = 0, 1, 2
-ROOT: Final = Path(__file__).parent.parent
-RESULTS: Final = ROOT / "bench" / "results"
 FORMAT: Final = 1
 PART_SECONDS_MAX: Final = 900
 
@@ -101,9 +101,9 @@ def _run(words: Sequence[str]) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as directory:
         told = Path(directory) / "rows.json"
         begun = time.monotonic()
-        command = [sys.executable, "-m", "bench.cli", *words, "--json", str(told)]
+        command = [sys.executable, "-m", f"{__package__}.cli", *words, "--json", str(told)]
         try:
-            done = subprocess.run(command, cwd=ROOT, timeout=PART_SECONDS_MAX, check=False)
+            done = subprocess.run(command, cwd=CHECKOUT, timeout=PART_SECONDS_MAX, check=False)
         except subprocess.TimeoutExpired:
             print(f"it took longer than {PART_SECONDS_MAX} s", file=sys.stderr)
             return None
@@ -141,10 +141,15 @@ def _empty(today: str) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """Name the commit that is measured; with a plus when something is not committed."""
+    """Name the commit that is measured, with a plus when something is not committed.
+
+    Installed from a wheel it is the version.
+    """
+    if CHECKOUT is None:
+        return version("rollcall")
     asked = subprocess.run(
         ["git", "describe", "--always", "--abbrev=10", "--exclude=*", "--dirty=+"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
+        cwd=CHECKOUT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return asked.stdout.strip() or "unknown"
 

@@ -47,7 +47,7 @@ def rollcall(
 ) -> subprocess.CompletedProcess[str]:
     """Run one ``rollcall`` command to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "actors.cli", *map(str, arguments)],
+        [sys.executable, "-m", "rollcall", *map(str, arguments)],
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -76,7 +76,7 @@ class RunningCluster:
             [*self.arguments] if "--port" in self.arguments else ["--port", "0", *self.arguments]
         )
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "actors.cli", "up", "--data-dir", str(self.data_dir), *words],
+            [sys.executable, "-m", "rollcall", "up", "--data-dir", str(self.data_dir), *words],
             stdin=subprocess.DEVNULL,
             stdout=self._files[0],
             stderr=self._files[1],

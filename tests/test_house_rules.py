@@ -5,9 +5,12 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
+
+from hatch_build import in_namespace
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("protocol", "storage", "failover", "actors", "bench")
@@ -187,10 +190,16 @@ def test_every_dependency_is_locked() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     locked = {line.split("==")[0] for line in lock.splitlines() if "==" in line}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    asked = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    asked = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     wanted = {re.split(r"[<>=~! ;]", one, maxsplit=1)[0] for one in asked}
     assert {"ray", "pytest"} <= wanted
     assert wanted - locked == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_the_wheel_can_have_a_module_below_its_own_name(path: Path) -> None:
+    """The build rewrites imports, but no `import a.b` and no string "a.b" (decisions/wheel.md)."""
+    in_namespace(path.read_bytes(), name_of(path))
 
 
 def test_only_one_file_opens_rocksdb() -> None:

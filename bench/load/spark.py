@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from actors.coordinator import collector
 from bench.load.driver import Load, drive
 from bench.load.history import SCHEMA
+from bench.places import TOP
 from protocol.members.classic import MemberConfig
 
 if TYPE_CHECKING:
@@ -85,10 +86,10 @@ def local_session() -> SparkSession:
     """Start Spark in local mode, one task per core, on 127.0.0.1 and silent."""
     from pyspark.sql import SparkSession
 
-    here = Path(__file__).resolve().parent
+    settings = Path(__file__).with_name("spark-log4j2.properties")
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, (str(here.parent.parent), os.environ.get("PYTHONPATH")))
-    )  # Spark's workers import this package, installed or not
+        filter(None, (str(TOP), os.environ.get("PYTHONPATH")))
+    )  # Spark's workers import our packages, installed or not
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     session: SparkSession = (
@@ -101,7 +102,7 @@ def local_session() -> SparkSession:
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
         .config(
             "spark.driver.extraJavaOptions",
-            f"-Dlog4j2.configurationFile={(here / 'spark-log4j2.properties').as_uri()}",
+            f"-Dlog4j2.configurationFile={settings.as_uri()}",
         )
         .getOrCreate()
     )

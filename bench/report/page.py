@@ -7,15 +7,14 @@ Apache Kafka's of the same run where there is one.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from bench.places import PAGE, RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
-ROOT: Final = Path(__file__).resolve().parent.parent.parent
-RESULTS: Final = ROOT / "bench" / "results"
-PAGE: Final = ROOT / "docs" / "performance.md"
 OURS, PEER = "rollcall", "kafka"
 
 ABOUT: Final[Mapping[str, str]] = {

@@ -5,11 +5,15 @@ from __future__ import annotations
 import fcntl
 import shutil
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.places import DOWNLOADS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KAFKA_VERSION = "4.3.1"
-ROOT = Path(__file__).resolve().parent.parent.parent
-HOME = ROOT / ".deps" / f"kafka-{KAFKA_VERSION}"
+HOME = DOWNLOADS / f"kafka-{KAFKA_VERSION}"
 ARTIFACTS = (
     "kafka_2.13",
     "kafka-clients",

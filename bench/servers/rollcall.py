@@ -70,7 +70,7 @@ def running_rollcall(
 def command(arguments: Sequence[str], overrides: Mapping[str, str] | None = None) -> list[str]:
     """Return the command line of ``rollcall``, run by this Python."""
     settings = [part for item in (overrides or {}).items() for part in ("--set", "=".join(item))]
-    return [sys.executable, "-m", "actors.cli", *arguments, *settings]
+    return [sys.executable, "-m", "rollcall", *arguments, *settings]
 
 
 def parse_ready(text: str) -> tuple[tuple[str, int], ...]:

@@ -30,6 +30,8 @@ STORY_LINES: Final = 80
 
 PROGRESS_S: Final = 10.0
 
+PROGRAM: Final = f"python -m {__package__}"
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for; 0 when no seed found a violation."""
@@ -51,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m failover.simulation",
+        prog=PROGRAM,
         description="Simulate clusters under seeded faults and check what clients see.",
     )
     parser.add_argument("--seeds", type=int, default=100, help="how many seeds to try")
@@ -150,7 +152,7 @@ def _fail(report: Report, groups: Groups) -> None:
     assert report.violation is not None
     _tell(told, report.violation.subject, STORY_LINES)
     print(f"\nseed {report.seed} found: {report.violation.subject}: {report.violation.text}")
-    print(f"repeat: python -m failover.simulation --groups {groups} --seed {report.seed}")
+    print(f"repeat: {PROGRAM} --groups {groups} --seed {report.seed}")
 
 
 def _tell(report: Report, about: str, lines: int | None) -> None:

@@ -48,7 +48,7 @@ class Place:
     def begin(self, *words: str, **settings: str) -> subprocess.Popen[str]:
         """Begin a command as systemd does: in a session and process group of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "actors.cli", *words],
+            [sys.executable, "-m", "rollcall", *words],
             env={**os.environ, **self.environment, **settings},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -1,5 +1,0 @@
-"""``python -m actors.cli`` is ``rollcall``."""
-
-from actors.cli.main import entry
-
-raise SystemExit(entry())
