@@ -1,4 +1,4 @@
-"""The log on disk: one RocksDB per process, three column families. The only file that opens one.
+"""The log on disk: one RocksDB per process, three column families.
 
 =========  ==============================  =====================================================
 family     key                             value
@@ -19,7 +19,6 @@ not the replica that those files name.
 from __future__ import annotations
 
 import os
-import struct
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -27,18 +26,22 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import msgpack
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    DBRecoveryMode,
-    Options,
-    Rdict,
-    WriteBatch,
-    WriteOptions,
-)
 
-from storage.batch import Batch, RawRecord, pack, unpack
+from storage.batch import Batch, unpack
 from storage.disk import witness
+from storage.disk.database import (
+    APPLIED,
+    FAMILIES,
+    INSTALLING,
+    OFFSET,
+    PREFIX,
+    VOTE,
+    VOTERS,
+    Unit,
+    open_database,
+    prefix_of,
+    write_options,
+)
 from storage.disk.directory import (
     QUOTA,
     claim,
@@ -61,21 +64,11 @@ from storage.disk.wal import SYNCED, SYNCED_KEY
 from storage.disk.wal_sync import PendingSync, WalSync
 from storage.log import (
     NOBODY,
-    AppendBatch,
-    ApplyState,
-    BeginInstall,
     CorruptLogError,
-    DropBefore,
-    FinishInstall,
-    InstallSlice,
-    InstallState,
     LogError,
-    SaveVote,
-    SaveVoters,
     Snapshot,
     SnapshotGoneError,
     Stored,
-    TruncateFrom,
     Write,
     in_slices,
 )
@@ -84,21 +77,12 @@ from storage.messages import ReplicaKey
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-FAMILIES = ("log", "state", "meta")
-WRITE_BUFFER_BYTES = 4 << 20
-ALL_WRITE_BUFFERS_BYTES = 12 << 20
-BLOCK_CACHE_BYTES = 8 << 20
-WAL_BYTES_MAX = 16 << 20
+    from storage.disk.database import Database
+
 BLOCK_ROWS = 64
 """Rows fetched at once when millions are read: each step through a generator costs."""
 
-PREFIX = struct.Struct(">I")
-OFFSET = struct.Struct(">Q")
 OFFSET_MAX = (1 << 64) - 1
-VOTE = b"vote"
-VOTERS = b"voters"
-APPLIED = b"applied"
-INSTALLING = b"installing"
 IDENTITY = b"identity"
 DIRECTORY = b"directory"
 INCARNATION = b"incarnation"
@@ -127,14 +111,13 @@ class RocksLog:
     is this start of the directory: synced, and never used before.
     """
 
-    def __init__(self, path: Path, database: Rdict, notes: Sequence[str]) -> None:
+    def __init__(self, path: Path, database: Database, notes: Sequence[str]) -> None:
         self._path = path
         self._database = database
         self._families = {name: database.get_column_family(name) for name in FAMILIES}
         self._handles = {name: database.get_column_family_handle(name) for name in FAMILIES}
-        self._synced = WriteOptions()
-        self._synced.sync = True
-        self._unsynced = WriteOptions()
+        self._synced = write_options(sync=True)
+        self._unsynced = write_options(sync=False)
         self.notes = tuple(notes)
         self.incarnation = Incarnation("")
         self._known = Memory()
@@ -155,11 +138,11 @@ class RocksLog:
         refuse_marked(directory)
         notes: list[str] = []
         try:
-            database = _open(directory)
+            database = open_database(directory)
         except Exception as error:
             notes.append(cut_torn_tail(directory, error))
             with refusing_damage(directory):
-                database = _open(directory)
+                database = open_database(directory)
         log = cls(directory, database, notes)
         try:
             log._own(identity, directory_id, was_there)
@@ -227,13 +210,13 @@ class RocksLog:
         """
         if self._is_stuck:
             self._raise_stuck()
-        unit = WriteBatch(raw_mode=True)
+        unit = Unit(self._handles)
         for write in writes:
-            self._put(unit, write)
+            unit.put(write)
         if self._mark is not None:
-            unit.put(SYNCED_KEY, self._mark, self._handles["meta"])
+            unit.meta(SYNCED_KEY, self._mark)
         try:
-            self._database.write(unit, self._synced if sync else self._unsynced)
+            self._database.write(unit.batch, self._synced if sync else self._unsynced)
         except Exception as error:
             said = str(error)
             if is_corruption(said):
@@ -267,7 +250,7 @@ class RocksLog:
 
     def stored(self, partition: int) -> Stored:
         """Return what is there of a partition."""
-        prefix = _prefix(partition)
+        prefix = prefix_of(partition)
         meta = self._families["meta"]
         with refusing_damage(self._path):
             epoch, voted_for, high_watermark = _unpacked(meta.get(prefix + VOTE), (0, NOBODY, 0))
@@ -304,9 +287,9 @@ class RocksLog:
         return chain.from_iterable(self._state_blocks(partition, prefix))
 
     def _state_blocks(self, partition: int, of: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
-        if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
+        if self._families["meta"].get(prefix_of(partition) + INSTALLING) is not None:
             return
-        prefix = _prefix(partition) + of
+        prefix = prefix_of(partition) + of
         for rows in self._blocks("state", prefix, prefix):
             yield [(key[PREFIX.size :], value) for key, value in rows]
 
@@ -331,7 +314,7 @@ class RocksLog:
 
     def _envelopes(self, partition: int, offset: int = 0) -> Iterator[Batch]:
         """Iterate over a partition's batches from the one that holds ``offset`` on."""
-        prefix = _prefix(partition)
+        prefix = prefix_of(partition)
         with self._reading():
             first = self._at_or_before(prefix, offset) if offset > 0 else None
             for rows in self._blocks("log", prefix, first or prefix, size=1):
@@ -393,7 +376,7 @@ class RocksLog:
         return next(self._envelopes(partition), None)
 
     def _last(self, partition: int) -> Batch | None:
-        prefix = _prefix(partition)
+        prefix = prefix_of(partition)
         cursor = self._cursor(self._families["log"].iter())
         with refusing_damage(self._path):
             cursor.rows.seek_for_prev(prefix + OFFSET.pack(OFFSET_MAX))
@@ -401,64 +384,6 @@ class RocksLog:
             if cursor.rows.valid() and cursor.rows.key().startswith(prefix):
                 return unpack(cursor.rows.value())
         return None
-
-    def _put(self, unit: WriteBatch, write: Write) -> None:
-        prefix = _prefix(write.partition)
-        log, meta = self._handles["log"], self._handles["meta"]
-        match write:
-            case AppendBatch(_, batch):
-                unit.put(prefix + OFFSET.pack(batch.base_offset), pack(batch), log)
-            case ApplyState(_, offset, epoch, records):
-                self._apply(unit, prefix, records)
-                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
-            case SaveVote(_, epoch, voted_for, high_watermark):
-                vote = msgpack.packb((epoch, voted_for, high_watermark))
-                unit.put(prefix + VOTE, vote, meta)
-            case SaveVoters(_, voters, offset):
-                members = [(voter.node_id, voter.directory_id) for voter in voters]
-                unit.put(prefix + VOTERS, msgpack.packb((members, offset)), meta)
-            case DropBefore(_, offset):
-                unit.delete_range(prefix, prefix + OFFSET.pack(offset), log)
-            case TruncateFrom(partition, offset):
-                unit.delete_range(prefix + OFFSET.pack(offset), _prefix(partition + 1), log)
-            case _:
-                self._install(unit, prefix, write)
-
-    def _install(
-        self,
-        unit: WriteBatch,
-        prefix: bytes,
-        write: InstallState | BeginInstall | InstallSlice | FinishInstall,
-    ) -> None:
-        meta = self._handles["meta"]
-        match write:
-            case InstallState(partition, offset, epoch, records):
-                self._wipe(unit, partition)
-                self._apply(unit, prefix, records)
-                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
-            case BeginInstall(partition, offset, epoch):
-                self._wipe(unit, partition)
-                unit.put(prefix + INSTALLING, msgpack.packb((offset, epoch)), meta)
-            case InstallSlice(_, records):
-                self._apply(unit, prefix, records)
-            case FinishInstall(_, offset, epoch):
-                unit.delete(prefix + INSTALLING, meta)
-                unit.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
-
-    def _wipe(self, unit: WriteBatch, partition: int) -> None:
-        """Make a partition empty, but for its voters and its vote."""
-        prefix = _prefix(partition)
-        for family in ("log", "state"):
-            unit.delete_range(prefix, _prefix(partition + 1), self._handles[family])
-        for name in (APPLIED, INSTALLING):
-            unit.delete(prefix + name, self._handles["meta"])
-
-    def _apply(self, unit: WriteBatch, prefix: bytes, records: Sequence[RawRecord]) -> None:
-        for key, value in records:
-            if value is None:
-                unit.delete(prefix + key, self._handles["state"])
-            else:
-                unit.put(prefix + key, value, self._handles["state"])
 
     def _own(self, identity: LogIdentity, claimed_id: str, was_there: bool) -> None:
         """Check whose database this is, and that it is the newest state of its directory.
@@ -483,10 +408,10 @@ class RocksLog:
             )
             self.notes += (gone,)
         if known_id is None:
-            unit = WriteBatch(raw_mode=True)
-            unit.put(IDENTITY, text, self._handles["meta"])
-            unit.put(DIRECTORY, claimed_id.encode(), self._handles["meta"])
-            self._database.write(unit, self._synced)
+            unit = Unit(self._handles)
+            unit.meta(IDENTITY, text)
+            unit.meta(DIRECTORY, claimed_id.encode())
+            self._database.write(unit.batch, self._synced)
             meta.flush()
         elif known_id.decode() != claimed_id:
             raise stale(self._path, "its meta.properties are not those of its database")
@@ -521,50 +446,13 @@ class RocksLog:
 
     def _forget_unfinished(self, identity: LogIdentity) -> None:
         """Empty the partitions whose snapshot never came to its end."""
-        unit = WriteBatch(raw_mode=True)
+        unit = Unit(self._handles)
         for partition in range(-1, identity.partitions):
-            if self._families["meta"].get(_prefix(partition) + INSTALLING) is not None:
-                self._wipe(unit, partition)
-        if unit.len():
-            self._database.write(unit, self._synced)
-
-
-def _prefix(partition: int) -> bytes:
-    """Return the first bytes of a partition's keys; the catalogue is partition -1."""
-    return PREFIX.pack(partition + 1)
+            if self._families["meta"].get(prefix_of(partition) + INSTALLING) is not None:
+                unit.wipe(partition)
+        if unit:
+            self._database.write(unit.batch, self._synced)
 
 
 def _unpacked(value: bytes | None, default: tuple[Any, ...]) -> tuple[Any, ...]:
     return default if value is None else tuple(msgpack.unpackb(value))
-
-
-def _open(directory: Path) -> Rdict:
-    cache = Cache(BLOCK_CACHE_BYTES)
-    return Rdict(
-        str(directory),
-        _options(cache),
-        column_families={name: _options(cache) for name in FAMILIES},
-    )
-
-
-def _options(cache: Cache) -> Options:
-    """Return modest settings: one process's share of memory is a few MiB, whatever it holds."""
-    blocks = BlockBasedOptions()
-    blocks.set_block_cache(cache)
-    blocks.set_cache_index_and_filter_blocks(True)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.create_missing_column_families(True)
-    options.set_block_based_table_factory(blocks)
-    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
-    options.set_db_write_buffer_size(ALL_WRITE_BUFFERS_BYTES)
-    options.set_max_write_buffer_number(2)
-    options.set_max_total_wal_size(WAL_BYTES_MAX)
-    options.set_max_background_jobs(2)
-    options.set_max_open_files(256)
-    options.set_keep_log_file_num(2)
-    options.set_max_log_file_size(1 << 20)
-    options.set_stats_dump_period_sec(0)
-    options.set_stats_persist_period_sec(0)
-    options.set_wal_recovery_mode(DBRecoveryMode.absolute_consistency())
-    return options

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from storage.batch import Batch, pack
-from storage.disk.rocks import OFFSET, PREFIX, RocksLog
+from storage.disk.database import OFFSET, PREFIX
+from storage.disk.rocks import RocksLog
 from storage.log import AppendBatch, ApplyState, CorruptLogError, DropBefore, LogError
 from tests.storage.dying_writer import IDENTITY
 

@@ -287,7 +287,7 @@ def test_a_directory_that_can_not_be_written_is_not_said_to_be_in_use(
     def refusing(_: Path) -> None:
         raise RuntimeError(f"IO error: While lock file: {node}/LOCK: {said}")
 
-    monkeypatch.setattr("storage.disk.rocks._open", refusing)
+    monkeypatch.setattr("storage.disk.rocks.open_database", refusing)
     with pytest.raises(LogError, match=said) as refusal:
         RocksLog.open(node, IDENTITY)
     assert not isinstance(refusal.value, LockedLogError)
