@@ -109,6 +109,16 @@ class ClusterSpec:
         rack = self.overrides.get("broker.rack") or None
         return Node(node_id, address.host, address.port, up, rack)
 
+    def preferred(self, node_id: int) -> list[int]:
+        """Return the partitions that a node is to lead if it can; the catalogue's comes last."""
+        from failover.identity import CATALOG_PARTITION
+
+        first = [nodes[0] for nodes in self.placement()]
+        preferred = [number for number, leader in enumerate(first) if leader == node_id]
+        if self.catalog_voters()[0] == node_id:
+            preferred.append(CATALOG_PARTITION)
+        return preferred
+
     def placement(self) -> tuple[tuple[int, ...], ...]:
         """Return the nodes of each partition, the preferred leader first."""
         count = self.partitions

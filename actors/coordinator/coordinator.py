@@ -15,13 +15,15 @@ import random
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.clock import BEAT_MS, Clock
 from actors.coordinator import collector, formation, log_opening
+from actors.coordinator.binding import Binding
 from actors.coordinator.log_opening import can_be_healed, may_pass, open_log
 from actors.coordinator.loop_watch import INTERVAL, LoopWatch
-from actors.coordinator.pump import Forwarding, Pump, Surroundings
+from actors.coordinator.pump import Pump, Surroundings
+from actors.coordinator.registration import Registration, has_every_leader
 from actors.peers.handshake import Myself
 from actors.peers.peers import Peers
 from actors.serving.admission import Limits, raise_open_files_limit
@@ -38,12 +40,13 @@ from storage.disk.identity import LogIdentity
 from storage.log import FullDiskError, LogError, StaleLogError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from kio.static.protocol import Entity
 
     from actors.cluster.spec import ClusterSpec
     from actors.coordinator.pump import Observer
+    from actors.coordinator.registration import Others
     from actors.workers.background import Workers
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Event, Request
@@ -61,32 +64,12 @@ PATIENCE: Final = "replica.election.timeout.ms"
 
 OFFLOAD: Final = "group.consumer.assignor.offload.enable"
 RETRY_S: Final = 0.2
-BIND_RETRY_S_MAX: Final = 2.0
 
 OBSERVER_S: Final = 2.0
 
 HAND_OVER_S: Final = 3.0
 HAND_OVER_LOOK_S: Final = 0.02
 NO_ROOM: Final = "there is no room on its disk"
-
-
-class Others(Forwarding, Protocol):
-    """The other processes of the cluster, for the control path; replicas have their own links."""
-
-    async def node_changed(self, leader: int, node: Node) -> bool:
-        """Tell ``leader`` that a node is up or down; False when it does not lead the catalogue."""
-
-    async def directories(self) -> tuple[str, ...]:
-        """Ask the others which directories the cluster was formed of; nothing: none knows."""
-
-    async def peer_address(self, node_id: int) -> tuple[str, int] | None:
-        """Ask a coordinator where it listens for its peers; None when it was not reached."""
-
-    async def greet(self, node_id: int, host: str, port: int) -> None:
-        """Tell the others that they find this node's replicas there."""
-
-    async def announce(self, node_id: int, pid: int) -> bool:
-        """Tell the controller that we serve; False when it was not reached."""
 
 
 class Coordinator:
@@ -120,11 +103,14 @@ class Coordinator:
         self._loop = asyncio.get_running_loop()
         configs = Configs(spec.overrides)
         self._configs = configs
-        self._not_listening = ""
+        self._binding = Binding()
         self._limited_by: Configs | None = None
         self._disk: RocksLog | None = None
         self._pump: Pump | None = None
         self._tasks = Tasks(_log)
+        self._registration = Registration(
+            spec.node(node_id, up=True), others, lambda: self._host, self.node_changed
+        )
         setting = Setting(
             name=f"coordinator-{node_id}",
             workers=spec.workers,
@@ -133,7 +119,6 @@ class Coordinator:
         self._background = Background(setting, workers or NoWorkers(), self._computed)
         self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))
         self._is_draining = False
-        self._is_registering = False
         self._beating: asyncio.TimerHandle | None = None
         self._starting: asyncio.Task[object] | None = None
         self._is_copy = False
@@ -180,8 +165,8 @@ class Coordinator:
             _log.exception("this coordinator can not start")
             self._fail(error)
             return
-        self._tasks.spawn(self._announce())
-        self._tasks.spawn(self._register())
+        self._tasks.spawn(self._registration.announce())
+        self._tasks.spawn(self._registration.register())
         self._stand()
 
     def _fail(self, error: Exception) -> None:
@@ -282,27 +267,10 @@ class Coordinator:
             vouch=disk.vouch,
             patience_ms=self._configs.integer(PATIENCE),
         )
-        await self._bound(partial(links.open, address.host), address.host)
+        await self._binding.bind(partial(links.open, address.host), address.host)
         self._tasks.spawn(self._others.greet(self.node_id, address.host, links.port))
         opening = partial(pump.listener.open, address.host, address.port)
-        await self._bound(opening, f"{address.host}:{address.port}")
-
-    async def _bound(self, opening: Callable[[], Awaitable[object]], where: str) -> None:
-        """Listen, however long it takes: what keeps an address from being bound may pass."""
-        wait_s = RETRY_S
-        while True:
-            try:
-                await opening()
-            except OSError as error:
-                why = f"cannot listen at {where} ({error.strerror or error}); trying again"
-                if why != self._not_listening:
-                    self._not_listening = why
-                    _log.warning("%s", why)
-                await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, BIND_RETRY_S_MAX)
-            else:
-                self._not_listening = ""
-                return
+        await self._binding.bind(opening, f"{address.host}:{address.port}")
 
     async def _load(self, pump: Pump) -> None:
         began_ms = self.now()
@@ -315,37 +283,12 @@ class Coordinator:
         collector.spare()
         _log.info("loaded in %d ms", self.now() - began_ms)
 
-    async def _announce(self) -> None:
-        while not await self._others.announce(self.node_id, os.getpid()):
-            await asyncio.sleep(RETRY_S)
-
-    async def _register(self) -> None:
-        """Tell the catalogue where clients find us, until it shows that."""
-        self._is_registering = True
-        node = self.spec.node(self.node_id, up=True)
-        while self._pump is not None and not self._is_registered(self._pump.host):
-            leader = self._pump.host.view.controller_id
-            if leader == self.node_id:
-                self.node_changed(node)
-            elif leader >= 0:
-                await self._others.node_changed(leader, node)
-            await asyncio.sleep(RETRY_S)
-        self._is_registering = False
-
-    def _is_registered(self, host: Host) -> bool:
-        node = self.spec.node(self.node_id, up=True)
-        return host.view.catalog.nodes.get(self.node_id) == node
-
     def _stand(self) -> None:
         """Stand for what we are preferred for, where nobody leads: there is no need to wait."""
         pump = self._pump
         if pump is None or self.state != "Running" or self._is_draining:
             return
-        first = [nodes[0] for nodes in self.spec.placement()]
-        preferred = [number for number, node_id in enumerate(first) if node_id == self.node_id]
-        if self.spec.catalog_voters()[0] == self.node_id:
-            preferred.append(CATALOG_PARTITION)
-        for partition in preferred:
+        for partition in self.spec.preferred(self.node_id):
             if pump.host.leader_of(partition) < 0:
                 pump.host.campaign(partition, self.now())
         pump.schedule()
@@ -497,7 +440,7 @@ class Coordinator:
             "pid": os.getpid(),
             "state": "Draining" if self._is_draining and host is not None else self.state,
             "failure": self.failure
-            or self._not_listening
+            or self._binding.trouble
             or (NO_ROOM if host is not None and host.disk_is_full else ""),
             "is_damaged": self.is_damaged,
             "connections": 0 if pump is None else len(pump.listener.connections),
@@ -519,6 +462,10 @@ class Coordinator:
     # --- what follows from turns and time
 
     @property
+    def _host(self) -> Host | None:
+        return None if self._pump is None else self._pump.host
+
+    @property
     def _links(self) -> Peers | None:
         return None if self._pump is None else self._pump.links
 
@@ -529,16 +476,8 @@ class Coordinator:
             self._pump.listener.limit(Limits.of(self._limited_by))
         if self.state != "Running" or self.ready.is_set() or self._pump is None:
             return
-        if self._is_prepared and self._sees_everything(self._pump.host):
+        if self._is_prepared and has_every_leader(self._pump.host.view, self.spec.partitions):
             self.ready.set()
-
-    def _sees_everything(self, host: Host) -> bool:
-        """Say whether a client that asks here finds every partition's leader."""
-        nodes, leaders = host.view.catalog.nodes, host.view.leaders
-        return len(leaders) == self.spec.partitions and all(
-            (node := nodes.get(leader)) is not None and node.up
-            for leader in (self.node_id, *leaders.values())
-        )
 
     def _jumped(self, moved_ms: int) -> None:
         """Believe no lease and no clock from before the machine's was set, or stood still."""
@@ -552,10 +491,6 @@ class Coordinator:
         if pump is not None:
             pump.forgive(stalled_ms)
             pump.host.clock_read(self._clock.wall(), self.now())
-            if (
-                self.state == "Running"
-                and not self._is_registering
-                and not self._is_registered(pump.host)
-            ):
-                self._tasks.spawn(self._register())  # somebody has taken us for dead
+            if self.state == "Running" and self._registration.is_missing:
+                self._tasks.spawn(self._registration.register())  # somebody has taken us for dead
         self._beating = self._loop.call_later(BEAT_MS / 1000, self._beat)

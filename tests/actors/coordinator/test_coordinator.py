@@ -192,7 +192,7 @@ def test_a_start_that_fails_is_tried_again_when_nothing_says_that_the_log_is_wro
         return opening(path, owner)
 
     monkeypatch.setattr(RocksLog, "open", failing)
-    monkeypatch.setattr(log_opening, "FAILED_S", 0.05)
+    monkeypatch.setattr(log_opening, "FAILED_S", 0.5)
 
     async def test() -> None:
         async with running(tmp_path / "d") as (coordinator, _):
