@@ -9,7 +9,8 @@ from failover.catalogue import records as catalog_records
 from failover.catalogue.catalog import CATALOG_GROUP, Catalog
 from failover.partitions.machine import Kind
 from protocol import records
-from protocol.groups.shard import REPLAYS, GroupShard
+from protocol.groups.group_types import TABLES
+from protocol.groups.shard import GroupShard
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _prefixes_of(group_id: str) -> tuple[bytes, ...]:
     return tuple(
         row.number.to_bytes(2, "big") + named
         for key, row in records.RECORD_TYPES.items()
-        if key in REPLAYS
+        if key in TABLES.replays
     )
 
 

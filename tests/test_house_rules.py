@@ -220,3 +220,25 @@ def test_no_core_test_starts_ray() -> None:
         if any(name.split(".")[0] == "ray" for _, name in imports_of(tree_of(path)))
     }
     assert users & {"protocol", "storage", "failover"} == set()
+
+
+GROUP_CLASSES = {"ClassicGroup": "classic", "ConsumerGroup": "consumer", "ModernGroup": "modern"}
+"""The hard state of each type of group, and the folder of protocol/groups that may ask for it."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_a_group_type_and_its_edges_ask_which_type_a_group_has(path: Path) -> None:
+    """Everybody else calls what the type's value gives (``protocol/groups/group_type.py``)."""
+    folder = path.parent.name if path.parent.parent.name == "groups" else ""
+    bad = []
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id in {"isinstance", "issubclass"}:
+            asked = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+            bad += [
+                (node.lineno, name)
+                for name in asked & GROUP_CLASSES.keys()
+                if folder not in {GROUP_CLASSES[name], "migration"}
+            ]
+    assert bad == []

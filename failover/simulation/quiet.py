@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from failover.routing import partition_for
 from failover.simulation.story import Violation
-from protocol.groups.consumer.group import ConsumerGroup
 
 if TYPE_CHECKING:
     from failover.simulation.cluster import Cluster
@@ -58,9 +57,7 @@ def _has_members(cluster: Cluster, group_id: str) -> bool:
     if leader is None or not leader.settled:
         return True
     group = leader.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
-    if isinstance(group, ConsumerGroup):
-        return bool(group.members)
-    return group is not None and bool(group.metadata.members)
+    return group is not None and group.has_members
 
 
 def pass_hours(cluster: Cluster, quiet: Quiet, hours_ms: int) -> None:

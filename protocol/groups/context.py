@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from protocol.assignors.executor import Executor
     from protocol.config import Configs
-    from protocol.groups.classic.group import ClassicGroup, Group
-    from protocol.groups.consumer.group import ConsumerGroup
+    from protocol.groups.classic.group import Group
     from protocol.groups.effects import HeartbeatLease, Task, Ticket
     from protocol.groups.facts import Fact
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.hard_group import HardGroup
     from protocol.groups.modern.reconcile import Standing
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.topics import Topic, Topics
     from protocol.records import Record
     from protocol.unread import TopicOffsets
@@ -51,7 +51,8 @@ class Context:
     bytes of its record, so that its replay need not read them. ``executor`` runs assignors in
     place, once any was; ``last_run`` is the number of the last run of any group. ``failures``
     are groups to be built again from the log, by group id; until then nothing is done for them.
-    ``wall`` is the clock of what is written into records.
+    ``wall`` is the clock of what is written into records. ``tables`` are those of ``dispatch``;
+    ``group_type`` finds in them what is known of a group's type.
     """
 
     __slots__ = (
@@ -72,6 +73,7 @@ class Context:
         "result",
         "rng",
         "subscribers",
+        "tables",
         "timers",
         "topic_hashes",
         "topics",
@@ -85,19 +87,20 @@ class Context:
         configs: Configs,
         topics: Topics,
         rng: random.Random,
-        replays: Mapping[type, Replay],
+        tables: Any,
     ) -> None:
         self.configs = configs
         self.topics = topics
         self.rng = rng
-        self.replays = replays
+        self.tables = tables
+        self.replays: Mapping[type, Replay] = tables.replays
         self.wall = WallClock()
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
-        self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
+        self.groups: dict[str, HardGroup] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}
         self.numbers = TopicNumbers()
         self.live: dict[str, Group] = {}
-        self.modern: dict[str, ModernGroup] = {}
+        self.modern: dict[str, ModernRuntime] = {}
         self.subscribers: dict[str, set[str]] = {}
         self.topic_hashes: dict[str, tuple[Topic, int]] = {}
         self.rack_hashes: dict[str, tuple[Topic, int]] = {}

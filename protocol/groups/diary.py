@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from protocol.groups.facts import MemberEvent, MemberEventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from protocol.groups.context import Context
+    from protocol.groups.facts import Fact
 
 DIARY_EVENTS: Final = 50
+
+
+class FactSink(Protocol):
+    """Whoever tells people what happened: the shard's context."""
+
+    def fact(self, fact: Fact) -> None:
+        """Tell people what happened."""
 
 
 class Diary:
@@ -22,12 +29,12 @@ class Diary:
     def __init__(self, events: Iterable[MemberEvent] = ()) -> None:
         self._events = [*events]
 
-    def note(self, ctx: Context, event: MemberEvent) -> None:
+    def note(self, ctx: FactSink, event: MemberEvent) -> None:
         """Tell people, and write it down."""
         self.remember(event)
         ctx.fact(event)
 
-    def note_fenced(self, ctx: Context, zombie: MemberEvent) -> None:
+    def note_fenced(self, ctx: FactSink, zombie: MemberEvent) -> None:
         """Note a zombie once, however often it comes back in a row."""
         last = self._events[-1] if self._events else None
         if (

@@ -6,31 +6,23 @@ modules that it puts together.
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from protocol.groups import any_group, describe, loading, restoring
-from protocol.groups.classic import handlers as classic
-from protocol.groups.classic import rebuild
-from protocol.groups.consumer import handlers as consumer
+from protocol.groups import group_types, loading, restoring
 from protocol.groups.context import Context
-from protocol.groups.effects import Elected, Request, Resigned, Result, TimersDue, TopicsDeleted
-from protocol.groups.modern import group as modern
-from protocol.groups.modern import target
-from protocol.groups.offsets import commit as offsets
-from protocol.groups.offsets import deleted_topics
-from protocol.groups.offsets import expiry as offset_expiry
+from protocol.groups.dispatch import reactions
+from protocol.groups.effects import Request, Result
 from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from protocol.config import Configs
+    from protocol.groups.dispatch import Tables
     from protocol.groups.effects import Event, GroupFailed
     from protocol.groups.facts import MemberEvent
-    from protocol.groups.timers import TimerKey, TimerKind
     from protocol.groups.topics import Topics
     from protocol.groups.wall import WallClock
     from protocol.records import Record
@@ -43,10 +35,16 @@ class GroupShard:
     ``configs`` and ``topics`` are immutable images that the owner replaces when they change.
     """
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_tables")
 
-    def __init__(self, configs: Configs, topics: Topics, rng: random.Random) -> None:
-        self._context = Context(configs, topics, rng, REPLAYS)
+    def __init__(
+        self, configs: Configs, topics: Topics, rng: random.Random, tables: Tables | None = None
+    ) -> None:
+        """Serve the group types of ``tables``; None: all that there are."""
+        if tables is None:
+            tables = group_types.TABLES
+        self._tables = tables
+        self._context = Context(configs, topics, rng, tables)
 
     @property
     def configs(self) -> Configs:
@@ -58,8 +56,8 @@ class GroupShard:
         ctx = self._context
         if configs != ctx.configs:
             before, ctx.configs = ctx.configs, configs
-            _configs_changed(ctx, list(ctx.modern))
-            offset_expiry.configs_changed(ctx, before)
+            for react in reactions(self._tables, "configs_changed"):
+                react(ctx, before)
 
     @property
     def topics(self) -> Topics:
@@ -70,11 +68,8 @@ class GroupShard:
     def topics(self, topics: Topics) -> None:
         ctx, before = self._context, self._context.topics
         ctx.topics = topics
-        if before.racks != topics.racks:
-            ctx.rack_hashes.clear()
-        if ctx.modern:
-            changed, has_new = before.changed(topics)
-            modern.topics_changed(ctx, changed, has_new)
+        for react in reactions(self._tables, "topics_changed"):
+            react(ctx, before)
 
     @property
     def group_configs(self) -> Mapping[str, Mapping[str, str]]:
@@ -86,7 +81,9 @@ class GroupShard:
         ctx, before = self._context, self._context.group_configs
         ctx.group_configs = configs
         both = dict.fromkeys((*before, *configs))
-        _configs_changed(ctx, [each for each in both if before.get(each) != configs.get(each)])
+        changed = [each for each in both if before.get(each) != configs.get(each)]
+        for react in reactions(self._tables, "group_configs_changed"):
+            react(ctx, changed)
 
     @property
     def wall(self) -> WallClock:
@@ -108,9 +105,9 @@ class GroupShard:
         ctx = self._context
         ctx.result = result = Result()
         if isinstance(event, Request):
-            _answer(ctx, event, now)
+            self._answer(event, now)
         else:
-            _EVENTS[type(event)](ctx, event, now)
+            self._tables.events[type(event)](ctx, event, now)
         return result
 
     def replay(self, record: Record) -> None:
@@ -158,84 +155,27 @@ class GroupShard:
         ctx.timers.forgive(stall_ms)
         if ctx.elected_ms is not None:
             ctx.elected_ms += stall_ms
-        for group in ctx.live.values():
-            for member in group.members.values():
-                member.session_deadline_ms += stall_ms
-        for modern_group in ctx.modern.values():
-            for session in modern_group.sessions.values():
-                session.session_deadline_ms += stall_ms
+        for shift in reactions(self._tables, "shift_deadlines"):
+            shift(ctx, stall_ms)
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Tell what lately became of a group's members, oldest first; only this leader knows."""
         ctx = self._context
-        group = ctx.live.get(group_id) or ctx.modern.get(group_id)
-        return [] if group is None else group.diary.recent()
+        for find in reactions(self._tables, "events_of"):
+            diary = find(ctx, group_id)
+            if diary is not None:
+                return list(diary.recent())
+        return []
 
-
-def _configs_changed(ctx: Context, group_ids: Iterable[str]) -> None:
-    """Have the answers and the timers of these groups follow their configs."""
-    for group_id in group_ids:
-        live = ctx.modern.get(group_id)
-        if live is not None:
-            ctx.contain(group_id, "new configs", modern.configs_changed, ctx, live)
-            ctx.contain(group_id, "new configs", target.configs_changed, ctx, live)
-
-
-def _answer(ctx: Context, request: Request, now: int) -> None:
-    try:
-        HANDLERS[request.api_key](ctx, request, now)
-    except KafkaError as error:
-        if ctx.result.records:
-            raise  # refused after it had changed something: that is no refusal
-        message = request.message
-        response = error_response(
-            request.api_key, message, error.code, error.message, request.api_version
-        )
-        ctx.reply(request.ticket, response, getattr(message, "group_id", None))
-
-
-def _elected(ctx: Context, _event: Elected, now: int) -> None:
-    modern.resigned(ctx)
-    classic.resigned(ctx)  # whatever an earlier term left behind
-    rebuild.elected(ctx, now)
-    offset_expiry.arm(ctx, now)
-    deleted_topics.elected(ctx, now)
-
-
-def _resigned(ctx: Context, _event: Resigned, _now: int) -> None:
-    modern.resigned(ctx)
-    classic.resigned(ctx)
-
-
-def _timers_due(ctx: Context, _event: TimersDue, now: int) -> None:
-    """Run what is due; what a timer sets for this very moment runs with the next event."""
-    timers = ctx.timers
-    mark = timers.mark()
-    while (key := timers.pop_due(now, mark)) is not None:
-        is_done = ctx.contain(key.group_id, f"timer {key.kind}", TIMEOUTS[key.kind], ctx, key, now)
-        if not (is_done or key.group_id):
-            timers.set(key.kind, "", "", now + restoring.RETRY_MS)  # it looks after all groups
-
-
-def _topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:
-    offsets.topics_deleted(ctx, event, now)
-
-
-HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
-    {**classic.HANDLERS, **consumer.HANDLERS, **describe.HANDLERS, **offsets.HANDLERS}
-)
-REPLAYS: Final[Mapping[type, Callable[[Context, Any, Any], None]]] = MappingProxyType(
-    {**classic.REPLAYS, **consumer.REPLAYS, **offsets.REPLAYS}
-)
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
-    {**any_group.TIMEOUTS, **classic.TIMEOUTS, **consumer.TIMEOUTS, **offsets.TIMEOUTS}
-)
-_EVENTS: Final[Mapping[type, Callable[[Context, Any, int], None]]] = MappingProxyType(
-    {
-        Elected: _elected,
-        Resigned: _resigned,
-        TimersDue: _timers_due,
-        TopicsDeleted: _topics_deleted,
-        **consumer.EVENTS,
-    }
-)
+    def _answer(self, request: Request, now: int) -> None:
+        ctx = self._context
+        try:
+            self._tables.handlers[request.api_key](ctx, request, now)
+        except KafkaError as error:
+            if ctx.result.records:
+                raise  # refused after it had changed something: that is no refusal
+            message = request.message
+            response = error_response(
+                request.api_key, message, error.code, error.message, request.api_version
+            )
+            ctx.reply(request.ticket, response, getattr(message, "group_id", None))

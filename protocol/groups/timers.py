@@ -13,7 +13,10 @@ from typing import Final, NamedTuple
 
 
 class TimerKind(StrEnum):
-    """What a timer is for; ``shard.TIMEOUTS`` maps each kind to the function that runs it."""
+    """What a timer is for; the tables of the shard's parts map each kind to the function it runs.
+
+    A group type may have kinds of its own: any string that nobody else claims.
+    """
 
     SESSION = "session"
     """A member, joined or pending, was not heard of within its session timeout."""
@@ -58,7 +61,7 @@ class TimerKind(StrEnum):
 class TimerKey(NamedTuple):
     """Names one timer; ids that a kind does not need are empty."""
 
-    kind: TimerKind
+    kind: str
     group_id: str
     member_id: str
 
@@ -90,7 +93,7 @@ class Timers:
     def __len__(self) -> int:
         return len(self._timers)
 
-    def set(self, kind: TimerKind, group_id: str, member_id: str, deadline_ms: int) -> None:
+    def set(self, kind: str, group_id: str, member_id: str, deadline_ms: int) -> None:
         """Start the timer, or move it."""
         key = TimerKey(kind, group_id, member_id)
         timer = self._timers.get(key)
@@ -103,11 +106,11 @@ class Timers:
             timer.armed_ms = deadline_ms
             self._push(deadline_ms, key)
 
-    def cancel(self, kind: TimerKind, group_id: str, member_id: str) -> None:
+    def cancel(self, kind: str, group_id: str, member_id: str) -> None:
         """Stop the timer if it runs."""
         self._timers.pop(TimerKey(kind, group_id, member_id), None)
 
-    def deadline(self, kind: TimerKind, group_id: str, member_id: str) -> int | None:
+    def deadline(self, kind: str, group_id: str, member_id: str) -> int | None:
         """When the timer comes due; None if it does not run."""
         timer = self._timers.get(TimerKey(kind, group_id, member_id))
         return None if timer is None else timer.deadline_ms

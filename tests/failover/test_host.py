@@ -11,7 +11,7 @@ from failover.catalogue.cluster_view import Node
 from failover.requests import router as requests
 from failover.requests.seekers import RECENT_MS
 from failover.routing import partition_for
-from protocol.groups import shard
+from protocol.groups.group_types import TABLES
 from protocol.records import Record, ShareGroupMetadataKey, ShareGroupMetadataValue, encode
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -224,7 +224,7 @@ def test_a_handler_with_a_bug_answers_unknown_server_error_and_the_others_go_on(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(shard, "HANDLERS", {**shard.HANDLERS, 12: broken})
+    monkeypatch.setattr(TABLES, "handlers", {**TABLES.handlers, 12: broken})
     monkeypatch.setattr(requests, "NODE_HANDLERS", {**requests.NODE_HANDLERS, 60: broken})
     beat = driver.ask(12, 4, asks.heartbeat("g", 1, "m"))
     assert beat.error_code == ErrorCode.unknown_server_error

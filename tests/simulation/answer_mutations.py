@@ -9,10 +9,12 @@ from failover.catalogue.catalog import Catalog
 from failover.requests.fanout import Fanout, Part
 from failover.requests.router import Requests
 from failover.simulation.patches import Patch
-from protocol.groups import any_group, loading, shard
+from protocol.groups import loading
 from protocol.groups.classic import leave as classic_leave
 from protocol.groups.context import Context
 from protocol.groups.effects import Reply
+from protocol.groups.group_type import GroupType, committing_type
+from protocol.groups.group_types import TABLES
 from protocol.groups.offsets import commit as offsets
 from protocol.groups.offsets import expiry as offset_expiry
 from protocol.groups.timers import TimerKind
@@ -31,7 +33,7 @@ from tests.simulation.mutations import Mutation
 
 def _unwaited(key: int) -> list[Patch]:
     """Let the answers of one API to one group wait for nothing."""
-    original = shard.HANDLERS[key]
+    original = TABLES.handlers[key]
 
     def handle(ctx: Context, request: Any, now: int) -> None:
         first = len(ctx.result.replies)
@@ -39,7 +41,7 @@ def _unwaited(key: int) -> list[Patch]:
         replies = ctx.result.replies
         replies[first:] = [replace(reply, group_id=None) for reply in replies[first:]]
 
-    return [(shard, "HANDLERS", {**shard.HANDLERS, key: handle})]
+    return [(TABLES, "handlers", {**TABLES.handlers, key: handle})]
 
 
 def offset_delete_unwaited() -> list[Patch]:
@@ -164,19 +166,21 @@ def offsets_expire_early() -> list[Patch]:
 
 
 def offsets_of_members_expire() -> list[Patch]:
-    def expires(ctx: Any, group_id: str) -> Any:
-        return offset_expiry._committed_ms
+    def careless(ctx: Any, group_id: str) -> GroupType:
+        kind = committing_type(ctx, group_id)
+        policy = replace(
+            kind.offsets,
+            retention_start=lambda ctx, group_id: offset_expiry.committed_ms,
+            subscribed_topics=lambda ctx, group_id: frozenset(),
+        )
+        return replace(kind, offsets=policy)
 
-    return [
-        (offset_expiry, "_expires", expires),
-        (any_group, "subscribed_topics", lambda ctx, group_id: frozenset()),
-    ]
+    return [(offset_expiry, "committing_type", careless)]
 
 
 def sessions_never_expire() -> list[Patch]:
-    return [
-        (shard, "TIMEOUTS", {**shard.TIMEOUTS, TimerKind.SESSION: lambda ctx, key, now: None}),
-    ]
+    timeouts = {**TABLES.timeouts, TimerKind.SESSION: lambda ctx, key, now: None}
+    return [(TABLES, "timeouts", timeouts)]
 
 
 def sessions_expire_early() -> list[Patch]:

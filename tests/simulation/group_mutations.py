@@ -6,18 +6,19 @@ from typing import Any
 
 from failover.simulation.patches import Patch
 from failover.simulation.settings import Groups
-from protocol.groups import any_group, shard
 from protocol.groups.consumer import members as consumer_members
 from protocol.groups.consumer import steps as consumer_steps
 from protocol.groups.consumer.group import NO_STANDING, ConsumerGroup, ConsumerMember
 from protocol.groups.effects import AssignmentComputed
+from protocol.groups.group_types import TABLES
 from protocol.groups.migration import downgrade as migration_downgrade
 from protocol.groups.migration import mixed_join
 from protocol.groups.migration import upgrade as migration_upgrade
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import reconcile, target
-from protocol.groups.modern.group import ModernGroup
+from protocol.groups.modern.runtime import ModernRuntime
 from protocol.groups.modern.target_feed import TargetFeed
+from protocol.groups.offsets import commit as offsets
 from protocol.records import ConsumerGroupTargetAssignmentMemberKey, MemberMetadata, Record
 from protocol.wire.errors import ErrorCode, KafkaError
 from tests.simulation.mutations import Mutation
@@ -40,7 +41,7 @@ def stale_assignment_applied() -> list[Patch]:
             event = replace(event, run=live.run.number)
         target.computed(ctx, event, now)
 
-    return [(shard, "_EVENTS", {**shard._EVENTS, AssignmentComputed: computed})]
+    return [(TABLES, "events", {**TABLES.events, AssignmentComputed: computed})]
 
 
 def unreleased_partition_handed_out() -> list[Patch]:
@@ -57,7 +58,7 @@ def revocation_not_awaited() -> list[Patch]:
 
 
 def epoch_not_persisted() -> list[Patch]:
-    def bump(ctx: Any, live: ModernGroup, now: int) -> None:
+    def bump(ctx: Any, live: ModernRuntime, now: int) -> None:
         live.group.epoch += 1
         live.group.metadata_hash = modern.metadata_hash(ctx, live)
         live.changed_ms = now
@@ -69,7 +70,7 @@ def epoch_not_persisted() -> list[Patch]:
 def static_successor_loses_its_share() -> list[Patch]:
     original = consumer_members.replace_member
 
-    def replace_member(ctx: Any, live: ModernGroup, old: Any, member_id: str, now: int) -> None:
+    def replace_member(ctx: Any, live: ModernRuntime, old: Any, member_id: str, now: int) -> None:
         original(ctx, live, old, member_id, now)
         key = ConsumerGroupTargetAssignmentMemberKey(live.group_id, member_id)
         ctx.emit(Record(key, None))
@@ -81,7 +82,7 @@ def static_successor_loses_its_share() -> list[Patch]:
 def classic_member_told_by_group_epoch() -> list[Patch]:
     original = mixed_join._stay
 
-    def stay(ctx: Any, live: ModernGroup, member: Any, join: Any) -> None:
+    def stay(ctx: Any, live: ModernRuntime, member: Any, join: Any) -> None:
         original(ctx, live, member, join)
         replies = ctx.result.replies
         told = replace(replies[-1].message, generation_id=live.group.epoch)
@@ -98,7 +99,7 @@ def upgrade_forgets_who_owns_what() -> list[Patch]:
 
 
 def answers_repeated_for_ever() -> list[Patch]:
-    return [(ModernGroup, "end_leases", lambda self: None)]
+    return [(ModernRuntime, "end_leases", lambda self: None)]
 
 
 def downgrade_takes_targets_for_owned() -> list[Patch]:
@@ -119,7 +120,7 @@ def _members(group: Any) -> list[ConsumerMember]:
 
 
 def sessions_not_armed_after_election() -> list[Patch]:
-    def arm_slice(ctx: Any, live: ModernGroup, now: int) -> int:
+    def arm_slice(ctx: Any, live: ModernRuntime, now: int) -> int:
         live.unarmed.clear()
         return 0
 
@@ -134,7 +135,7 @@ def workers_told_too_little() -> list[Patch]:
 
 
 def zombie_commits() -> list[Patch]:
-    original = any_group.check_commit
+    original = offsets.check_commit
 
     def check_commit(ctx: Any, request: Any, now: int) -> Any:
         try:
@@ -144,7 +145,7 @@ def zombie_commits() -> list[Patch]:
                 return None
             raise
 
-    return [(any_group, "check_commit", check_commit)]
+    return [(offsets, "check_commit", check_commit)]
 
 
 GROUP_MUTATIONS: Mapping[str, Mutation] = {

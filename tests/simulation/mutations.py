@@ -16,8 +16,8 @@ from failover.partitions.partition import Partition, PartitionState
 from failover.simulation.patches import Patch, patched
 from failover.simulation.settings import Groups
 from failover.turn import Turn
-from protocol.groups import shard
-from protocol.groups.classic import rebuild
+from protocol.groups.effects import Elected
+from protocol.groups.group_types import TABLES
 from protocol.groups.shard import GroupShard
 from protocol.records import GroupMetadataKey, Record
 from storage.core import FOREVER_MS, Core, Role
@@ -218,13 +218,13 @@ def waiting_answered_after_demotion() -> list[Patch]:
 
 
 def sessions_not_renewed() -> list[Patch]:
-    original = rebuild.elected
+    original = TABLES.events[Elected]
 
-    def elected(ctx: Any, now: int) -> None:
-        original(ctx, now)
+    def elected(ctx: Any, event: Elected, now: int) -> None:
+        original(ctx, event, now)
         ctx.elected_ms = now - 40_000
 
-    return [(shard.rebuild, "elected", elected)]
+    return [(TABLES, "events", {**TABLES.events, Elected: elected})]
 
 
 def unsynced_records_acknowledged() -> list[Patch]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from failover.simulation.checkers.modern_states import reconciles
 from failover.simulation.story import Violation
-from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -65,7 +65,7 @@ class Downgrades:
     ) -> set[tuple[str, int]]:
         """Name what a member has and what it has yet to give up."""
         group = context.groups.get(key.group_id)
-        member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
+        member = group.members.get(key.member_id) if reconciles(group) else None
         if member is None:
             return set()
         uuids, standing = context.numbers.uuids, member.standing

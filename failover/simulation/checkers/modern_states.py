@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from operator import gt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from failover.simulation.story import Violation
-from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.group_types import TABLES
 from protocol.groups.modern.assignment_records import read_target
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from protocol.groups.consumer.group import ArrivingTarget
+    from protocol.groups.consumer.group import ArrivingTarget, ConsumerGroup
     from protocol.groups.topic_numbers import Partition, TopicNumbers
+
+
+def reconciles(group: Any) -> TypeGuard[ConsumerGroup]:
+    """Tell whether a group's members are given partitions step by step; None is no group."""
+    return group is not None and TABLES.types[group.type_name].logs_member_epochs
 
 
 def described(context: Any, group: ConsumerGroup, *, with_targets: bool = True) -> Any:
@@ -87,7 +92,7 @@ class Progress:
         a key is written: the object stays, and its members do not.
         """
         for group_id, group in context.groups.items():
-            if not isinstance(group, ConsumerGroup):
+            if not reconciles(group):
                 continue
             before = self._seen.get(group_id)
             epochs = (group.epoch, group.assignment_epoch)

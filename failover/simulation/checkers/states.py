@@ -13,11 +13,10 @@ from failover.catalogue.catalog import Catalog
 from failover.identity import CATALOG_PARTITION
 from failover.partitions.partition import PartitionState
 from failover.simulation.checkers.downgrades import Downgrades
-from failover.simulation.checkers.modern_states import Progress, described
+from failover.simulation.checkers.modern_states import Progress, described, reconciles
 from failover.simulation.story import Violation
 from protocol import records
 from protocol.config import Configs
-from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.invariants import broken
 from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topics
@@ -183,7 +182,7 @@ def _what_differs(one: Any, other: Any) -> str:
 def _plain(context: Any, group_id: str, with_targets: bool) -> Any:
     """Give a group as a value that does not depend on how a machine numbers topics."""
     group = context.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
+    if reconciles(group):
         return described(context, group, with_targets=with_targets)
     if group is not None and group.metadata == UNRECORDED and group_id not in context.offsets:
         return None  # as whoever loads the partition sees it: there is no record of it

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from failover.routing import partition_for
+from failover.simulation.checkers.modern_states import reconciles
 from failover.simulation.checkers.visible import EARLY
 from failover.simulation.kinds import MIXED
 from failover.simulation.story import Violation
-from protocol.groups.consumer.group import ConsumerGroup
 from protocol.wire import messages as m
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
@@ -247,7 +247,7 @@ class Told:
         speaker.is_classic, speaker.instance_id = True, message.group_instance_id
         speaker.contact = max(speaker.contact, answer.asked_at)
         # Of a classic group's generation another leader may know nothing until it is synced.
-        is_lasting = isinstance(process.group(message.group_id), ConsumerGroup)
+        is_lasting = reconciles(process.group(message.group_id))
         self._epoch(speaker, answer, response.generation_id, True, is_lasting=is_lasting)
         self._takes_place(speaker, answer)
 

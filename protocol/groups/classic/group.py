@@ -7,7 +7,7 @@ asks costs the number of members. What a change means is decided by the modules 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocol.groups.classic.ballots import Ballots
 from protocol.groups.classic.states import ClassicGroupState
@@ -39,7 +39,14 @@ NO_GENERATION: Final = GroupMetadataValue(
 class ClassicGroup:
     """Hard state: the last GroupMetadata record. Written by replays only."""
 
+    type_name: ClassVar[str] = "classic"
+
     metadata: GroupMetadataValue
+
+    @property
+    def has_members(self) -> bool:
+        """Whether the last generation has members."""
+        return bool(self.metadata.members)
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)

@@ -72,6 +72,8 @@ def _join(ctx: Context, join: Join, make_way: Callable[[], None] | None) -> None
     check_session_timeout(ctx, join)
     group = rebuild.find(ctx, message.group_id, now)
     if group is None:
+        if make_way is None and message.group_id in ctx.groups:
+            raise KafkaError(ErrorCode.inconsistent_group_protocol)  # a group of another type
         if message.member_id:
             raise KafkaError(ErrorCode.unknown_member_id)
         if not (message.protocol_type and join.ballot):

@@ -114,6 +114,6 @@ def _maybe_complete(ctx: Context, group: Group, now: int) -> None:
 HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
     {LeaveGroupRequest.__api_key__: leave_group}
 )
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
     {TimerKind.SESSION: session_timeout}
 )

@@ -241,6 +241,6 @@ def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     prepare(ctx, group, RebalanceTrigger.SYNC_TIMEOUT, event, now)
 
 
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
     {TimerKind.JOIN: join_timeout, TimerKind.SYNC: sync_timeout}
 )

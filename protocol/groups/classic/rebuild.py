@@ -1,9 +1,8 @@
-"""From hard state to soft state: how a new leader comes to serve its groups.
+"""From hard state to soft state: how a new leader comes to serve classic groups.
 
-After an election nothing is built at once. A group is built when a request or a timer first asks
-for it, the others in slices by the REBUILD timer (``any_group``), so that the time to the first
-answer does not depend on the number of groups. Whenever it is built, a group's members have their
-whole session timeout from the election.
+A group is built when a request or a timer first asks for it, or when its turn comes
+(``election``). Whenever it is built, its members have their whole session timeout from the
+election.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 from protocol.groups.classic import membership, rebalance
 from protocol.groups.classic.group import ClassicGroup, Group, Member, ballot_of
 from protocol.groups.facts import RebalanceTrigger
-from protocol.groups.timers import TimerKind
 from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
 from protocol.wire.messages import JoinGroupRequestProtocol
 
@@ -49,14 +47,6 @@ def find_or_create(ctx: Context, group_id: str, now: int) -> Group:
         assert isinstance(hard, ClassicGroup)
         group = _build(ctx, group_id, hard, now)
     return group
-
-
-def elected(ctx: Context, now: int) -> None:
-    """Begin to lead: every group waits to be built."""
-    ctx.elected_ms = now
-    ctx.unbuilt = list(ctx.groups)[::-1]
-    if ctx.unbuilt:
-        ctx.timers.set(TimerKind.REBUILD, "", "", now)
 
 
 def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> Group:

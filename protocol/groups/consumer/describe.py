@@ -5,9 +5,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from protocol.groups.classic.group import CONSUMER
 from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupState
 from protocol.groups.consumer.requests import check_served
 from protocol.groups.facts import GroupDeleted
+from protocol.groups.group_type import GroupSummary
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
 from protocol.groups.modern.assignment_records import read_target
@@ -121,9 +123,22 @@ def _assignment(ctx: Context, partitions: Iterable[Partition]) -> DescribedAssig
     return DescribedAssignment(topic_partitions=tuple(topics))
 
 
-def delete(ctx: Context, group: ConsumerGroup, now: int) -> None:
+def summary(ctx: Context, group_id: str) -> GroupSummary:
+    """Say how a consumer group looks in ListGroups."""
+    group = ctx.groups[group_id]
+    assert isinstance(group, ConsumerGroup)
+    return GroupSummary(ConsumerGroup.type_name, group.state, CONSUMER)
+
+
+def is_abandoned(ctx: Context, group_id: str) -> bool:
+    """Whether nobody is in a group."""
+    return not ctx.groups[group_id].has_members
+
+
+def delete(ctx: Context, group_id: str, now: int) -> None:
     """Remove an Empty group from the log."""
-    group_id = group.group_id
+    group = ctx.groups[group_id]
+    assert isinstance(group, ConsumerGroup)
     assert group.state is ConsumerGroupState.EMPTY
     live = ctx.modern.get(group_id)
     if live is not None:

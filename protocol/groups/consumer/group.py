@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocol.assignors.spec import no_values
 from protocol.groups.effects import MemberRow
@@ -140,6 +140,8 @@ class ConsumerGroup:
     speak the classic protocol, ``protocols`` how many of them support each embedded protocol.
     """
 
+    type_name: ClassVar[str] = "consumer"
+
     group_id: str
     epoch: int = EMPTY_EPOCH
     metadata_hash: int = 0
@@ -165,6 +167,11 @@ class ConsumerGroup:
 
     def __repr__(self) -> str:
         return f"ConsumerGroup({self.group_id!r}, {self.state}, epoch {self.epoch})"
+
+    @property
+    def has_members(self) -> bool:
+        """Whether anybody is in the group."""
+        return bool(self.members)
 
     @property
     def state(self) -> ConsumerGroupState:

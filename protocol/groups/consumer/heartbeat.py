@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from protocol.groups.consumer.group import ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Client, Request
-    from protocol.groups.modern.group import ModernGroup, Session
     from protocol.groups.modern.reconcile import Standing
+    from protocol.groups.modern.runtime import ModernRuntime, Session
 
 UNCHANGED: Final = timedelta(milliseconds=-1)
 """``rebalance_timeout`` of a heartbeat that does not set it."""
@@ -69,7 +69,7 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
 
 
 def _is_steady(
-    live: ModernGroup, session: Session, message: ConsumerGroupHeartbeatRequest, client: Client
+    live: ModernRuntime, session: Session, message: ConsumerGroupHeartbeatRequest, client: Client
 ) -> bool:
     """Whether the member says nothing new and has all it should have."""
     member = session.member
@@ -92,7 +92,7 @@ def _is_steady(
 
 
 def _steady_answer(
-    ctx: Context, live: ModernGroup, session: Session, now: int
+    ctx: Context, live: ModernRuntime, session: Session, now: int
 ) -> ConsumerGroupHeartbeatResponse:
     """Make an answer that may be repeated for long: it never asks a member back soon.
 
@@ -187,7 +187,7 @@ def _said(
     return known if said == known else said
 
 
-def _interval_ms(ctx: Context, live: ModernGroup) -> int:
+def _interval_ms(ctx: Context, live: ModernRuntime) -> int:
     return group_settings.integer(ctx, live.group_id, modern.HEARTBEAT_INTERVAL)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from protocol.groups.context import Context
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.topic_numbers import Partition
 
 
@@ -104,7 +104,7 @@ def _counts(group: ConsumerGroup) -> Iterator[str]:
         yield "a member is filed under another id"
 
 
-def _sessions(ctx: Context, live: ModernGroup) -> Iterator[str]:
+def _sessions(ctx: Context, live: ModernRuntime) -> Iterator[str]:
     """Nothing waits for ever: each wait has its timer, and what is due is under way."""
     timers, name, group = ctx.timers, live.group_id, live.group
     if live.sessions.keys() - group.members.keys():

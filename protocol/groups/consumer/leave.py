@@ -10,7 +10,7 @@ from protocol.groups.classic import answers, membership
 from protocol.groups.consumer import members as consumer_members
 from protocol.groups.consumer.group import STATIC_LEAVE_EPOCH, ConsumerGroup, ConsumerMember
 from protocol.groups.facts import MemberEventKind
-from protocol.groups.migration import downgrade as migration_downgrade
+from protocol.groups.group_type import edge_when_leaving
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import regexes, target
 from protocol.groups.modern.reconcile import MemberState
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.timers import TimerKey
 
 
@@ -61,7 +61,7 @@ def leave(ctx: Context, request: Request, now: int) -> None:
     ctx.reply(request.ticket, answer, message.group_id)
 
 
-def _go_for_a_while(ctx: Context, live: ModernGroup, member: ConsumerMember, now: int) -> None:
+def _go_for_a_while(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
     """Keep a static member's partitions for it; what it was giving up is free at once."""
     standing = replace(
         member.standing,
@@ -79,21 +79,22 @@ def _go_for_a_while(ctx: Context, live: ModernGroup, member: ConsumerMember, now
 
 def remove(
     ctx: Context,
-    live: ModernGroup,
+    live: ModernRuntime,
     members: Mapping[str, str | None],
     kind: MemberEventKind,
     now: int,
 ) -> None:
     """Remove members, each for a reason of its client's, and begin one new group epoch.
 
-    If only classic members are left the group may become a classic one (online migration).
+    The group may become one of another type by that (online migration).
     """
     group = live.group
-    if migration_downgrade.is_due(ctx, group, members):
+    edge = edge_when_leaving(ctx, group, members)
+    if edge is not None and edge.convert_without is not None:
         for member_id, reason in members.items():
             event = modern.event(live, group.members[member_id], kind, now)
             live.diary.note(ctx, replace(event, reason=reason))
-        migration_downgrade.convert(ctx, live, members, now)
+        edge.convert_without(ctx, live, members, now)
         return
     first = None
     for member_id, reason in members.items():
@@ -165,7 +166,7 @@ def _named(
     return consumer_members.holding(ctx, group, identity.member_id, instance_id, now)
 
 
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
     {
         TimerKind.MEMBER_SESSION: session_timeout,
         TimerKind.REVOCATION: revocation_timeout,

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups import diary
 from protocol.groups import settings as group_settings
-from protocol.groups.classic import handlers as classic
 from protocol.groups.consumer.group import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -30,7 +29,7 @@ from protocol.groups.consumer.group import (
 )
 from protocol.groups.consumer.requests import names_only, owned_partitions
 from protocol.groups.facts import MemberEventKind
-from protocol.groups.migration import upgrade as migration_upgrade
+from protocol.groups.group_type import edge_to
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
 from protocol.groups.modern.assignment_records import CurrentAssignment, write_current, write_owned
@@ -45,7 +44,7 @@ from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.wire.messages import ConsumerGroupHeartbeatRequest
 
 MAX_SIZE: Final = "group.consumer.max.size"
@@ -56,8 +55,8 @@ TAKEOVER: Final = "consumer.static.takeover.enable"
 class Place:
     """Where a heartbeat's member stands.
 
-    ``group`` is None for a group that is to be, and a picture of what it would become for a classic
-    group; ``member`` is None for a member that is to be.
+    ``group`` is None for a group that is to be, and a picture of what it would become for a group
+    of another type; ``member`` is None for a member that is to be.
     ``replaced`` is the static member whose place it takes, which is then also ``member``: what it
     said of itself still holds.
     """
@@ -92,7 +91,7 @@ def find_place(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -
 def _find_group(
     ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int
 ) -> ConsumerGroup | None:
-    """Find the group; one that joins may make it, in the place of a classic group.
+    """Find the group; one that joins may make it, in the place of a group of another type.
 
     One without members is replaced whatever the policy, even if a rebalance of it is under way; of
     one with members what it would become is given.
@@ -101,14 +100,18 @@ def _find_group(
     group = ctx.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group
-    if message.member_epoch != JOIN_EPOCH:
-        sentence = f"Consumer group {group_id} not found."
-        if group is not None:
-            sentence = f"Group {group_id} is not a consumer group."
+    is_joining = message.member_epoch == JOIN_EPOCH
+    if group is None:
+        if is_joining:
+            return None
+        raise KafkaError(ErrorCode.group_id_not_found, f"Consumer group {group_id} not found.")
+    edge = edge_to(ctx, group, ConsumerGroup.type_name)
+    if edge is None or edge.plan is None or not is_joining:
+        sentence = f"Group {group_id} is not a consumer group."
         raise KafkaError(ErrorCode.group_id_not_found, sentence)
-    if classic.has_members(ctx, group_id):
-        return migration_upgrade.plan(ctx, group_id, now)
-    return None
+    planned = edge.plan(ctx, group_id, now)
+    assert planned is None or isinstance(planned, ConsumerGroup)
+    return planned
 
 
 def check_room(ctx: Context, group: ConsumerGroup) -> None:
@@ -183,10 +186,12 @@ def _check_epoch(
 
 def take_place(ctx: Context, place: Place, member_id: str, now: int) -> None:
     """Make way: for a new group, and for a static member's successor."""
-    if place.group is None:
-        classic.make_way(ctx, place.group_id, now)
-    elif ctx.groups.get(place.group_id) is not place.group:
-        migration_upgrade.convert(ctx, place.group, now)
+    group = ctx.groups.get(place.group_id)
+    if group is not None and group is not place.group:
+        edge = edge_to(ctx, group, ConsumerGroup.type_name)
+        assert edge is not None
+        assert edge.convert is not None
+        edge.convert(ctx, place.group_id, place.group, now)
     if place.replaced is not None:
         live = modern.find(ctx, place.group_id, now)
         assert live is not None
@@ -194,7 +199,7 @@ def take_place(ctx: Context, place: Place, member_id: str, now: int) -> None:
 
 
 def replace_member(
-    ctx: Context, live: ModernGroup, old: ConsumerMember, member_id: str, now: int
+    ctx: Context, live: ModernRuntime, old: ConsumerMember, member_id: str, now: int
 ) -> None:
     """Give a static member's place to its successor: what it said, its target and its partitions.
 

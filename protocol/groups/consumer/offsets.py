@@ -7,18 +7,22 @@ could have got the partition in between.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.group_type import OffsetPolicy
+from protocol.groups.offsets.expiry import committed_ms
 from protocol.groups.topic_numbers import TOPIC_SHIFT
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import OffsetCommitRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Set
 
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.consumer.group import ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
+    from protocol.groups.group_type import CommitCheck, RetentionStart
     from protocol.groups.topics import Topic
     from protocol.wire.messages import OffsetFetchRequestGroup
 
@@ -26,15 +30,14 @@ EPOCHS_SINCE = 9
 """The first version of OffsetCommit that carries member epochs."""
 
 
-def check_commit(
-    ctx: Context, group: ConsumerGroup, request: Request
-) -> Callable[[Topic, int], None] | None:
+def check_commit(ctx: Context, request: Request, _now: int) -> CommitCheck | None:
     """Refuse a commit that the member's epoch does not allow.
 
     Returns what has yet to be asked of each partition; None: nothing.
     """
     message = request.message
     assert isinstance(message, OffsetCommitRequest)
+    group = _group(ctx, message.group_id)
     epoch = message.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
         return None  # an administrator's, or a consumer's that is in no group
@@ -51,9 +54,7 @@ def check_commit(
     return _since(ctx, member, epoch, stale)
 
 
-def _since(
-    ctx: Context, member: ConsumerMember, epoch: int, stale: ErrorCode
-) -> Callable[[Topic, int], None]:
+def _since(ctx: Context, member: ConsumerMember, epoch: int, stale: ErrorCode) -> CommitCheck:
     standing = member.standing
 
     def check(topic: Topic, index: int) -> None:
@@ -66,13 +67,45 @@ def _since(
     return check
 
 
-def check_fetch(group: ConsumerGroup, asked: OffsetFetchRequestGroup) -> None:
+def check_fetch(ctx: Context, asked: OffsetFetchRequestGroup) -> None:
     """Refuse to tell offsets to somebody who is no member, or behind; anybody else may ask."""
     if asked.member_id is None and asked.member_epoch < 0:
         return
-    member = group.member(asked.member_id or "")
+    member = _group(ctx, asked.group_id).member(asked.member_id or "")
     if asked.member_epoch != member.standing.epoch:
         is_classic = member.metadata.classic_member_metadata is not None
         raise KafkaError(
             ErrorCode.illegal_generation if is_classic else ErrorCode.stale_member_epoch
         )
+
+
+def _check_delete(_ctx: Context, _group_id: str) -> None:
+    """Let single offsets be deleted: the coordinator knows who subscribes to what."""
+
+
+def _subscribed_topics(ctx: Context, group_id: str) -> Set[str]:
+    return _group(ctx, group_id).topics.keys()
+
+
+def _is_subscribed(ctx: Context, group_id: str, topic: str) -> bool:
+    return topic in _group(ctx, group_id).topics
+
+
+def _retention_start(_ctx: Context, _group_id: str) -> RetentionStart:
+    return committed_ms
+
+
+def _group(ctx: Context, group_id: str) -> ConsumerGroup:
+    group = ctx.groups[group_id]
+    assert isinstance(group, ConsumerGroup)
+    return group
+
+
+POLICY: Final = OffsetPolicy(
+    check_commit=check_commit,
+    check_fetch=check_fetch,
+    check_delete=_check_delete,
+    subscribed_topics=_subscribed_topics,
+    is_subscribed=_is_subscribed,
+    retention_start=_retention_start,
+)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.facts import MemberEvent
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.topic_numbers import Partition
 
 
@@ -61,7 +61,7 @@ def new_member_id(ctx: Context) -> str:
             return text
 
 
-def bump(ctx: Context, live: ModernGroup, event: MemberEvent, before: Before, now: int) -> bool:
+def bump(ctx: Context, live: ModernRuntime, event: MemberEvent, before: Before, now: int) -> bool:
     """Begin a new group epoch if the group is not what it was; tell if the subscription is new.
 
     ``event`` is what becomes of the member that speaks, if its subscription is.
@@ -86,7 +86,7 @@ def bump(ctx: Context, live: ModernGroup, event: MemberEvent, before: Before, no
 
 def step(
     ctx: Context,
-    live: ModernGroup,
+    live: ModernRuntime,
     member: ConsumerMember,
     says: Says,
     now: int,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from protocol.groups.classic.group import Group
     from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.topic_numbers import Partition
     from protocol.wire.embedded import TopicPartition
 
@@ -72,7 +72,7 @@ def is_settled(group: ConsumerGroup) -> bool:
     return group.assignment_epoch == epoch and group.settled[epoch] == len(group.members)
 
 
-def convert(ctx: Context, live: ModernGroup, leaving: Collection[str], now: int) -> Group:
+def convert(ctx: Context, live: ModernRuntime, leaving: Collection[str], now: int) -> Group:
     """Make a consumer group a classic group of the members that stay, who all are classic.
 
     It is Stable if they have all that they should have and nobody left, else it rebalances.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.wire.embedded import Subscription
 
 MEMBER_ID_REQUIRED_SINCE = 4
@@ -125,7 +125,7 @@ def _find(
     return holder, holder
 
 
-def _enter(ctx: Context, live: ModernGroup, newcomer: _Newcomer) -> None:
+def _enter(ctx: Context, live: ModernRuntime, newcomer: _Newcomer) -> None:
     """Take in what the member says, and go a step with it; or go back to a classic group."""
     join, group, group_id = newcomer.join, live.group, live.group_id
     message, now, holder = join.message, join.now, newcomer.known
@@ -187,13 +187,13 @@ def _said(newcomer: _Newcomer) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def _event(live: ModernGroup, member: ConsumerMember, newcomer: _Newcomer) -> MemberEvent:
+def _event(live: ModernRuntime, member: ConsumerMember, newcomer: _Newcomer) -> MemberEvent:
     kind = MemberEventKind.JOINED if newcomer.known is None else MemberEventKind.REJOINED
     event = modern.event(live, member, kind, newcomer.join.now)
     return replace(event, reason=membership.cut(newcomer.join.message.reason))
 
 
-def _stay(ctx: Context, live: ModernGroup, member: ConsumerMember, join: Join) -> None:
+def _stay(ctx: Context, live: ModernRuntime, member: ConsumerMember, join: Join) -> None:
     """Answer, and expect the member to fetch its assignment."""
     group_id, member_id, now = live.group_id, member.member_id, join.now
     timers = ctx.timers
@@ -220,7 +220,7 @@ def _stay(ctx: Context, live: ModernGroup, member: ConsumerMember, join: Join) -
     ctx.reply(join.request.ticket, answer, group_id)
 
 
-def _downgrade(ctx: Context, live: ModernGroup, member: ConsumerMember, join: Join) -> None:
+def _downgrade(ctx: Context, live: ModernRuntime, member: ConsumerMember, join: Join) -> None:
     """Let the group become a classic one, of which the newcomer is a member already.
 
     It has the generation, and need not assign. If the group is not Stable, SyncGroup tells it to

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.timers import TimerKey
 
 
@@ -127,7 +127,7 @@ def _must_join(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> bo
     return standing.state is not MemberState.STABLE
 
 
-def _await_join(ctx: Context, live: ModernGroup, member: ConsumerMember, now: int) -> None:
+def _await_join(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
     """Give the member its rebalance timeout to join, from the first time that it is told to."""
     kind, group_id, member_id = TimerKind.MEMBER_JOIN, live.group_id, member.member_id
     if ctx.timers.deadline(kind, group_id, member_id) is None:
@@ -151,6 +151,6 @@ def _remove(ctx: Context, key: TimerKey, kind: MemberEventKind, now: int) -> Non
         consumer_leave.remove(ctx, live, {key.member_id: None}, kind, now)
 
 
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
     {TimerKind.MEMBER_JOIN: join_timeout, TimerKind.MEMBER_SYNC: sync_timeout}
 )

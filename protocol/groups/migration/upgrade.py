@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.groups.classic import handlers as classic
+from protocol.groups.classic import lifecycle as classic_lifecycle
 from protocol.groups.classic import membership, rebuild
 from protocol.groups.classic.group import CONSUMER
 from protocol.groups.classic.story import tell
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.classic.group import Group, Member
     from protocol.groups.context import Context
+    from protocol.groups.hard_group import HardGroup
     from protocol.groups.topic_numbers import Partition
     from protocol.wire.embedded import Subscription, TopicPartition
     from protocol.wire.messages import JoinGroupRequestProtocol
@@ -50,11 +51,14 @@ if TYPE_CHECKING:
 MAX_SIZE = "group.consumer.max.size"
 
 
-def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup:
+def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup | None:
     """Picture what a classic group with members would become; refuse if it may not.
 
-    Nothing is changed; ``convert`` makes it so.
+    Nothing is changed; ``convert`` makes it so. None: the group has no members and makes way,
+    whatever the policy, even if a rebalance of it is under way.
     """
+    if not classic_lifecycle.has_members(ctx, group_id):
+        return None
     group = rebuild.find(ctx, group_id, now)
     assert group is not None
     _check(ctx, group)
@@ -187,9 +191,12 @@ def partitions(ctx: Context, named: Iterable[TopicPartition]) -> Iterable[Partit
             yield ctx.numbers.number(topic.topic_id.bytes) << TOPIC_SHIFT | index
 
 
-def convert(ctx: Context, planned: ConsumerGroup, now: int) -> None:
+def convert(ctx: Context, group_id: str, planned: HardGroup | None, now: int) -> None:
     """Make a classic group what was planned."""
-    group_id = planned.group_id
+    if planned is None:
+        classic_lifecycle.make_way(ctx, group_id, now)
+        return
+    assert isinstance(planned, ConsumerGroup)
     group = ctx.live[group_id]
     _disband(ctx, group, now)
     ctx.emit(Record(GroupMetadataKey(group=group_id), None))
@@ -244,4 +251,4 @@ def _disband(ctx: Context, group: Group, now: int) -> None:
         ctx.timers.cancel(kind, group.group_id, "")
     if group.rebalance is not None:
         tell(ctx, group, RebalanceOutcome.RESTARTED, now)
-    classic.forget(ctx, group.group_id)
+    classic_lifecycle.forget(ctx, group.group_id)

@@ -7,14 +7,12 @@ its next step towards it (``reconcile``), the answer is given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups import settings as group_settings
 from protocol.groups.consumer.group import ConsumerGroupState
 from protocol.groups.consumer.replay import find as find_hard
-from protocol.groups.diary import Diary
 from protocol.groups.effects import CancelAssignment, HeartbeatLease
 from protocol.groups.facts import (
     GroupReconciled,
@@ -23,9 +21,9 @@ from protocol.groups.facts import (
     TopicsCause,
     TopicsChanged,
 )
+from protocol.groups.group_type import Built
 from protocol.groups.modern.reconcile import MemberState
-from protocol.groups.modern.target_feed import TargetFeed
-from protocol.groups.modern.unsettled import Unrest
+from protocol.groups.modern.runtime import Change, ModernRuntime, Session
 from protocol.groups.timers import TimerKind
 from protocol.records import (
     ConsumerGroupMetadataKey,
@@ -34,13 +32,10 @@ from protocol.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
-    from protocol.groups.effects import AssignmentComputed
+    from protocol.groups.diary import Diary
     from protocol.groups.topics import Topics
-    from protocol.wire.messages import ConsumerGroupHeartbeatResponse
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 RACK_AWARE: Final = "consumer.assignor.rack.aware.enable"
@@ -53,128 +48,21 @@ MEMBER_TIMERS: Final = (
     TimerKind.MEMBER_SYNC,
 )
 
+GROUP_TIMERS: Final = (TimerKind.ASSIGNMENT, TimerKind.TARGET, TimerKind.REFRESH)
+
 SETTLED: Final = (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
 
 SLICE_SESSIONS: Final = 500
 """Sessions armed per REBUILD timer."""
 
-
-@dataclass(slots=True, eq=False, repr=False)
-class Session:
-    """What the leader keeps of a member: its session, and the answer that may be repeated.
-
-    ``stamp`` is bumped by whatever could change that answer.
-    """
-
-    member: ConsumerMember
-    session_timeout_ms: int
-    session_deadline_ms: int = 0
-    stamp: int = 0
-    lease: HeartbeatLease | None = None
-    answer: ConsumerGroupHeartbeatResponse | None = None
-
-    def __repr__(self) -> str:
-        return f"Session({self.member.member_id!r})"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Since when (Unix ms) the target assignment lags behind, and why; None: that is not known."""
-
-    since_ms: int
-    cause: MemberEvent | TopicsCause | None
-
-
-@dataclass(slots=True, eq=False)
-class Run:
-    """A run of the assignor under way: for which epoch, with which assignor, since when (Unix ms).
-
-    ``number`` is what its task and its answer call it. ``successors`` maps members, as the run
-    knows them, to the static members that have their place now; ``_known`` is the way back.
-    """
-
-    number: int
-    epoch: int
-    assignor: str
-    started_ms: int
-    in_place: bool
-    change: Change
-    successors: dict[str, str] = field(default_factory=dict)
-    _known: dict[str, str] = field(default_factory=dict)
-
-    def replaced(self, old_id: str, new_id: str) -> None:
-        """Note that a static member took another's place, which may have had another id before."""
-        known = self._known.pop(old_id, old_id)
-        self.successors[known] = new_id
-        self._known[new_id] = known
-
-
-@dataclass(slots=True, eq=False)
-class Delivery:
-    """A target assignment that is being written, slice by slice: ``written`` members so far.
-
-    ``computed_ms``: when the run's answer came (Unix ms).
-    """
-
-    run: Run
-    result: AssignmentComputed
-    computed_ms: int
-    written: int = 0
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ModernGroup:
-    """Soft state of a consumer group, on the leader only.
-
-    ``is_stale``: the topics may have changed since ``metadata_hash`` was last compared; then the
-    next heartbeat does so. ``image`` is the image of the topics that ``hash_sum`` was made from,
-    with the partitions' racks if ``is_rack_aware``. ``change``: what first changed the group since
-    the last run began. ``failed_epoch``: the assignor could do nothing with the group as of this
-    epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet after
-    an election. ``resolving``: the version of the topics that regular expressions are being
-    held against, None when they are not; ``has_new_topics``: they may match topics that they were
-    not held against. ``must_bump``: the classic group that it was owes somebody a partition, so a
-    new target is due whatever has changed since. ``assigned_ms``: since when members are on their
-    way to the newest target, None when all have it. ``unrest``: for how long members have been told
-    to come again soon.
-    """
-
-    group: ConsumerGroup
-    sessions: dict[str, Session] = field(default_factory=dict)
-    feed: TargetFeed = field(default_factory=TargetFeed)
-    run: Run | None = None
-    delivery: Delivery | None = None
-    failures: int = 0
-    failed_epoch: int = 0
-    retry_ms: int = 0
-    change: Change | None = None
-    assigned_ms: int | None = None
-    is_stale: bool = True
-    image: Topics | None = None
-    is_rack_aware: bool = False
-    hash_sum: int = 0
-    unarmed: list[str] = field(default_factory=list)
-    resolving: int | None = None
-    has_new_topics: bool = True
-    must_bump: bool = False
-    unrest: Unrest = field(default_factory=Unrest)
-    diary: Diary = field(default_factory=Diary)
-
-    @property
-    def group_id(self) -> str:
-        """The group's id."""
-        return self.group.group_id
-
-    def end_leases(self) -> None:
-        """Let no answer be repeated: the target is another one, or leadership is over."""
-        for session in self.sessions.values():
-            session.stamp += 1
+RETRY_MS: Final = 1_000
+"""A restored group's topics and target are looked at after so long: a failure does not spin."""
 
 
 # --- finding and forgetting
 
 
-def find(ctx: Context, group_id: str, now: int) -> ModernGroup | None:
+def find(ctx: Context, group_id: str, now: int) -> ModernRuntime | None:
     """Find a consumer group, ready for use; None if there is none."""
     live = ctx.modern.get(group_id)
     if live is None:
@@ -184,8 +72,8 @@ def find(ctx: Context, group_id: str, now: int) -> ModernGroup | None:
     return live
 
 
-def _build(ctx: Context, group: ConsumerGroup, now: int) -> ModernGroup:
-    live = ModernGroup(group)
+def _build(ctx: Context, group: ConsumerGroup, now: int) -> ModernRuntime:
+    live = ModernRuntime(group)
     ctx.modern[group.group_id] = live
     group.news = [(name, True) for name in group.topics]
     live.unarmed = list(group.members)[::-1]
@@ -194,7 +82,7 @@ def _build(ctx: Context, group: ConsumerGroup, now: int) -> ModernGroup:
     return live
 
 
-def arm_slice(ctx: Context, live: ModernGroup, now: int) -> int:
+def arm_slice(ctx: Context, live: ModernRuntime, now: int) -> int:
     """Give the next members their sessions after an election; return how many."""
     armed = 0
     while live.unarmed and armed < SLICE_SESSIONS:
@@ -205,7 +93,24 @@ def arm_slice(ctx: Context, live: ModernGroup, now: int) -> int:
     return armed
 
 
-def session_of(ctx: Context, live: ModernGroup, member_id: str, now: int) -> Session:
+def build(ctx: Context, group_id: str, now: int) -> Built:
+    """Give a group its soft state after an election, or the sessions of its next members."""
+    live = find(ctx, group_id, now)
+    assert live is not None
+    armed = arm_slice(ctx, live, now)
+    return Built(armed, is_whole=not live.unarmed)
+
+
+def restore(ctx: Context, group_id: str, now: int) -> None:
+    """Give a group whose records were replayed its soft state; its sessions begin now."""
+    live = find(ctx, group_id, now)
+    if live is not None:
+        while live.unarmed:
+            arm_slice(ctx, live, now)
+        ctx.timers.set(TimerKind.REFRESH, group_id, "", now + RETRY_MS)
+
+
+def session_of(ctx: Context, live: ModernRuntime, member_id: str, now: int) -> Session:
     """Give a member's session; one that was there before an election counts from then."""
     session = live.sessions.get(member_id)
     if session is None:
@@ -220,12 +125,25 @@ def session_of(ctx: Context, live: ModernGroup, member_id: str, now: int) -> Ses
     return session
 
 
-def session_timeout_ms(ctx: Context, live: ModernGroup, member: ConsumerMember) -> int:
+def session_timeout_ms(ctx: Context, live: ModernRuntime, member: ConsumerMember) -> int:
     """Tell how long nothing may be heard of a member: a classic one brings its own time."""
     classic = member.metadata.classic_member_metadata
     if classic is not None:
         return classic.session_timeout_ms
     return group_settings.integer(ctx, live.group_id, SESSION_TIMEOUT)
+
+
+def shift_deadlines(ctx: Context, stall_ms: int) -> None:
+    """Move the members' session deadlines by the time that this process stood still."""
+    for live in ctx.modern.values():
+        for session in live.sessions.values():
+            session.session_deadline_ms += stall_ms
+
+
+def events_of(ctx: Context, group_id: str) -> Diary | None:
+    """Find what lately became of a group's members."""
+    live = ctx.modern.get(group_id)
+    return None if live is None else live.diary
 
 
 def resigned(ctx: Context) -> None:
@@ -239,7 +157,7 @@ def resigned(ctx: Context) -> None:
     ctx.topics_version += 1  # while another leads nobody counts what becomes of the topics
 
 
-def forget(ctx: Context, live: ModernGroup) -> None:
+def forget(ctx: Context, live: ModernRuntime) -> None:
     """Drop the soft state of a group that is being deleted or becomes another type of group."""
     live.end_leases()
     cancel_run(ctx, live)
@@ -247,7 +165,7 @@ def forget(ctx: Context, live: ModernGroup) -> None:
     for member_id in live.sessions:
         for kind in MEMBER_TIMERS:
             timers.cancel(kind, group_id, member_id)
-    for kind in (TimerKind.ASSIGNMENT, TimerKind.TARGET, TimerKind.REFRESH):
+    for kind in GROUP_TIMERS:
         timers.cancel(kind, group_id, "")
     for name in live.group.topics:
         _unsubscribe(ctx, name, group_id)
@@ -255,7 +173,28 @@ def forget(ctx: Context, live: ModernGroup) -> None:
     ctx.modern.pop(group_id, None)
 
 
-def cancel_run(ctx: Context, live: ModernGroup) -> None:
+def forget_failed(ctx: Context, group_id: str) -> None:
+    """Drop the soft state of a group whose handling raised; its records are replayed next."""
+    members: set[str] = set()
+    live = ctx.modern.pop(group_id, None)
+    if live is not None:
+        live.end_leases()
+        cancel_run(ctx, live)
+        members.update(live.sessions)
+    group = find_hard(ctx, group_id)
+    if group is not None:
+        group.news = None
+        members.update(group.members)
+        for name in group.topics:
+            _unsubscribe(ctx, name, group_id)
+    for kind in GROUP_TIMERS:
+        ctx.timers.cancel(kind, group_id, "")
+    for member_id in members:
+        for kind in MEMBER_TIMERS:
+            ctx.timers.cancel(kind, group_id, member_id)
+
+
+def cancel_run(ctx: Context, live: ModernRuntime) -> None:
     """Let go of a run: whatever it answers comes too late."""
     if live.run is not None and not live.run.in_place:
         ctx.submit(CancelAssignment(group_id=live.group_id))
@@ -265,21 +204,21 @@ def cancel_run(ctx: Context, live: ModernGroup) -> None:
 # --- sessions
 
 
-def arm(ctx: Context, live: ModernGroup, session: Session, deadline_ms: int) -> None:
+def arm(ctx: Context, live: ModernRuntime, session: Session, deadline_ms: int) -> None:
     """Expect to hear of the member by then."""
     session.session_deadline_ms = deadline_ms
     member_id = session.member.member_id
     ctx.timers.set(TimerKind.MEMBER_SESSION, live.group_id, member_id, deadline_ms)
 
 
-def arm_revocation(ctx: Context, live: ModernGroup, member: ConsumerMember, now: int) -> None:
+def arm_revocation(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
     """Give a member its rebalance timeout to give up partitions: a classic one by joining again."""
     kind = TimerKind.MEMBER_JOIN if member.is_classic else TimerKind.REVOCATION
     deadline_ms = now + max(member.metadata.rebalance_timeout_ms, 0)
     ctx.timers.set(kind, live.group_id, member.member_id, deadline_ms)
 
 
-def drop_session(ctx: Context, live: ModernGroup, member_id: str) -> None:
+def drop_session(ctx: Context, live: ModernRuntime, member_id: str) -> None:
     """End a member's session: it is gone."""
     session = live.sessions.pop(member_id, None)
     if session is not None:
@@ -288,7 +227,7 @@ def drop_session(ctx: Context, live: ModernGroup, member_id: str) -> None:
         ctx.timers.cancel(kind, live.group_id, member_id)
 
 
-def changed_protocol(ctx: Context, live: ModernGroup, member: ConsumerMember, now: int) -> None:
+def changed_protocol(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
     """Wait for a member as for others of the consumer protocol: it was a classic one before."""
     group_id, member_id = live.group_id, member.member_id
     ctx.timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
@@ -307,7 +246,7 @@ def lease(session: Session) -> HeartbeatLease:
     return held
 
 
-def configs_changed(ctx: Context, live: ModernGroup) -> None:
+def configs_changed(ctx: Context, live: ModernRuntime) -> None:
     """Follow new configs: the next heartbeat of each member is answered, and counts, by them."""
     for session in live.sessions.values():
         session.session_timeout_ms = session_timeout_ms(ctx, live, session.member)
@@ -323,7 +262,7 @@ def configs_changed(ctx: Context, live: ModernGroup) -> None:
 
 
 def bump(
-    ctx: Context, live: ModernGroup, cause: MemberEvent | TopicsCause | None, now: int
+    ctx: Context, live: ModernRuntime, cause: MemberEvent | TopicsCause | None, now: int
 ) -> None:
     """Begin a new group epoch: the target assignment has to be computed anew."""
     group = live.group
@@ -335,14 +274,14 @@ def bump(
     live.is_stale = live.must_bump = False
 
 
-def bump_for_topics(ctx: Context, live: ModernGroup, cause: TopicsCause, now: int) -> None:
+def bump_for_topics(ctx: Context, live: ModernRuntime, cause: TopicsCause, now: int) -> None:
     """Begin a new group epoch because the group's topics are others."""
     bump(ctx, live, cause, now)
     epoch = live.group.epoch
     ctx.fact(TopicsChanged(group_id=live.group_id, time_ms=now, cause=cause, epoch=epoch))
 
 
-def tell_if_settled(ctx: Context, live: ModernGroup, now: int) -> None:
+def tell_if_settled(ctx: Context, live: ModernRuntime, now: int) -> None:
     """Say so, once, when every member has its target assignment, or none is left."""
     group, assigned_ms = live.group, live.assigned_ms
     if assigned_ms is None or group.state not in SETTLED:
@@ -359,14 +298,14 @@ def tell_if_settled(ctx: Context, live: ModernGroup, now: int) -> None:
     )
 
 
-def bump_if_topics_changed(ctx: Context, live: ModernGroup, now: int) -> None:
+def bump_if_topics_changed(ctx: Context, live: ModernRuntime, now: int) -> None:
     """Begin a new group epoch if the subscribed topics are not what they were."""
     if metadata_hash(ctx, live) != live.group.metadata_hash:
         bump_for_topics(ctx, live, TopicsCause.TOPICS_CHANGED, now)
     live.is_stale = False
 
 
-def metadata_hash(ctx: Context, live: ModernGroup) -> int:
+def metadata_hash(ctx: Context, live: ModernRuntime) -> int:
     """Hash the subscribed topics that exist: a signed 64-bit sum, kept up as topics come and go."""
     group = live.group
     is_rack_aware = group_settings.boolean(ctx, live.group_id, RACK_AWARE)
@@ -414,11 +353,16 @@ def _topic_hash(ctx: Context, name: str, with_racks: bool) -> int:
     return value
 
 
-def topics_changed(ctx: Context, names: Iterable[str], has_new: bool) -> None:
-    """Have the groups that subscribe to these topics look at them again.
+def topics_changed(ctx: Context, before: Topics) -> None:
+    """Have the groups that subscribe to topics that are others now look at them again.
 
-    ``has_new``: some topic did not exist before, so that regular expressions may match more.
+    Of a topic that did not exist before, regular expressions may match more.
     """
+    if before.racks != ctx.topics.racks:
+        ctx.rack_hashes.clear()
+    if not ctx.modern:
+        return
+    names, has_new = before.changed(ctx.topics)
     concerned: set[str] = set()
     for name in names:
         concerned |= ctx.subscribers.get(name, set())
@@ -436,7 +380,7 @@ def topics_changed(ctx: Context, names: Iterable[str], has_new: bool) -> None:
 
 
 def event(
-    live: ModernGroup, member: ConsumerMember, kind: MemberEventKind, now: int
+    live: ModernRuntime, member: ConsumerMember, kind: MemberEventKind, now: int
 ) -> MemberEvent:
     """Say what became of a member."""
     metadata = member.metadata

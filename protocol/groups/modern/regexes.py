@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.timers import TimerKey
     from protocol.records import ConsumerGroupMemberMetadataValue
 
@@ -77,7 +77,7 @@ def drop_unused(ctx: Context, group: ConsumerGroup) -> None:
         ctx.emit(Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), None))
 
 
-def resolve_if_due(ctx: Context, live: ModernGroup, now: int) -> None:
+def resolve_if_due(ctx: Context, live: ModernRuntime, now: int) -> None:
     """Have expressions resolved: new ones at once, all of them when topics came or time went by."""
     group = live.group
     if live.resolving is not None or not group.regex_members:
@@ -147,6 +147,6 @@ def refresh_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     resolve_if_due(ctx, live, now)
 
 
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
     {TimerKind.REFRESH: refresh_timeout}
 )

@@ -21,7 +21,7 @@ from protocol.groups.effects import AssignmentComputed, AssignmentFailed
 from protocol.groups.facts import AssignmentUnmade, MemberEvent, MemberEventKind, TargetAssigned
 from protocol.groups.modern import group as modern
 from protocol.groups.modern.assignment_records import read_target
-from protocol.groups.modern.group import Change, Delivery, Run
+from protocol.groups.modern.runtime import Change, Delivery, Run
 from protocol.groups.timers import TimerKind
 from protocol.records import (
     ConsumerGroupTargetAssignmentMemberKey,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import ComputeAssignment
-    from protocol.groups.modern.group import ModernGroup
+    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.timers import TimerKey
     from protocol.groups.topic_numbers import Partition
 
@@ -80,7 +80,7 @@ def of_member(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Set
     return frozenset() if group.arriving is None else member.standing.assigned.keys()
 
 
-def update(ctx: Context, live: ModernGroup, now: int, *, is_due: bool = False) -> None:
+def update(ctx: Context, live: ModernRuntime, now: int, *, is_due: bool = False) -> None:
     """Compute the target assignment if it lags behind, now or when the interval is over.
 
     ``is_due``: the interval is over already, whatever the clock says by now.
@@ -104,7 +104,7 @@ def _due_ms(ctx: Context, group: ConsumerGroup, now: int) -> int:
     return now if not last_ms else min(last_ms, now) + interval_ms
 
 
-def configs_changed(ctx: Context, live: ModernGroup) -> None:
+def configs_changed(ctx: Context, live: ModernRuntime) -> None:
     """Have a target that is put off, or a run that is waited for, be due by the new configs."""
     if ctx.timers.deadline(TimerKind.ASSIGNMENT, live.group_id, "") is None:
         return
@@ -119,7 +119,7 @@ def _given_up_ms(ctx: Context, run: Run) -> int:
     return run.started_ms + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
 
 
-def _start(ctx: Context, live: ModernGroup, now: int) -> None:
+def _start(ctx: Context, live: ModernRuntime, now: int) -> None:
     group = live.group
     modern.metadata_hash(ctx, live)  # whatever topics are new are in the feed after this
     assignor = preferred_assignor(ctx, group)
@@ -133,7 +133,7 @@ def _start(ctx: Context, live: ModernGroup, now: int) -> None:
     ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", _given_up_ms(ctx, run))
 
 
-def _begin_run(ctx: Context, live: ModernGroup, assignor: str, now: int, in_place: bool) -> Run:
+def _begin_run(ctx: Context, live: ModernRuntime, assignor: str, now: int, in_place: bool) -> Run:
     ctx.last_run += 1
     change = live.change or Change(now, None)
     live.run = run = Run(ctx.last_run, live.group.epoch, assignor, now, in_place, change)
@@ -141,7 +141,7 @@ def _begin_run(ctx: Context, live: ModernGroup, assignor: str, now: int, in_plac
     return run
 
 
-def _task(ctx: Context, live: ModernGroup, run: Run) -> ComputeAssignment:
+def _task(ctx: Context, live: ModernRuntime, run: Run) -> ComputeAssignment:
     return live.feed.task(
         live.group, ctx.topics, run.number, run.assignor, with_racks=live.is_rack_aware
     )
@@ -152,7 +152,7 @@ def may_run_here(assignor: str) -> bool:
     return assignor in BUILT_IN
 
 
-def _run_here(ctx: Context, live: ModernGroup, run: Run, now: int) -> None:
+def _run_here(ctx: Context, live: ModernRuntime, run: Run, now: int) -> None:
     """Run the assignor on the coordinator itself."""
     result = _executor(ctx).run(_task(ctx, live, run))
     if isinstance(result, AssignmentComputed):
@@ -224,7 +224,7 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
 
 
 def _tell_failure(
-    ctx: Context, live: ModernGroup, run: Run, event: AssignmentFailed, now: int
+    ctx: Context, live: ModernRuntime, run: Run, event: AssignmentFailed, now: int
 ) -> bool:
     """Say what became of a run; if it stays at that, return True, and the diary says so too."""
     kills_workers = live.failures >= FAILURES_MAX and not may_run_here(run.assignor)
@@ -281,7 +281,7 @@ def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
         _finish(ctx, live, live.delivery, now)
 
 
-def deliver_all(ctx: Context, live: ModernGroup, now: int) -> None:
+def deliver_all(ctx: Context, live: ModernRuntime, now: int) -> None:
     """Write all that waits of a target at once, if one is being written."""
     delivery = live.delivery
     if delivery is None:
@@ -292,7 +292,7 @@ def deliver_all(ctx: Context, live: ModernGroup, now: int) -> None:
     _finish(ctx, live, delivery, now)
 
 
-def _deliver(ctx: Context, live: ModernGroup, delivery: Delivery) -> None:
+def _deliver(ctx: Context, live: ModernRuntime, delivery: Delivery) -> None:
     group, members, successors = live.group, delivery.result.members, delivery.run.successors
     size, end = 0, min(delivery.written + SLICE_MEMBERS, len(members))
     while delivery.written < end and size < SLICE_BYTES:
@@ -305,7 +305,7 @@ def _deliver(ctx: Context, live: ModernGroup, delivery: Delivery) -> None:
             size += len(value)
 
 
-def _finish(ctx: Context, live: ModernGroup, delivery: Delivery, now: int) -> None:
+def _finish(ctx: Context, live: ModernRuntime, delivery: Delivery, now: int) -> None:
     group, run, result = live.group, delivery.run, delivery.result
     epoch_before = group.assignment_epoch
     live.delivery = None
@@ -346,6 +346,6 @@ def _emit_metadata(
         ctx.result.ends_batch = True
 
 
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
     {TimerKind.ASSIGNMENT: assignment_timeout, TimerKind.TARGET: target_timeout}
 )

@@ -8,15 +8,14 @@ heartbeat interval of unrest they come as before, but for so few that it costs n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.modern.reconcile import MemberState
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
-    from protocol.groups.modern.group import ModernGroup
     from protocol.groups.modern.reconcile import Standing
+    from protocol.groups.modern.runtime import ModernRuntime
 
 SOON: Final = "group.consumer.unsettled.heartbeat.interval.ms"
 """After the assignment interval: by then a target that was put off has been computed."""
@@ -29,25 +28,7 @@ SPREAD: Final = 5
 would wait behind them: so some are asked to come sooner, by up to a fifth of the interval."""
 
 
-@dataclass(slots=True)
-class Unrest:
-    """When members of a group began to be found unsettled, and when the last one was (Unix ms)."""
-
-    since_ms: int = 0
-    last_ms: int = -(1 << 62)
-
-    def goes_on(self, now: int, pause_ms: int) -> int:
-        """Note that a member is unsettled; return for how long the group has been so, in ms.
-
-        It counts as another unrest when no member was found unsettled for ``pause_ms``.
-        """
-        if now - self.last_ms > pause_ms:
-            self.since_ms = now
-        self.last_ms = now
-        return now - self.since_ms
-
-
-def awaits_something(live: ModernGroup, standing: Standing) -> bool:
+def awaits_something(live: ModernRuntime, standing: Standing) -> bool:
     """Whether a new target is on its way, or others have yet to release what is this member's."""
     group = live.group
     return (
@@ -58,7 +39,7 @@ def awaits_something(live: ModernGroup, standing: Standing) -> bool:
 
 
 def heartbeat_interval_ms(
-    ctx: Context, live: ModernGroup, assignment_ms: int, interval_ms: int, now: int
+    ctx: Context, live: ModernRuntime, assignment_ms: int, interval_ms: int, now: int
 ) -> int:
     """Return when a member that awaits something is to come again.
 

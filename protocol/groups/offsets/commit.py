@@ -11,9 +11,10 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from protocol.groups import any_group as groups
-from protocol.groups.classic.group import NO_GENERATION, ClassicGroup
+from protocol.groups.effects import TopicsDeleted
+from protocol.groups.group_type import Part, committing_type
 from protocol.groups.offsets import deleted_topics
+from protocol.groups.offsets import expiry as offset_expiry
 from protocol.groups.offsets.expiry import expire
 from protocol.groups.offsets.fetch import TOPIC_IDS_SINCE, fetch
 from protocol.groups.timers import TimerKind
@@ -37,12 +38,11 @@ from protocol.wire.messages import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
     from uuid import UUID
 
     from protocol.groups.context import Context
-    from protocol.groups.effects import Request, TopicsDeleted
-    from protocol.groups.timers import TimerKey
+    from protocol.groups.effects import Request
+    from protocol.groups.group_type import CommitCheck, OffsetPolicy, Replay, Timeout
     from protocol.groups.topics import Topic, Topics
 
 _NO_RETENTION: Final = timedelta(milliseconds=-1)
@@ -69,7 +69,7 @@ def commit(ctx: Context, request: Request, now: int) -> None:
     by_id = request.api_version >= TOPIC_IDS_SINCE
     asked = [(topic, _find_topic(ctx.topics, topic, by_id)) for topic in message.topics]
     if _has_partition(asked):
-        allows = groups.check_commit(ctx, request, now)
+        allows = check_commit(ctx, request, now)
         if allows is not None:
             _check_partitions(ctx, asked, allows)
     retention, wall_ms = message.retention_time, ctx.wall.at(now)
@@ -91,6 +91,12 @@ def commit(ctx: Context, request: Request, now: int) -> None:
     ctx.reply(request.ticket, _response(answers), message.group_id)
 
 
+def check_commit(ctx: Context, request: Request, now: int) -> CommitCheck | None:
+    """Refuse a commit that the group does not allow; the result asks about each partition."""
+    message = cast("OffsetCommitRequest", request.message)
+    return committing_type(ctx, message.group_id).offsets.check_commit(ctx, request, now)
+
+
 def _find_topic(topics: Topics, asked: OffsetCommitRequestTopic, by_id: bool) -> Topic | None:
     if not by_id:
         return topics.by_name(asked.name)
@@ -109,7 +115,7 @@ def _has_partition(asked: list[tuple[OffsetCommitRequestTopic, Topic | None]]) -
 def _check_partitions(
     ctx: Context,
     asked: list[tuple[OffsetCommitRequestTopic, Topic | None]],
-    allows: Callable[[Topic, int], None],
+    allows: CommitCheck,
 ) -> None:
     """Ask of each partition that would be committed; one refusal is the whole request's."""
     length_max = ctx.configs.integer("offset.metadata.max.bytes")
@@ -193,21 +199,22 @@ def _single(topic_id: UUID | None, name: str, index: int, code: ErrorCode) -> Of
 def delete(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
     """Delete a group's offsets, except those of topics its members are subscribed to."""
     message = cast("OffsetDeleteRequest", request.message)
-    groups.check_offset_delete(ctx, message.group_id)
+    policy = committing_type(ctx, message.group_id).offsets
+    policy.check_delete(ctx, message.group_id)
     response = OffsetDeleteResponse(
         error_code=_NONE,
         throttle_time=NO_THROTTLE,
-        topics=tuple(_deleted(ctx, message.group_id, topic) for topic in message.topics),
+        topics=tuple(_deleted(ctx, policy, message.group_id, topic) for topic in message.topics),
     )
     ctx.reply(request.ticket, response, message.group_id)
 
 
 def _deleted(
-    ctx: Context, group_id: str, asked: OffsetDeleteRequestTopic
+    ctx: Context, policy: OffsetPolicy, group_id: str, asked: OffsetDeleteRequestTopic
 ) -> OffsetDeleteResponseTopic:
     known = ctx.topics.by_name(asked.name)
     count = 0 if known is None else known.partitions
-    is_subscribed = groups.has_subscribed(ctx, group_id, asked.name)
+    is_subscribed = policy.is_subscribed(ctx, group_id, asked.name)
     answers = []
     for partition in asked.partitions:
         index = partition.partition_index
@@ -258,7 +265,7 @@ def replay_commit(
     if by_topic is None:
         by_topic = ctx.offsets[group_id] = {}
         if group_id not in ctx.groups:
-            ctx.groups[group_id] = ClassicGroup(NO_GENERATION)
+            ctx.groups[group_id] = ctx.tables.simple_type.simple_group()
     partitions = by_topic.get(key.topic)
     if partitions is None:
         partitions = by_topic[key.topic] = TopicOffsets()
@@ -277,9 +284,23 @@ def _forget(ctx: Context, key: OffsetCommitKey, by_topic: dict[str, TopicOffsets
 
 HANDLERS: Mapping[int, Callable[[Context, Request, int], None]] = {8: commit, 9: fetch, 47: delete}
 
-REPLAYS: Mapping[type, Callable[[Context, Any, Any], None]] = {OffsetCommitKey: replay_commit}
 
-TIMEOUTS: Mapping[TimerKind, Callable[[Context, TimerKey, int], None]] = {
-    TimerKind.OFFSET_EXPIRY: expire,
-    **deleted_topics.TIMEOUTS,
-}
+def elected(ctx: Context, now: int) -> None:
+    """Begin to look for offsets that are too old, or of topics that were deleted meanwhile."""
+    offset_expiry.arm(ctx, now)
+    deleted_topics.elected(ctx, now)
+
+
+REPLAYS: Mapping[type, Replay] = {OffsetCommitKey: replay_commit}
+
+TIMEOUTS: Mapping[str, Timeout] = {TimerKind.OFFSET_EXPIRY: expire, **deleted_topics.TIMEOUTS}
+
+PART: Final = Part(
+    name="offsets",
+    handlers=HANDLERS,
+    replays=REPLAYS,
+    timeouts=TIMEOUTS,
+    events={TopicsDeleted: topics_deleted},
+    elected=elected,
+    configs_changed=offset_expiry.configs_changed,
+)

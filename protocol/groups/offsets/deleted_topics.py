@@ -63,6 +63,6 @@ def remove(ctx: Context, group_id: str, names: Set[str]) -> None:
         ctx.emit(Record(key, None))
 
 
-TIMEOUTS: Final[Mapping[TimerKind, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
     {TimerKind.DELETED_TOPICS: sweep}
 )

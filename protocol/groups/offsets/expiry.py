@@ -1,6 +1,6 @@
 """Expiry of committed offsets (KIP-211), and of empty groups that have none left.
 
-An offset's retention begins
+An offset's retention begins when the policy of its group's type says (``OffsetPolicy``):
 
 - when its group became Empty, for a group that has had members (when the offset was committed, if
   an old record does not say since when the group is Empty),
@@ -16,16 +16,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import any_group
-from protocol.groups.classic import handlers as classic
-from protocol.groups.classic.states import ClassicGroupState
-from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.group_type import committing_type
 from protocol.groups.timers import TimerKey, TimerKind
 from protocol.records import OffsetCommitKey, OffsetCommitValue, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from protocol.config import Configs
     from protocol.groups.context import Context
 
@@ -74,8 +69,10 @@ def expire(ctx: Context, key: TimerKey, now: int) -> None:
 def _expire_group(ctx: Context, group_id: str, now: int) -> None:
     """Expire what is due, delete the group if nothing is left."""
     committed = ctx.offsets.get(group_id, {})
-    expires = _expires(ctx, group_id)
-    kept = any_group.subscribed_topics(ctx, group_id) or frozenset() if committed else frozenset()
+    kind = committing_type(ctx, group_id)
+    policy = kind.offsets
+    expires = policy.retention_start(ctx, group_id)
+    kept = policy.subscribed_topics(ctx, group_id) or frozenset() if committed else frozenset()
     retention_ms = ctx.configs.integer("offsets.retention.minutes") * 60_000
     doomed = []
     for topic, partitions in committed.items():
@@ -88,30 +85,14 @@ def _expire_group(ctx: Context, group_id: str, now: int) -> None:
         ]
     for key in doomed:
         ctx.emit(Record(key, None))
-    if group_id not in ctx.offsets:
-        any_group.delete_if_empty(ctx, group_id, now)
+    if group_id not in ctx.offsets and kind.is_abandoned(ctx, group_id):
+        kind.delete(ctx, group_id, now)
 
 
 def _is_expired(value: OffsetCommitValue, expiry_ms: int, wall_ms: int) -> bool:
     return wall_ms >= (expiry_ms if value.expire_timestamp == -1 else value.expire_timestamp)
 
 
-def _expires(ctx: Context, group_id: str) -> Callable[[OffsetCommitValue], int] | None:
-    """Return what tells when an offset's retention begins; None while the group keeps them all."""
-    if isinstance(ctx.groups[group_id], ConsumerGroup):
-        return _committed_ms
-    looks = classic.shown(ctx, group_id)
-    assert looks is not None
-    if looks.state is ClassicGroupState.EMPTY:
-        since_ms = looks.state_timestamp_ms
-        if looks.protocol_type and since_ms != -1:
-            return lambda _: since_ms
-        return _committed_ms
-    is_readable = classic.subscribed_topics(ctx, group_id) is not None
-    if looks.state is ClassicGroupState.STABLE and is_readable:
-        return _committed_ms
-    return None
-
-
-def _committed_ms(value: OffsetCommitValue) -> int:
+def committed_ms(value: OffsetCommitValue) -> int:
+    """Begin the retention when the offset was committed."""
     return value.commit_timestamp

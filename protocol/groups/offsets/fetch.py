@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from protocol.groups.consumer import offsets as consumer_offsets
-from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.group_type import committing_type
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -54,14 +53,10 @@ def fetch(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - a
 
 
 def _fetched(ctx: Context, asked: OffsetFetchRequestGroup, by_id: bool) -> OffsetFetchResponseGroup:
-    group = ctx.groups.get(asked.group_id)
-    if isinstance(group, ConsumerGroup):
-        try:
-            consumer_offsets.check_fetch(group, asked)
-        except KafkaError as error:
-            return OffsetFetchResponseGroup(
-                group_id=asked.group_id, topics=(), error_code=error.code
-            )
+    try:
+        committing_type(ctx, asked.group_id).offsets.check_fetch(ctx, asked)
+    except KafkaError as error:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, topics=(), error_code=error.code)
     committed = ctx.offsets.get(asked.group_id, {})
     if asked.topics is None:
         topics = _every_topic(ctx, committed, by_id)

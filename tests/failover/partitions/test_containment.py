@@ -18,11 +18,11 @@ from failover.catalogue import catalog
 from failover.partitions import containment
 from failover.partitions.containment import rows_of
 from failover.partitions.loading import Loading
-from protocol.groups import shard
+from protocol.groups.group_types import TABLES
 from protocol.groups.offsets import expiry as offset_expiry
 from protocol.groups.timers import TimerKind
 from protocol.wire import messages as m
-from protocol.wire.errors import ErrorCode
+from protocol.wire.errors import ErrorCode, KafkaError
 from storage.batch import Batch
 from storage.log import AppendBatch, MemoryLog
 from tests.failover.apis import asks
@@ -45,7 +45,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Replace a handler of one table by one that raises: before or after the real one."""
 
     def plant(table: str, key: Any, group: str, when: str = "after") -> None:
-        handlers = dict(getattr(shard, table))
+        handlers = dict(getattr(TABLES, table))
         real = handlers[key]
 
         def broken(ctx: Any, event: Any, now: int) -> None:
@@ -59,7 +59,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
                 real(ctx, event, now)
             raise ZeroDivisionError("a bug")
 
-        monkeypatch.setattr(shard, table, {**handlers, key: broken})
+        monkeypatch.setattr(TABLES, table, {**handlers, key: broken})
 
     yield plant
 
@@ -75,7 +75,7 @@ def test_a_request_that_raises_fails_alone(
     driver.ask(68, 1, beat("modern", "m1"))
     driver.work()
     driver.ask(8, 8, asks.commit("g", 5, generation=own_generation, member_id=member, instance="i"))
-    plant("HANDLERS", api_key, "modern" if api_key == 68 else "g", when)
+    plant("handlers", api_key, "modern" if api_key == 68 else "g", when)
     requests: dict[int, Any] = {
         8: asks.commit("g", 6, generation=own_generation, member_id=member, instance="i"),
         11: asks.join("g", instance="i", metadata=SUBSCRIPTION),
@@ -109,7 +109,7 @@ def test_a_request_that_waited_for_the_lease_and_raises_is_answered_once(
 ) -> None:
     driver = working_driver()
     member, generation = classic_member(driver, "g")
-    plant("HANDLERS", 12, "g")
+    plant("handlers", 12, "g")
     partition = driver.host.partitions[1]
     lease_until_ms, partition.leadership.lease_until_ms = partition.leadership.lease_until_ms, 0
     ticket = driver.give(12, 4, asks.heartbeat("g", generation, member, "i"))
@@ -161,13 +161,13 @@ def test_who_reads_all_groups_is_asked_again_when_one_of_them_can_not_be_written
 def test_a_refusal_after_a_change_is_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = working_driver()
     member, generation = classic_member(driver, "g")
-    real = shard.HANDLERS[8]
+    real = TABLES.handlers[8]
 
     def late(ctx: Any, request: Any, now: int) -> None:
         real(ctx, request, now)
-        raise shard.KafkaError(ErrorCode.illegal_generation)
+        raise KafkaError(ErrorCode.illegal_generation)
 
-    monkeypatch.setattr(shard, "HANDLERS", {**shard.HANDLERS, 8: late})
+    monkeypatch.setattr(TABLES, "handlers", {**TABLES.handlers, 8: late})
     commit = asks.commit("g", 6, generation=generation, member_id=member, instance="i")
     assert driver.ask(8, 8, commit).topics[0].partitions[0].error_code is UNKNOWN
     assert context(driver).offsets == {}
@@ -177,7 +177,7 @@ def test_a_timer_that_raises_neither_kills_nor_spins(plant: Callable[..., None])
     driver = working_driver()
     classic_member(driver, "g")
     classic_member(driver, "innocent")
-    plant("TIMEOUTS", TimerKind.SESSION, "g")
+    plant("timeouts", TimerKind.SESSION, "g")
     driver.wait(300_000)
     assert context(driver).groups["innocent"].metadata.members == ()
     assert len(context(driver).groups["g"].metadata.members) == 1
@@ -190,7 +190,7 @@ def test_a_timer_of_a_consumer_group_that_raises_does_not_spin(
     plant: Callable[..., None], kind: TimerKind
 ) -> None:
     driver = working_driver()
-    plant("TIMEOUTS", kind, "modern", "before")
+    plant("timeouts", kind, "modern", "before")
     epochs = {}
     for name in ("m1", "m2"):
         epochs[name] = driver.ask(68, 1, beat("modern", name)).member_epoch
@@ -210,7 +210,7 @@ def test_a_result_of_an_assignor_that_raises_fails_its_group_alone(
     driver = working_driver()
     driver.ask(68, 1, beat("innocent", "m1"))
     driver.work()
-    events = dict(shard._EVENTS)
+    events = dict(TABLES.events)
     kind = next(each for each in events if each.__name__ == "AssignmentComputed")
     real = events[kind]
 
@@ -219,7 +219,7 @@ def test_a_result_of_an_assignor_that_raises_fails_its_group_alone(
         if event.group_id == "g":
             raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(shard, "_EVENTS", {**events, kind: broken})
+    monkeypatch.setattr(TABLES, "events", {**events, kind: broken})
     driver.ask(68, 1, beat("g", "m1"))
     driver.work()
     assert [note.split(" failed")[0] for note in driver.notes] == ["AssignmentComputed for group g"]
@@ -276,14 +276,14 @@ def test_memory_is_what_the_log_says_whatever_raises(
     """Handlers, timers and results raise at random, before or after they have done their work."""
     rng = random.Random(seed)
     driver = working_driver()
-    for table in ("HANDLERS", "TIMEOUTS", "_EVENTS"):
+    for table in ("handlers", "timeouts", "events"):
         planted = {
             key: handler
             if getattr(key, "__name__", "") in ("Elected", "Resigned", "TimersDue")
             else sometimes(rng, handler)
-            for key, handler in getattr(shard, table).items()
+            for key, handler in getattr(TABLES, table).items()
         }
-        monkeypatch.setattr(shard, table, planted)
+        monkeypatch.setattr(TABLES, table, planted)
     talk_at_random(driver, rng)
     driver.pump()
     assert driver.notes

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.config import Configs
-from protocol.groups.shard import REPLAYS, GroupShard
+from protocol.groups.group_types import TABLES
+from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topics
 from protocol.records import (
     RECORD_TYPES,
@@ -104,7 +105,7 @@ def test_a_record_that_can_not_be_read_is_not_passed_over() -> None:
         shard().replay_rows([(b"\0\2", b"\0\3")])
 
 
-@pytest.mark.parametrize("key", [each for each in RECORD_TYPES if each not in REPLAYS])
+@pytest.mark.parametrize("key", [each for each in RECORD_TYPES if each not in TABLES.replays])
 def test_a_known_type_that_nothing_replays_is_skipped_and_counted(key: type) -> None:
     """So a log that a later version has written can be read, and downgraded to this one."""
     tombstone = encode(Record(blank(key), None))

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from protocol.groups.any_group import SLICE_MEMBERS
-from protocol.groups.classic import handlers as classic
+from protocol.groups.classic.group_type import CLASSIC
 from protocol.groups.diary import DIARY_EVENTS
 from protocol.groups.effects import Elected, Resigned, TimersDue
+from protocol.groups.election import SLICE_MEMBERS
 from protocol.groups.facts import GroupDeleted, MemberEventKind, RebalanceOutcome
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue, Record
 from protocol.wire.embedded import encode_subscription
@@ -372,30 +372,28 @@ def test_deleting_a_group_deletes_its_offsets_and_voids_ids_given_out() -> None:
 def test_a_group_is_not_expired_under_a_member_that_is_about_to_join() -> None:
     talk = Talk()
     talk.join("A")
-    classic.delete_if_empty(talk.context, GROUP, talk.now)
-    assert talk.describe().error_code is ErrorCode.none
+    assert not CLASSIC.is_abandoned(talk.context, GROUP)
     talk.advance(10_000)
-    classic.delete_if_empty(talk.context, GROUP, talk.now)
-    assert talk.describe().error_code is ErrorCode.group_id_not_found
+    assert CLASSIC.is_abandoned(talk.context, GROUP)
 
 
 def test_the_coordinator_reads_what_consumers_are_subscribed_to() -> None:
     topics = [("range", encode_subscription(["x", "y"]))]
     talk = stable("A=a", protocols=topics)
     context = talk.context
-    assert classic.has_subscribed(context, GROUP, "x")
-    assert not classic.has_subscribed(context, GROUP, "z")
+    assert CLASSIC.offsets.is_subscribed(context, GROUP, "x")
+    assert not CLASSIC.offsets.is_subscribed(context, GROUP, "z")
     talk.failover()
-    assert classic.has_subscribed(talk.context, GROUP, "x")
+    assert CLASSIC.offsets.is_subscribed(talk.context, GROUP, "x")
     talk.heartbeat("A")
-    assert classic.subscribed_topics(talk.context, GROUP) == {"x", "y"}
+    assert CLASSIC.offsets.subscribed_topics(talk.context, GROUP) == {"x", "y"}
     talk.leave("A")
-    assert not classic.has_subscribed(talk.context, GROUP, "x")
+    assert not CLASSIC.offsets.is_subscribed(talk.context, GROUP, "x")
 
 
 def test_a_consumer_group_that_cannot_be_read_may_be_subscribed_to_anything() -> None:
     talk = stable("A=a", protocols=[("range", b"\x00")])
-    assert classic.has_subscribed(talk.context, GROUP, "x")
+    assert CLASSIC.offsets.is_subscribed(talk.context, GROUP, "x")
 
 
 # -- costs ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from protocol.groups.classic import handlers as classic
+from protocol.groups.classic.group_type import CLASSIC
 from protocol.groups.effects import Client, Request
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import MemberIdentity, OffsetCommitRequest
@@ -177,7 +177,7 @@ def commit(
         ticket=0, api_key=8, api_version=version, client=Client("X", "/"), message=message
     )
     try:
-        classic.check_commit(talk.context, request, talk.now)
+        CLASSIC.offsets.check_commit(talk.context, request, talk.now)
     except KafkaError as error:
         return error.code.name
     return NONE

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from protocol.config import Configs
-from protocol.groups.modern.unsettled import LASTING_HEARTBEATS_PER_S, Unrest, heartbeat_interval_ms
+from protocol.groups.modern.unrest import Unrest
+from protocol.groups.modern.unsettled import LASTING_HEARTBEATS_PER_S, heartbeat_interval_ms
 
 T0 = 1_700_000_000_000
 ASSIGNMENT_MS, INTERVAL_MS, SOON_MS = 1_000, 5_000, 1_250

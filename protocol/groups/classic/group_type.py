@@ -1,0 +1,57 @@
+"""Classic groups: the value that the rest of the shard knows them by, and the table of contents.
+
+==================== ===========================================================================
+``join``             JoinGroup
+``static``           a static member that takes its place again (KIP-345)
+``sync``             SyncGroup, Heartbeat
+``leave``            LeaveGroup, the session timeout
+``rebalance``        the two phases of a rebalance, and their timeouts
+``rebuild``          soft state from hard state after an election
+``describe``         DescribeGroups
+``offsets``          what a group allows with committed offsets
+==================== ===========================================================================
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from protocol.groups.classic import describe as classic_describe
+from protocol.groups.classic import invariants as classic_invariants
+from protocol.groups.classic import join as classic_join
+from protocol.groups.classic import leave as classic_leave
+from protocol.groups.classic import lifecycle as classic_lifecycle
+from protocol.groups.classic import offsets as classic_offsets
+from protocol.groups.classic import rebalance
+from protocol.groups.classic import sync as classic_sync
+from protocol.groups.classic.group import NO_GENERATION, ClassicGroup
+from protocol.groups.group_type import GroupType
+from protocol.records import GroupMetadataKey
+
+CLASSIC: Final = GroupType(
+    name=ClassicGroup.type_name,
+    logs_member_epochs=False,
+    handlers=MappingProxyType(
+        {
+            **classic_join.HANDLERS,
+            **classic_sync.HANDLERS,
+            **classic_leave.HANDLERS,
+            **classic_describe.HANDLERS,
+        }
+    ),
+    replays=MappingProxyType({GroupMetadataKey: classic_lifecycle.replay_group_metadata}),
+    timeouts=MappingProxyType({**classic_leave.TIMEOUTS, **rebalance.TIMEOUTS}),
+    resigned=classic_lifecycle.resigned,
+    shift_deadlines=classic_lifecycle.shift_deadlines,
+    forget=classic_lifecycle.forget_failed,
+    events_of=classic_lifecycle.events_of,
+    broken=classic_invariants.broken,
+    offsets=classic_offsets.POLICY,
+    summary=classic_lifecycle.summary,
+    is_abandoned=classic_lifecycle.is_abandoned,
+    delete=classic_lifecycle.delete,
+    build=classic_lifecycle.build,
+    restore=classic_lifecycle.restore,
+    simple_group=lambda: ClassicGroup(NO_GENERATION),
+)

@@ -1,0 +1,99 @@
+"""What must hold of a shard's classic groups between any two events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.timers import TimerKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from protocol.groups.classic.group import Group
+    from protocol.groups.context import Context
+
+
+def broken(ctx: Context) -> list[str]:
+    """Name everything that does not hold, one sentence each; an empty list is good news."""
+    sentences: list[str] = []
+    for group in ctx.live.values():
+        for checks in (_counts, _standing, _phases, _timers):
+            sentences += [f"{group.group_id}: {sentence}" for sentence in checks(ctx, group)]
+        if ctx.groups.get(group.group_id) is not group.hard:
+            sentences.append(f"{group.group_id}: the soft state has lost its hard state")
+    return sentences
+
+
+def _counts(_: Context, group: Group) -> Iterator[str]:
+    """Every count that is kept equals what counting anew gives."""
+    members = group.members.values()
+    if group.awaiting_join != sum(member.join_ticket is not None for member in members):
+        yield "the number of parked JoinGroups is wrong"
+    if Counter(member.ballot for member in members) != group.ballots.lists:
+        yield "the votes are miscounted"
+    static = {m.group_instance_id: m.member_id for m in members if m.group_instance_id is not None}
+    if static != group.static_members:
+        yield "the static members are not those of the map"
+    if [member.member_id for member in members] != list(group.members):
+        yield "a member is filed under another id"
+
+
+def _standing(_: Context, group: Group) -> Iterator[str]:
+    """Ids belong to one thing at a time, and whoever has a duty is a member."""
+    if (group.leader_id is None) == bool(group.members):
+        yield "a group has a leader when it has members, and only then"
+    if group.leader_id is not None and group.leader_id not in group.members:
+        yield "the leader is not a member"
+    if group.pending.keys() & group.members.keys():
+        yield "a member is pending"
+    if group.pending_sync.keys() - group.members.keys():
+        yield "somebody who is not a member is awaited for its sync"
+    if group.members and not group.ballots.winner():
+        yield "no protocol is common to all members"
+
+
+def _phases(_: Context, group: Group) -> Iterator[str]:
+    """Whatever is parked, and whatever is persisted, fits the state."""
+    members = group.members.values()
+    state = group.state
+    preparing = state is ClassicGroupState.PREPARING_REBALANCE
+    completing = state is ClassicGroupState.COMPLETING_REBALANCE
+    if not preparing and any(member.join_ticket is not None for member in members):
+        yield f"a JoinGroup is parked while the group is {state}"
+    if not completing and any(member.sync_ticket is not None for member in members):
+        yield f"a SyncGroup is parked while the group is {state}"
+    hard = group.hard.metadata
+    if group.rebalance is None:
+        ids = {member.member_id: member.assignment for member in hard.members}
+        if ids != {member.member_id: member.assignment for member in members}:
+            yield "a settled group is not as it was persisted"
+        if (hard.generation, hard.protocol) != (group.generation, group.protocol_name):
+            yield "a settled group has another generation or protocol than was persisted"
+        if list(group.records) != list(group.members):
+            yield "the members' records are not the members'"
+    elif group.generation < hard.generation:
+        yield "a rebalance went back behind what was persisted"
+
+
+def _timers(ctx: Context, group: Group) -> Iterator[str]:
+    """Nothing waits for ever: each wait has its timer, and none runs for nothing."""
+    timers = ctx.timers
+    name = group.group_id
+    for member in group.members.values():
+        armed = timers.deadline(TimerKind.SESSION, name, member.member_id)
+        if armed is None and (not member.is_parked or member.is_new):
+            yield f"nobody watches the session of {member.member_id}"
+        if armed is not None and armed > member.session_deadline_ms:
+            yield f"the session of {member.member_id} is watched too late"
+    for member_id in group.pending:
+        if timers.deadline(TimerKind.SESSION, name, member_id) is None:
+            yield f"nobody watches the pending member {member_id}"
+    state = group.state
+    joins = timers.deadline(TimerKind.JOIN, name, "") is not None
+    if joins != (state is ClassicGroupState.PREPARING_REBALANCE):
+        yield f"the join timer runs: {joins}, while the group is {state}"
+    syncs = timers.deadline(TimerKind.SYNC, name, "") is not None
+    if syncs != bool(group.pending_sync):
+        yield f"the sync timer runs: {syncs}, with {len(group.pending_sync)} members late"

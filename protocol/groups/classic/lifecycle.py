@@ -1,0 +1,163 @@
+"""Classic groups from outside: how they look, how they come to be served, how they end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocol.groups.classic import answers, membership, rebuild
+from protocol.groups.classic.group import NO_GENERATION, ClassicGroup
+from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.classic.story import tell
+from protocol.groups.facts import GroupDeleted, RebalanceOutcome
+from protocol.groups.group_type import Built, GroupSummary
+from protocol.groups.timers import TimerKind
+from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
+from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from protocol.groups.context import Context
+    from protocol.groups.diary import Diary
+
+
+class Shown(NamedTuple):
+    """A group from outside: its state, since when (Unix milliseconds, -1: not known), its type."""
+
+    state: ClassicGroupState
+    protocol_type: str
+    state_timestamp_ms: int
+
+
+def shown(ctx: Context, group_id: str) -> Shown | None:
+    """Say how a group looks from outside; None if there is no such group."""
+    group = ctx.live.get(group_id)
+    if group is not None:
+        return Shown(group.state, group.protocol_type or "", group.state_timestamp_ms)
+    hard = ctx.groups.get(group_id)
+    if not isinstance(hard, ClassicGroup):
+        return None
+    metadata = hard.metadata
+    state = ClassicGroupState.STABLE if metadata.members else ClassicGroupState.EMPTY
+    return Shown(state, metadata.protocol_type, metadata.current_state_timestamp)
+
+
+def summary(ctx: Context, group_id: str) -> GroupSummary:
+    """Say how a classic group looks in ListGroups."""
+    looks = shown(ctx, group_id)
+    assert looks is not None
+    return GroupSummary(ClassicGroup.type_name, looks.state, looks.protocol_type)
+
+
+def has_members(ctx: Context, group_id: str) -> bool:
+    """Whether a classic group has members; an Empty one or none at all has not."""
+    group = ctx.live.get(group_id)
+    if group is not None:
+        return bool(group.members)
+    hard = ctx.groups.get(group_id)
+    return isinstance(hard, ClassicGroup) and hard.has_members
+
+
+def is_abandoned(ctx: Context, group_id: str) -> bool:
+    """Whether nobody is in a group or is about to join it."""
+    group = ctx.live.get(group_id)
+    has_pending = group is not None and bool(group.pending)
+    looks = shown(ctx, group_id)
+    return looks is not None and looks.state is ClassicGroupState.EMPTY and not has_pending
+
+
+def delete(ctx: Context, group_id: str, now: int) -> None:
+    """Delete an Empty group whose offsets are gone; ids given out for it are void."""
+    ctx.emit(Record(GroupMetadataKey(group=group_id), None))
+    forget(ctx, group_id)
+    ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
+
+
+def make_way(ctx: Context, group_id: str, now: int) -> None:
+    """Let a group of another type have the id of a group without members; its offsets stay."""
+    live = ctx.live.get(group_id)
+    if live is not None and live.rebalance is not None:
+        for kind in (TimerKind.JOIN, TimerKind.SYNC):
+            ctx.timers.cancel(kind, group_id, "")
+        tell(ctx, live, RebalanceOutcome.RESTARTED, now)
+    group = ctx.groups.get(group_id)
+    if isinstance(group, ClassicGroup) and group.metadata is not NO_GENERATION:
+        delete(ctx, group_id, now)
+    else:
+        forget(ctx, group_id)
+
+
+def forget(ctx: Context, group_id: str) -> None:
+    """Drop the soft state of a group that is gone, or becomes another type of group."""
+    group = ctx.live.pop(group_id, None)
+    if group is not None:
+        group.stamp += 1
+        for member_id in list(group.pending):
+            membership.drop_pending(ctx, group, member_id)
+
+
+def forget_failed(ctx: Context, group_id: str) -> None:
+    """Drop the soft state of a group whose handling raised; its records are replayed next."""
+    members: set[str] = set()
+    group = ctx.live.pop(group_id, None)
+    if group is not None:
+        group.stamp += 1
+        members.update(group.members, group.pending)
+    hard = ctx.groups.get(group_id)
+    if isinstance(hard, ClassicGroup):
+        members.update(member.member_id for member in hard.metadata.members)
+    for kind in (TimerKind.JOIN, TimerKind.SYNC):
+        ctx.timers.cancel(kind, group_id, "")
+    for member_id in members:
+        ctx.timers.cancel(TimerKind.SESSION, group_id, member_id)
+
+
+def build(ctx: Context, group_id: str, now: int) -> Built:
+    """Give a group its soft state after an election."""
+    group = rebuild.find(ctx, group_id, now)
+    return Built(0 if group is None else len(group.members), is_whole=True)
+
+
+def restore(ctx: Context, group_id: str, now: int) -> None:
+    """Give a group whose records were replayed its soft state."""
+    rebuild.find(ctx, group_id, now)
+
+
+def resigned(ctx: Context) -> None:
+    """Stop leading: send off whoever waits, end every lease, forget the soft state."""
+    for group in ctx.live.values():
+        group.stamp += 1
+        for member in group.members.values():
+            ticket = group.take_join(member)
+            if ticket is not None:
+                refusal = answers.join_refused(ErrorCode.not_coordinator, member.member_id)
+                ctx.reply(ticket, refusal, None)
+            if member.sync_ticket is not None:
+                ctx.reply(member.sync_ticket, answers.sync_refused(ErrorCode.not_coordinator), None)
+                member.sync_ticket = None
+    ctx.live.clear()
+
+
+def shift_deadlines(ctx: Context, stall_ms: int) -> None:
+    """Move the members' session deadlines by the time that this process stood still."""
+    for group in ctx.live.values():
+        for member in group.members.values():
+            member.session_deadline_ms += stall_ms
+
+
+def events_of(ctx: Context, group_id: str) -> Diary | None:
+    """Find what lately became of a group's members."""
+    group = ctx.live.get(group_id)
+    return None if group is None else group.diary
+
+
+def replay_group_metadata(
+    ctx: Context, key: GroupMetadataKey, value: GroupMetadataValue | None
+) -> None:
+    """Apply a generation; a tombstone removes the group."""
+    group = ctx.groups.get(key.group)
+    if value is None:
+        if isinstance(group, ClassicGroup):
+            del ctx.groups[key.group]
+    elif isinstance(group, ClassicGroup):
+        group.metadata = value
+    else:
+        ctx.groups[key.group] = ClassicGroup(value)

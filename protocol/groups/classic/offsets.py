@@ -1,0 +1,132 @@
+"""What a classic group allows with committed offsets, and when they begin to expire (KIP-211)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.classic import membership, rebuild
+from protocol.groups.classic.group import CONSUMER, ClassicGroup
+from protocol.groups.classic.lifecycle import shown
+from protocol.groups.classic.states import ClassicGroupState
+from protocol.groups.group_type import OffsetPolicy
+from protocol.groups.offsets.expiry import committed_ms
+from protocol.wire.embedded import decode_subscription
+from protocol.wire.errors import ErrorCode, KafkaError
+from protocol.wire.messages import OffsetCommitRequest
+
+if TYPE_CHECKING:
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Request
+    from protocol.groups.group_type import RetentionStart
+    from protocol.wire.messages import OffsetFetchRequestGroup
+
+
+def check_commit(ctx: Context, request: Request, now: int) -> None:
+    """Refuse a commit that the group's state or the member's standing does not allow.
+
+    A commit without generation and member is a simple consumer's or an administrator's: allowed
+    while the group is Empty or unknown. A member's commit keeps its session alive.
+    """
+    message = request.message
+    assert isinstance(message, OffsetCommitRequest)
+    generation = message.generation_id_or_member_epoch
+    group = rebuild.find(ctx, message.group_id, now)
+    if group is None:
+        if generation >= 0:
+            raise KafkaError(
+                ErrorCode.group_id_not_found
+                if request.api_version >= 9
+                else ErrorCode.illegal_generation
+            )
+        return
+    state = group.state
+    if generation < 0 and state is ClassicGroupState.EMPTY:
+        return
+    if generation < 0 and not message.member_id and message.group_instance_id is None:
+        raise KafkaError(ErrorCode.unknown_member_id)
+    member = membership.find(ctx, group, (message.member_id, message.group_instance_id), now)
+    if generation != group.generation:
+        raise KafkaError(ErrorCode.illegal_generation)
+    if state is ClassicGroupState.COMPLETING_REBALANCE:
+        raise KafkaError(ErrorCode.rebalance_in_progress)
+    membership.touch(ctx, group, member, now)
+
+
+def check_fetch(_ctx: Context, _asked: OffsetFetchRequestGroup) -> None:
+    """Let anybody read: a classic member's standing does not matter (as in Kafka)."""
+
+
+def check_offset_delete(ctx: Context, group_id: str) -> None:
+    """Refuse to delete offsets of no group, or of a group whose subscriptions nobody here reads."""
+    looks = shown(ctx, group_id)
+    if looks is None:
+        raise KafkaError(ErrorCode.group_id_not_found)
+    if looks.state is not ClassicGroupState.EMPTY and looks.protocol_type != CONSUMER:
+        raise KafkaError(ErrorCode.non_empty_group)
+
+
+def has_subscribed(ctx: Context, group_id: str, topic: str) -> bool:
+    """Whether a member of the generation is subscribed to the topic.
+
+    A consumer group whose subscriptions cannot be read may be subscribed to anything.
+    """
+    topics = subscribed_topics(ctx, group_id)
+    if topics is None:
+        looks = shown(ctx, group_id)
+        return looks is not None and looks.protocol_type == CONSUMER
+    return topic in topics
+
+
+def subscribed_topics(ctx: Context, group_id: str) -> frozenset[str] | None:
+    """Name the topics that the generation's members are subscribed to; None if nobody can tell."""
+    group = ctx.live.get(group_id)
+    if group is None:
+        hard = ctx.groups.get(group_id)
+        if not isinstance(hard, ClassicGroup) or hard.metadata.protocol_type != CONSUMER:
+            return None
+        return _topics_of(tuple(member.subscription for member in hard.metadata.members))
+    if group.protocol_type != CONSUMER:
+        return None
+    if group.topics_of is not group.subscriptions:
+        group.topics = _topics_of(group.subscriptions)
+        group.topics_of = group.subscriptions
+    return group.topics
+
+
+def _topics_of(subscriptions: tuple[bytes, ...]) -> frozenset[str] | None:
+    topics: set[str] = set()
+    for data in subscriptions:
+        subscription = decode_subscription(data)
+        if subscription is None:
+            return None
+        topics.update(subscription.topics)
+    return frozenset(topics)
+
+
+def retention_start(ctx: Context, group_id: str) -> RetentionStart | None:
+    """Return what tells when an offset's retention begins; None while the group keeps them all.
+
+    For a group that has had members that is when it became Empty; for a simple consumer, and for a
+    topic that no member of a Stable group is subscribed to any more, when it was committed.
+    """
+    looks = shown(ctx, group_id)
+    assert looks is not None
+    if looks.state is ClassicGroupState.EMPTY:
+        since_ms = looks.state_timestamp_ms
+        if looks.protocol_type and since_ms != -1:
+            return lambda _: since_ms
+        return committed_ms
+    is_readable = subscribed_topics(ctx, group_id) is not None
+    if looks.state is ClassicGroupState.STABLE and is_readable:
+        return committed_ms
+    return None
+
+
+POLICY: Final = OffsetPolicy(
+    check_commit=check_commit,
+    check_fetch=check_fetch,
+    check_delete=check_offset_delete,
+    subscribed_topics=subscribed_topics,
+    is_subscribed=has_subscribed,
+    retention_start=retention_start,
+)

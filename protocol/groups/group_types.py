@@ -1,0 +1,29 @@
+"""A row for each part of a shard, group types among them, and for each edge between types."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.groups import describe, election, timeouts
+from protocol.groups.classic.group_type import CLASSIC
+from protocol.groups.consumer.group_type import CONSUMER
+from protocol.groups.dispatch import Tables, merge
+from protocol.groups.migration import edges as migration_edges
+from protocol.groups.modern import part as modern_part
+from protocol.groups.offsets import commit as offsets
+
+PARTS: Final = (
+    election.PART,
+    timeouts.PART,
+    modern_part.PART,
+    CONSUMER,
+    CLASSIC,
+    migration_edges.PART,
+    offsets.PART,
+    describe.PART,
+)
+"""In the order in which they react to what happens to the whole shard."""
+
+EDGES: Final = (migration_edges.UPGRADE, migration_edges.DOWNGRADE)
+
+TABLES: Tables = merge(PARTS, EDGES)

@@ -1,0 +1,16 @@
+"""What the log says of a group, as code for groups of any type sees it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+
+class HardGroup(Protocol):
+    """The hard state of a group, whatever its type."""
+
+    type_name: ClassVar[str]
+    """The name of the :class:`~protocol.groups.group_type.GroupType` that the group belongs to."""
+
+    @property
+    def has_members(self) -> bool:
+        """Whether the log has members of the group."""

@@ -1,0 +1,46 @@
+"""What all groups whose members reconcile have in common, as a part of the shard."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.consumer import leave as consumer_leave
+from protocol.groups.effects import AssignmentComputed, AssignmentFailed
+from protocol.groups.group_type import Part
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import regexes, target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from protocol.config import Configs
+    from protocol.groups.context import Context
+
+
+def configs_changed(ctx: Context, _before: Configs) -> None:
+    """Have all groups follow new configs of the broker."""
+    group_configs_changed(ctx, list(ctx.modern))
+
+
+def group_configs_changed(ctx: Context, group_ids: Sequence[str] | Iterable[str]) -> None:
+    """Have the answers and the timers of these groups follow their configs."""
+    for group_id in group_ids:
+        live = ctx.modern.get(group_id)
+        if live is not None:
+            ctx.contain(group_id, "new configs", modern.configs_changed, ctx, live)
+            ctx.contain(group_id, "new configs", target.configs_changed, ctx, live)
+
+
+PART: Final = Part(
+    name="modern",
+    timeouts=MappingProxyType({**consumer_leave.TIMEOUTS, **target.TIMEOUTS, **regexes.TIMEOUTS}),
+    events=MappingProxyType({AssignmentComputed: target.computed, AssignmentFailed: target.failed}),
+    resigned=modern.resigned,
+    shift_deadlines=modern.shift_deadlines,
+    configs_changed=configs_changed,
+    group_configs_changed=group_configs_changed,
+    topics_changed=modern.topics_changed,
+    forget=modern.forget_failed,
+    events_of=modern.events_of,
+)

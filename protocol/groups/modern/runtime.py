@@ -1,0 +1,133 @@
+"""Runtime state of a group whose members reconcile: sessions, leases, the run under way.
+
+It exists on the leader alone. What may change it is in ``modern`` and ``target``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from protocol.groups.diary import Diary
+from protocol.groups.modern.target_feed import TargetFeed
+from protocol.groups.modern.unrest import Unrest
+
+if TYPE_CHECKING:
+    from kio.static.protocol import Entity
+
+    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.effects import AssignmentComputed, HeartbeatLease
+    from protocol.groups.facts import MemberEvent, TopicsCause
+    from protocol.groups.topics import Topics
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Session:
+    """What the leader keeps of a member: its session, and the answer that may be repeated.
+
+    ``stamp`` is bumped by whatever could change that answer.
+    """
+
+    member: ConsumerMember
+    session_timeout_ms: int
+    session_deadline_ms: int = 0
+    stamp: int = 0
+    lease: HeartbeatLease | None = None
+    answer: Entity | None = None
+
+    def __repr__(self) -> str:
+        return f"Session({self.member.member_id!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Since when (Unix ms) the target assignment lags behind, and why; None: that is not known."""
+
+    since_ms: int
+    cause: MemberEvent | TopicsCause | None
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A run of the assignor under way: for which epoch, with which assignor, since when (Unix ms).
+
+    ``number`` is what its task and its answer call it. ``successors`` maps members, as the run
+    knows them, to the static members that have their place now; ``_known`` is the way back.
+    """
+
+    number: int
+    epoch: int
+    assignor: str
+    started_ms: int
+    in_place: bool
+    change: Change
+    successors: dict[str, str] = field(default_factory=dict)
+    _known: dict[str, str] = field(default_factory=dict)
+
+    def replaced(self, old_id: str, new_id: str) -> None:
+        """Note that a static member took another's place, which may have had another id before."""
+        known = self._known.pop(old_id, old_id)
+        self.successors[known] = new_id
+        self._known[new_id] = known
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """A target assignment that is being written, slice by slice: ``written`` members so far.
+
+    ``computed_ms``: when the run's answer came (Unix ms).
+    """
+
+    run: Run
+    result: AssignmentComputed
+    computed_ms: int
+    written: int = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ModernRuntime:
+    """Soft state of a consumer group, on the leader only.
+
+    ``is_stale``: the topics may have changed since ``metadata_hash`` was last compared; then the
+    next heartbeat does so. ``image`` is the image of the topics that ``hash_sum`` was made from,
+    with the partitions' racks if ``is_rack_aware``. ``change``: what first changed the group since
+    the last run began. ``failed_epoch``: the assignor could do nothing with the group as of this
+    epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet after
+    an election. ``resolving``: the version of the topics that regular expressions are being
+    held against, None when they are not; ``has_new_topics``: they may match topics that they were
+    not held against. ``must_bump``: the classic group that it was owes somebody a partition, so a
+    new target is due whatever has changed since. ``assigned_ms``: since when members are on their
+    way to the newest target, None when all have it. ``unrest``: for how long members have been told
+    to come again soon.
+    """
+
+    group: ConsumerGroup
+    sessions: dict[str, Session] = field(default_factory=dict)
+    feed: TargetFeed = field(default_factory=TargetFeed)
+    run: Run | None = None
+    delivery: Delivery | None = None
+    failures: int = 0
+    failed_epoch: int = 0
+    retry_ms: int = 0
+    change: Change | None = None
+    assigned_ms: int | None = None
+    is_stale: bool = True
+    image: Topics | None = None
+    is_rack_aware: bool = False
+    hash_sum: int = 0
+    unarmed: list[str] = field(default_factory=list)
+    resolving: int | None = None
+    has_new_topics: bool = True
+    must_bump: bool = False
+    unrest: Unrest = field(default_factory=Unrest)
+    diary: Diary = field(default_factory=Diary)
+
+    @property
+    def group_id(self) -> str:
+        """The group's id."""
+        return self.group.group_id
+
+    def end_leases(self) -> None:
+        """Let no answer be repeated: the target is another one, or leadership is over."""
+        for session in self.sessions.values():
+            session.stamp += 1

@@ -1,0 +1,28 @@
+"""Running timers that are due: each kind's function is in the table of the part that claims it."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.effects import TimersDue
+from protocol.groups.group_type import Part
+
+if TYPE_CHECKING:
+    from protocol.groups.context import Context
+
+RETRY_MS: Final = 1_000
+"""A timer of all groups that raised is tried again after so long: a failure does not spin."""
+
+
+def timers_due(ctx: Context, _event: TimersDue, now: int) -> None:
+    """Run what is due; what a timer sets for this very moment runs with the next event."""
+    timers, timeouts = ctx.timers, ctx.tables.timeouts
+    mark = timers.mark()
+    while (key := timers.pop_due(now, mark)) is not None:
+        is_done = ctx.contain(key.group_id, f"timer {key.kind}", timeouts[key.kind], ctx, key, now)
+        if not (is_done or key.group_id):
+            timers.set(key.kind, "", "", now + RETRY_MS)  # it looks after all groups
+
+
+PART: Final = Part(name="timers", events=MappingProxyType({TimersDue: timers_due}))
