@@ -10,8 +10,7 @@ from types import ModuleType
 import pytest
 
 from actors.cli.main import _parser
-from actors.console.exposition import exposition
-from actors.telemetry.metrics import BackgroundMetrics
+from actors.telemetry.metric_table import ROWS, MetricRow
 from bench.cli import APART, BENCHES
 from failover.drills import drill, verdict
 from protocol.config_table import BROKER_CONFIGS, GROUP_CONFIGS
@@ -154,24 +153,22 @@ def test_the_report_of_a_drill_is_explained_line_by_line() -> None:
     assert [*explained, *last.split(", ")] == printed
 
 
-def test_every_metric_is_explained() -> None:
-    counted = BackgroundMetrics(threads=1).status()
-    status = {
-        "coordinators": [{"node_id": 0, "state": "Running", "leads": [], "metrics": counted}],
-        "workers": [{"waiting": 0, "idle_ratio": 1.0}],
-        "under_replicated": [],
-    }
-    shown = re.findall(r"^# HELP (rollcall_\w+)", exposition(status), re.MULTILINE)
-    others = {name for name in shown if not name.endswith("_total")}
-    explained = {each for text in quoted(METRICS) for each in unfolded(text)}
-    assert explained >= counted.keys() | others
+def test_the_page_of_metrics_has_the_rows_of_their_table() -> None:
+    table = "\n".join(map(metric_line, ROWS))
+    assert table in METRICS.read_text(), f"the table of docs/metrics.md is to be:\n{table}"
 
 
-def unfolded(text: str) -> Iterator[str]:
-    """Yield ``a-b`` and ``a-c`` of ``a-{b,c}``, as a shell does."""
-    head, brace, rest = text.partition("{")
-    for end in rest.rstrip("}").split(",") if brace else ("",):
-        yield head + end
+def metric_line(row: MetricRow) -> str:
+    """Return a row of the table of metrics as docs/metrics.md has it."""
+    end = "" if not row.percentiles else "-{" + ",".join(row.percentiles) + "}"
+    unit = "ratio" if row.unit == "1" else row.unit.strip("{}")
+    labels = ", ".join(f"`{label}`" for label in row.all_labels) or "-"
+    kafka = "yes" if row.kafka else "-"
+    otlp = f"`{row.otlp}`" if row.otlp else "-"
+    return (
+        f"| `{row.key}{end}` | `{row.prometheus}` | {otlp} | {kafka} | {row.kind}, {unit}"
+        f" | {labels} | {row.help} |"
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

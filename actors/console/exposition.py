@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from actors.telemetry.metrics import COUNTS, FAILURES, GAUGES, GROUP, escaped
+from actors.telemetry.metric_table import ROWS, MetricKind, MetricScope, escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from prometheus_client import Metric
+
+    from actors.telemetry.metric_table import MetricRow
+
+FAMILIES: Final = {MetricKind.GAUGE: GaugeMetricFamily, MetricKind.COUNTER: CounterMetricFamily}
 
 
 def exposition(status: Mapping[str, Any]) -> str:
@@ -29,68 +33,26 @@ class _Status:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
-        """Give every metric, with a value per coordinator, group type or worker."""
-        rows = self._status["coordinators"]
-        told = {str(row["node_id"]): row.get("metrics") or {} for row in rows}
-        yield from _gauges(told)
-        yield from _counted(told)
-        up = GaugeMetricFamily("rollcall_coordinator_up", "1: it serves.", labels=["coordinator"])
-        led = GaugeMetricFamily(
-            "rollcall_partitions_led",
-            "Partitions of __consumer_offsets led.",
-            labels=["coordinator"],
-        )
-        for row in rows:
-            up.add_metric([str(row["node_id"])], row["state"] in ("Running", "Draining"))
-            led.add_metric([str(row["node_id"])], len(row["leads"]))
-        yield up
-        yield led
-        yield GaugeMetricFamily(
-            "rollcall_under_replicated_partitions",
-            "Partitions, the catalogue included, with too few replicas in sync.",
-            value=len(self._status["under_replicated"]),
-        )
-        yield from self._workers()
+        """Give every metric of the table that has a value."""
+        for row in ROWS:
+            for key, end in row.names.items():
+                family = FAMILIES[row.kind](
+                    row.prometheus + escaped(end), row.about, labels=row.all_labels
+                )
+                for labels, value in self._values(row, key):
+                    family.add_metric(labels, value)
+                if family.samples:
+                    yield family
 
-    def _workers(self) -> Iterator[Metric]:
-        for name, about in (
-            ("waiting", "Tasks that wait for an assignor worker."),
-            ("idle_ratio", "The part of its time that an assignor worker was idle."),
-        ):
-            family = GaugeMetricFamily(f"rollcall_assignor_{name}", about, labels=["worker"])
-            for number, row in enumerate(self._status["workers"]):
-                if name in row:
-                    family.add_metric([str(number)], row[name])
-            yield family
+    def _values(self, row: MetricRow, key: str) -> Iterator[tuple[list[str], float]]:
+        for own, part in self._parts(row.scope):
+            for labels, value in row.read(part, key):
+                yield [*own, *labels], value
 
-
-def _gauges(told: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    names = {name: None for row in told.values() for name in row if name.startswith(GAUGES)}
-    for name in names:
-        family = GaugeMetricFamily(
-            escaped(f"{GROUP}_{name}"),
-            "See the table of metrics in the documentation.",
-            labels=["coordinator"],
-        )
-        for node_id, row in told.items():
-            if name in row:
-                family.add_metric([node_id], row[name])
-        yield family
-
-
-def _counted(told: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    for name, about in COUNTS.items():
-        family = CounterMetricFamily(
-            escaped(f"rollcall_assignor_{name}"), about, labels=["coordinator"]
-        )
-        for node_id, row in told.items():
-            if row:
-                family.add_metric([node_id], row[f"assignor-{name}"])
-        yield family
-    failures = CounterMetricFamily(
-        "rollcall_assignor_failures", FAILURES, labels=["coordinator", "group_type"]
-    )
-    for node_id, row in told.items():
-        for kind, count in row.get("assignor-failures", {}).items():
-            failures.add_metric([node_id, kind], count)
-    yield failures
+    def _parts(self, scope: MetricScope) -> Iterable[tuple[list[str], Mapping[str, Any]]]:
+        """Return what the rows of ``scope`` read, each part with the label of its scope."""
+        if scope is MetricScope.COORDINATOR:
+            return [([str(row["node_id"])], row) for row in self._status["coordinators"]]
+        if scope is MetricScope.WORKER:
+            return [([str(n)], row) for n, row in enumerate(self._status["workers"])]
+        return [([], self._status)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from actors.telemetry.metric_table import HELD_TIME_MS
 from actors.telemetry.metrics import Samples, percentile_rows
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class LoopWatch:
         """Return how long the loop was held in the last ten seconds; nothing if nobody looks."""
         if not self._interval_s:
             return {}
-        return percentile_rows("event-loop-held-time-ms", self._held)
+        return percentile_rows(HELD_TIME_MS, self._held)
 
     def _wait(self) -> None:
         self._due_s = time.monotonic() + self._interval_s

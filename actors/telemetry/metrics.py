@@ -9,10 +9,21 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.telemetry.metric_table import (
+    FAILURES,
+    IDLE_RATIO,
+    PERCENTILES,
+    PROCESSING_TIME_MS,
+    QUEUE_TIME_MS,
+    RUNS,
+    RUNS_IN_PLACE,
+    RUNS_RETRIED,
+)
+from failover.percentiles import percentiles
 from protocol.groups.facts import AssignmentUnmade, TargetAssigned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from protocol.groups.facts import Fact
 
@@ -21,11 +32,7 @@ WINDOW_S: Final = 60.0
 
 SAMPLES_MAX: Final = 4_096
 
-GROUP: Final = "group-coordinator-metrics"
-"""The group that Kafka's metrics are in."""
-
 CONSUMER: Final = "consumer"
-SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
 class Samples:
@@ -48,9 +55,8 @@ class Samples:
 
     def percentiles(self) -> dict[str, float]:
         """Return p50, p95, p99, p999 and max; 0 where nothing was measured."""
-        ordered = sorted(self._recent()) or [0.0]
-        last = len(ordered) - 1
-        return {name: ordered[round(share * last)] for name, share in SHARES.items()}
+        values = percentiles(self._recent(), list(PERCENTILES.values()))
+        return dict(zip(PERCENTILES, values, strict=True))
 
     def share(self) -> float:
         """Tell how much of the time was measured: above 1 if several things were at once."""
@@ -85,44 +91,28 @@ class BackgroundMetrics:
         """Count runs of assignors by how they ended."""
         match fact:
             case TargetAssigned():
-                self._counts["runs"] += 1
-                self._counts["runs-in-place"] += fact.in_place
+                self._counts[RUNS] += 1
+                self._counts[RUNS_IN_PLACE] += fact.in_place
             case AssignmentUnmade(is_final=True):
                 self._failures[CONSUMER] += 1
             case AssignmentUnmade():
-                self._counts["runs-retried"] += 1
+                self._counts[RUNS_RETRIED] += 1
 
     def gauges(self) -> dict[str, float]:
         """Return what Kafka shows, under its names."""
         busy = self.processing_ms.share() / self._threads if self._threads else 0.0
-        rows = {"background-thread-idle-ratio-avg": round(max(1 - busy, 0.0), 6)}
-        for what, samples in (("queue", self.queue_ms), ("processing", self.processing_ms)):
-            rows |= percentile_rows(f"background-{what}-time-ms", samples)
-        return rows
+        return {
+            IDLE_RATIO: round(max(1 - busy, 0.0), 6),
+            **percentile_rows(QUEUE_TIME_MS, self.queue_ms),
+            **percentile_rows(PROCESSING_TIME_MS, self.processing_ms),
+        }
 
     def status(self) -> dict[str, Any]:
         """Return all of it as plain values."""
-        counts = {f"assignor-{name}": self._counts[name] for name in COUNTS}
-        return {**self.gauges(), **counts, "assignor-failures": dict(self._failures)}
+        counts = {name: self._counts[name] for name in (RUNS, RUNS_IN_PLACE, RUNS_RETRIED)}
+        return {**self.gauges(), **counts, FAILURES: dict(self._failures)}
 
 
 def percentile_rows(name: str, samples: Samples) -> dict[str, float]:
     """Return the percentiles as gauges, ``name-p50`` and so on."""
     return {f"{name}-{each}": round(value, 3) for each, value in samples.percentiles().items()}
-
-
-GAUGES: Final = ("background-", "event-loop-")
-"""What the names of gauges begin with."""
-
-COUNTS: Final[Mapping[str, str]] = {
-    "runs": "Target assignments computed.",
-    "runs-in-place": "Target assignments that the coordinator computed itself.",
-    "runs-retried": "Runs of assignors that came to nothing and were tried again.",
-}
-"""Counters, and what they mean."""
-FAILURES: Final = "Runs of assignors that failed for good, by type of group."
-
-
-def escaped(name: str) -> str:
-    """Write a metric's name as Prometheus has it."""
-    return name.replace("-", "_").replace(".", "_")

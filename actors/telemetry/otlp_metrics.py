@@ -9,7 +9,7 @@ from opentelemetry.metrics import Observation
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-from actors.telemetry.metrics import COUNTS, FAILURES, GAUGES, GROUP
+from actors.telemetry.metric_table import ROWS, MetricKind
 from actors.telemetry.traces import resource_of
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.metrics import CallbackOptions
     from opentelemetry.sdk.metrics.export import MetricReader
+
+    from actors.telemetry.metric_table import MetricRow
 
 
 class MetricsExport:
@@ -36,28 +38,25 @@ class MetricsExport:
             shutdown_on_exit=False,
         )
         meter = self._provider.get_meter("rollcall")
-        for name in read():
-            if name.startswith(GAUGES):
-                unit = "1" if "ratio" in name else "ms"
-                meter.create_observable_gauge(f"{GROUP}.{name}", [self._value(name)], unit)
-        for name, about in COUNTS.items():
-            meter.create_observable_counter(
-                f"rollcall.assignor.{name}", [self._value(f"assignor-{name}")], description=about
-            )
-        meter.create_observable_counter(
-            "rollcall.assignor.failures", [self._failures], description=FAILURES
-        )
+        makers = {
+            MetricKind.GAUGE: meter.create_observable_gauge,
+            MetricKind.COUNTER: meter.create_observable_counter,
+        }
+        for row in ROWS:
+            for key, end in row.names.items() if row.otlp else ():
+                makers[row.kind](f"{row.otlp}{end}", [self._observer(row, key)], row.unit, row.help)
 
     def close(self, timeout_s: float) -> None:
         """Deliver what there is, for about so long at most; blocks."""
         self._provider.shutdown(timeout_millis=1000 * timeout_s)
 
-    def _value(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def _observer(
+        self, row: MetricRow, key: str
+    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_: CallbackOptions) -> Iterable[Observation]:
-            return [Observation(self._read()[name])]
+            return [
+                Observation(value, dict(zip(row.labels, labels, strict=True)))
+                for labels, value in row.read({"metrics": self._read()}, key)
+            ]
 
         return observe
-
-    def _failures(self, _: CallbackOptions) -> Iterable[Observation]:
-        counts = self._read()["assignor-failures"]
-        return [Observation(count, {"group_type": kind}) for kind, count in counts.items()]

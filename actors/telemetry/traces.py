@@ -77,7 +77,8 @@ class Traces:
 class Outbox(SpanProcessor):
     """Hands finished spans to the exporter from a thread of its own, and counts what is lost.
 
-    The SDK's batch processor does the same but for the counting; the variables are its own.
+    The SDK's batch processor counts no loss for the log and closes without a deadline; the
+    variables are its own (``docs/decisions/dependencies.md``).
     """
 
     def __init__(self, exporter: SpanExporter, losses: Losses) -> None:

@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from failover.percentiles import percentiles
+
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Sequence
@@ -98,10 +100,5 @@ class Meter:
 
 def latencies(seconds: array[float]) -> Figures:
     """Return the percentiles of latencies given in seconds."""
-    ranked = sorted(seconds)
-    last = len(ranked) - 1
-    return {
-        "p50_ms": ranked[last // 2] * 1000,
-        "p99_ms": ranked[round(last * 0.99)] * 1000,
-        "max_ms": ranked[last] * 1000,
-    }
+    p50, p99, longest = percentiles(seconds, (0.5, 0.99, 1.0))
+    return {"p50_ms": p50 * 1000, "p99_ms": p99 * 1000, "max_ms": longest * 1000}

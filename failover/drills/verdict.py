@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from failover.percentiles import percentiles
 from protocol.members.history import Kind
 
 if TYPE_CHECKING:
@@ -125,15 +126,15 @@ def judge(drill: Drill, record: Record) -> Verdict:
 
 def _costs(record: Record, expect: Expect) -> Iterable[Row]:
     counts = rebalances(record).values()
-    unheard = sorted(unheard_ms(record))
+    unheard = unheard_ms(record)
     yield Row(name="rebalances", value=sum(counts))
     worst = max(counts, default=0)
     yield Row(name="rebalances of one group", value=worst, limit=expect.rebalances_max)
     yield Row(name="expelled members", value=len(expelled(record)), limit=expect.expelled_max)
-    yield Row(name="without a heartbeat, p50 ms", value=_rank(unheard, 0.5))
+    yield Row(name="without a heartbeat, p50 ms", value=_percentile(unheard, 0.5))
     limit = expect.unheard_p99_ms_max
-    yield Row(name="without a heartbeat, p99 ms", value=_rank(unheard, 0.99), limit=limit)
-    yield Row(name="without a heartbeat, max ms", value=_rank(unheard, 1))
+    yield Row(name="without a heartbeat, p99 ms", value=_percentile(unheard, 0.99), limit=limit)
+    yield Row(name="without a heartbeat, max ms", value=_percentile(unheard, 1))
     silent = max(silent_ms(record), default=None)
     silent_max = None if silent is None else expect.silent_ms_max
     yield Row(name="a group without a commit, max ms", value=silent, limit=silent_max)
@@ -316,8 +317,8 @@ def _by_member(record: Record) -> dict[tuple[str, str], list[Story]]:
     return members
 
 
-def _rank(ranked: Sequence[int], share: float) -> float | None:
-    return ranked[round((len(ranked) - 1) * share)] if ranked else None
+def _percentile(values: Sequence[int], share: float) -> float | None:
+    return percentiles(values, (share,))[0] if values else None
 
 
 def _shown(value: float | None) -> str:

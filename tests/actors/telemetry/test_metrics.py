@@ -1,11 +1,13 @@
 """What a coordinator counts of its background work."""
 
+import re
 from typing import Any
 
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.console.exposition import exposition
+from actors.telemetry.metric_table import HELD_TIME_MS, PERCENTILES, ROWS, MetricKind
 from actors.telemetry.metrics import WINDOW_S, BackgroundMetrics, Samples
 from actors.telemetry.observer import asks_for_metrics, asks_for_traces
 from actors.telemetry.otlp_metrics import MetricsExport
@@ -95,6 +97,52 @@ def test_prometheus_finds_kafkas_names_with_underscores() -> None:
     assert found["rollcall_under_replicated_partitions",] == 1
 
 
+def complete_status() -> dict[str, Any]:
+    """Return a status with a value for everything that is measured."""
+    known = status()
+    for name in PERCENTILES:
+        known["coordinators"][0]["metrics"][f"{HELD_TIME_MS}-{name}"] = 1.0
+    return known
+
+
+def test_every_metric_has_a_help_text_a_unit_and_names_of_its_own() -> None:
+    for row in ROWS:
+        assert row.help.endswith("."), row.key
+        assert row.unit in {"ms", "1"} or row.unit.startswith("{"), row.key
+        assert re.fullmatch("[a-z_]+", row.prometheus), row.key
+        if row.unit == "ms":
+            assert row.key.endswith("-ms"), f"{row.key} does not say its unit"
+    for names in ([row.key for row in ROWS], [row.prometheus for row in ROWS]):
+        assert len(names) == len(set(names))
+
+
+def test_every_metric_is_read_and_every_value_that_is_counted_is_a_metric() -> None:
+    counted = complete_status()["coordinators"][0]["metrics"]
+    rows = {name for row in ROWS for name in row.names}
+    assert counted.keys() <= rows
+    shown = {
+        family.name for family in text_string_to_metric_families(exposition(complete_status()))
+    }
+    expected = {
+        row.prometheus + end.replace("-", "_") for row in ROWS for end in row.names.values()
+    }
+    assert shown == expected
+
+
+def test_prometheus_is_told_what_a_metric_means_and_its_unit() -> None:
+    text = exposition(complete_status())
+    assert "# TYPE rollcall_assignor_runs_total counter" in text
+    assert "# TYPE group_coordinator_metrics_background_queue_time_ms_p50 gauge" in text
+    about = re.findall(r"^# HELP \S*queue_time_ms_p50 (.*)$", text, re.MULTILINE)
+    assert about == ["How long tasks waited for an assignor worker, in the last minute. Unit: ms."]
+
+
+def test_what_has_no_value_is_not_shown() -> None:
+    text = exposition({"coordinators": [], "workers": [], "under_replicated": []})
+    families = [family.name for family in text_string_to_metric_families(text)]
+    assert families == ["rollcall_under_replicated_partitions"]
+
+
 def test_the_same_is_exported_over_otlp() -> None:
     reader = InMemoryMetricReader()
     metrics = BackgroundMetrics(2, Clock())
@@ -112,6 +160,19 @@ def test_the_same_is_exported_over_otlp() -> None:
     assert found["rollcall.assignor.runs"] == [0]
     assert found["rollcall.assignor.failures"] == [0]
     assert data.resource_metrics[0].resource.attributes["service.name"] == "rollcall"
+    described = {
+        metric.name: (metric.unit, metric.description)
+        for scope in data.resource_metrics[0].scope_metrics
+        for metric in scope.metrics
+    }
+    assert described == {
+        f"{row.otlp}{end}": (row.unit, row.help)
+        for row in ROWS
+        if row.otlp and not row.key.startswith(HELD_TIME_MS)
+        for end in row.names.values()
+    }, "the event loop is not watched here"
+    kinds = {row.otlp for row in ROWS if row.otlp and row.kind is MetricKind.COUNTER}
+    assert kinds == {name for name in described if name.startswith("rollcall.assignor.")}
     export.close(1.0)
 
 

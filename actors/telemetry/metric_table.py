@@ -1,0 +1,239 @@
+"""Every metric: one row with its help text, unit, labels and names.
+
+A metric is shown in three places with the same value: ``rollcall status --json``, the console's
+``/metrics`` (Prometheus) and OTLP. Each reads this table, and ``docs/metrics.md`` has its rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+GROUP: Final = "group-coordinator-metrics"
+"""The group that Kafka's metrics are in."""
+
+PERCENTILES: Final[Mapping[str, float]] = {
+    "p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0,
+}  # fmt: skip
+
+RUNS: Final = "assignor-runs"
+RUNS_IN_PLACE: Final = "assignor-runs-in-place"
+RUNS_RETRIED: Final = "assignor-runs-retried"
+FAILURES: Final = "assignor-failures"
+IDLE_RATIO: Final = "background-thread-idle-ratio-avg"
+QUEUE_TIME_MS: Final = "background-queue-time-ms"
+PROCESSING_TIME_MS: Final = "background-processing-time-ms"
+HELD_TIME_MS: Final = "event-loop-held-time-ms"
+
+
+class MetricKind(StrEnum):
+    """What a value does: a gauge goes up and down, a counter only up until the process ends."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+
+
+class MetricScope(StrEnum):
+    """What a value is about; a coordinator or worker is a label of it."""
+
+    COORDINATOR = "coordinator"
+    WORKER = "worker"
+    CLUSTER = "cluster"
+
+
+Values: TypeAlias = "Iterable[tuple[tuple[str, ...], float]]"
+"""A value with what its labels say, the label of its scope left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRow:
+    """One metric, or one for each of ``percentiles``.
+
+    ``key`` is its name in the status. ``unit`` is written as OTLP does (UCUM): ``ms``, ``1`` for a
+    ratio, ``{run}`` for a count of runs. ``read`` takes the status of one coordinator, of one
+    worker, or the whole one, by ``scope``, and the full name.
+    """
+
+    key: str
+    kind: MetricKind
+    scope: MetricScope
+    unit: str
+    help: str
+    prometheus: str
+    otlp: str = ""
+    """Its name over OTLP; empty: coordinators do not export it."""
+    kafka: str = ""
+    """Kafka's name, of the group ``group-coordinator-metrics``; empty: Kafka has none."""
+    labels: tuple[str, ...] = ()
+    """Labels beside that of the scope."""
+    percentiles: tuple[str, ...] = ()
+    read: Callable[[Mapping[str, Any], str], Values]
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Return the names in the status, each with its end: ``-p50`` and so on, or nothing."""
+        ends = [f"-{each}" for each in self.percentiles] or [""]
+        return {f"{self.key}{end}": end for end in ends}
+
+    @property
+    def all_labels(self) -> tuple[str, ...]:
+        """Return every label, that of the scope first."""
+        own = () if self.scope is MetricScope.CLUSTER else (str(self.scope),)
+        return (*own, *self.labels)
+
+    @property
+    def about(self) -> str:
+        """Return the help text with the unit."""
+        return f"{self.help} Unit: {self.unit}." if self.unit.isalpha() else self.help
+
+
+def escaped(name: str) -> str:
+    """Write a name as Prometheus has it."""
+    return name.replace("-", "_").replace(".", "_")
+
+
+def _counted(coordinator: Mapping[str, Any], name: str) -> Values:
+    found = (coordinator.get("metrics") or {}).get(name)
+    return [] if found is None else [((), found)]
+
+
+def _by_label(coordinator: Mapping[str, Any], name: str) -> Values:
+    found = (coordinator.get("metrics") or {}).get(name, {})
+    return [((label,), count) for label, count in found.items()]
+
+
+def _is_up(coordinator: Mapping[str, Any], _: str) -> Values:
+    return [((), coordinator["state"] in ("Running", "Draining"))]
+
+
+def _led(coordinator: Mapping[str, Any], _: str) -> Values:
+    return [((), len(coordinator["leads"]))]
+
+
+def _of_worker(worker: Mapping[str, Any], name: str) -> Values:
+    return [((), worker[name])] if name in worker else []
+
+
+def _under_replicated(status: Mapping[str, Any], name: str) -> Values:
+    return [((), len(status[name]))]
+
+
+def _kafkas(key: str, unit: str, about: str, percentiles: Iterable[str] = ()) -> MetricRow:
+    """Return a gauge that Kafka has too, of the same name."""
+    return MetricRow(
+        key=key,
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.COORDINATOR,
+        unit=unit,
+        help=about,
+        prometheus=escaped(f"{GROUP}.{key}"),
+        otlp=f"{GROUP}.{key}",
+        kafka=key,
+        percentiles=tuple(percentiles),
+        read=_counted,
+    )
+
+
+def _runs(key: str, about: str, labels: tuple[str, ...] = ()) -> MetricRow:
+    """Return a counter of runs of assignors."""
+    name = key.removeprefix("assignor-")
+    return MetricRow(
+        key=key,
+        kind=MetricKind.COUNTER,
+        scope=MetricScope.COORDINATOR,
+        unit="{run}",
+        help=about,
+        prometheus=escaped(f"rollcall_assignor_{name}"),
+        otlp=f"rollcall.assignor.{name}",
+        labels=labels,
+        read=_by_label if labels else _counted,
+    )
+
+
+ROWS: Final = (
+    _kafkas(
+        IDLE_RATIO,
+        "1",
+        "The part of the workers' time that this coordinator did not use, in the last minute.",
+    ),
+    _kafkas(
+        QUEUE_TIME_MS,
+        "ms",
+        "How long tasks waited for an assignor worker, in the last minute.",
+        PERCENTILES,
+    ),
+    _kafkas(
+        PROCESSING_TIME_MS,
+        "ms",
+        "How long an assignor worker ran a task, in the last minute.",
+        PERCENTILES,
+    ),
+    _runs(RUNS, "Target assignments computed."),
+    _runs(RUNS_IN_PLACE, "Target assignments that the coordinator computed itself."),
+    _runs(RUNS_RETRIED, "Runs of assignors that gave no assignment and were tried again."),
+    _runs(FAILURES, "Runs of assignors that failed for good.", ("group_type",)),
+    MetricRow(
+        key=HELD_TIME_MS,
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.COORDINATOR,
+        unit="ms",
+        help=(
+            "How long the event loop was busy when its timer was due, in the last ten seconds. "
+            "Measured only with event.loop.watch.interval.ms, for which 1 is a good value."
+        ),
+        prometheus=escaped(f"{GROUP}.{HELD_TIME_MS}"),
+        otlp=f"{GROUP}.{HELD_TIME_MS}",
+        percentiles=tuple(PERCENTILES),
+        read=_counted,
+    ),
+    MetricRow(
+        key="up",
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.COORDINATOR,
+        unit="1",
+        help="1 when the coordinator serves clients, else 0.",
+        prometheus="rollcall_coordinator_up",
+        read=_is_up,
+    ),
+    MetricRow(
+        key="leads",
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.COORDINATOR,
+        unit="{partition}",
+        help="Partitions of __consumer_offsets that the coordinator leads.",
+        prometheus="rollcall_partitions_led",
+        read=_led,
+    ),
+    MetricRow(
+        key="under_replicated",
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.CLUSTER,
+        unit="{partition}",
+        help="Partitions, the catalogue included, with fewer replicas in sync than they have.",
+        prometheus="rollcall_under_replicated_partitions",
+        read=_under_replicated,
+    ),
+    MetricRow(
+        key="waiting",
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.WORKER,
+        unit="{task}",
+        help="Tasks that wait for the assignor worker.",
+        prometheus="rollcall_assignor_waiting",
+        read=_of_worker,
+    ),
+    MetricRow(
+        key="idle_ratio",
+        kind=MetricKind.GAUGE,
+        scope=MetricScope.WORKER,
+        unit="1",
+        help="The part of its time that the assignor worker was idle.",
+        prometheus="rollcall_assignor_idle_ratio",
+        read=_of_worker,
+    ),
+)
+"""Every metric. A new one is a row here and a line of ``docs/metrics.md``."""
