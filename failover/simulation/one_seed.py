@@ -191,7 +191,7 @@ def _has_answered_all(cluster: Cluster, rested_at: int) -> None:
     settings = cluster.world.settings
     longest_ms = settings.rebalance_timeout_ms + settings.session_timeout_ms
     for process in cluster.processes:
-        for _, _, message, asked_at in process._open.values():
+        for _, _, message, asked_at in process.requests.open.values():
             api = apis.api_of(message)
             if api.route is Route.NODE:
                 continue

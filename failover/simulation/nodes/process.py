@@ -6,27 +6,22 @@ steps, stand still, lose what it had not synced, or lose its whole disk.
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from failover.host import Host
 from failover.ports import Ports
-from failover.requests.inbox import Inbox, serve
-from failover.requests.memo import LeasedAnswers
 from failover.routing import partition_for
 from failover.simulation.nodes.disks import Directory, Disk, Readable
+from failover.simulation.nodes.requests import FORWARD_MS, ForwardedFrom, Requests
 from failover.simulation.story import Violation
 from failover.turn import Turn
-from protocol.groups.effects import Client, Request
-from protocol.wire import apis
-from protocol.wire.apis import Route
 from storage.disk.incarnation import Incarnation, Vouching
 from storage.log import CorruptLogError, LogError, MemoryLog, StaleLogError
 from storage.replica import Role
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Sequence
 
     from kio.static.protocol import Entity
 
@@ -34,11 +29,11 @@ if TYPE_CHECKING:
     from failover.identity import Identity
     from failover.partitions.partition import Partition
     from failover.simulation.nodes.clocks import NodeClock
-    from failover.simulation.nodes.connection import Connection
     from failover.simulation.nodes.network import Network
+    from failover.simulation.nodes.requests import ClientConnection
     from failover.simulation.world import World
     from protocol.config import Configs
-    from protocol.groups.effects import Reply, Task
+    from protocol.groups.effects import Reply, Request, Task
     from protocol.groups.facts import Fact
     from storage.log import Write
     from storage.messages import Message
@@ -52,11 +47,6 @@ WALL_MS: Final = 10_000
 """How often a host hears what the wall clock shows."""
 
 LOAD_SLICE_RECORDS: Final = 40
-SERVE_S: Final = 0.001
-ASK_S: Final = 0.0002
-"""A turn serves requests for a millisecond; each takes a fifth of that."""
-
-CLIENT: Final = Client("simulated", "/127.0.0.1")
 
 
 class Killed(Exception):  # noqa: N818 - nothing went wrong, it was meant to die here
@@ -103,37 +93,6 @@ class TaskTaker(Protocol):
         """Take a task; its answer comes back as an event, if the process still lives then."""
 
 
-class Answering(Protocol):
-    """Where an answer goes: a client's connection, or another node that forwarded a request."""
-
-    def answer(self, token: Any, response: Entity) -> None:
-        """Take the answer."""
-
-
-class Asked(NamedTuple):
-    """A request and where its answer goes; ``at`` is the true time of its arrival."""
-
-    end: Any
-    token: Any
-    message: Entity
-    at: int
-
-
-class ForwardedFrom:
-    """The way back of a request that another node's client made."""
-
-    def __init__(self, origin: Process, world: World) -> None:
-        self._origin, self._life, self._world = origin, origin.life, world
-
-    def answer(self, token: Any, response: Entity | None) -> None:
-        """Carry the answer back; None when the leader was not reached."""
-        self._world.after(2, self._arrive, token, response)
-
-    def _arrive(self, token: Any, response: Entity | None) -> None:
-        if self._origin.life == self._life:
-            self._origin.event(_forwarded, token, response)
-
-
 class Process:
     """A node: its disk outlives its process, ``life`` counts the processes."""
 
@@ -166,12 +125,7 @@ class Process:
         self.died: Callable[[int], None] = lambda _: None
         self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._open: dict[int, Asked] = {}
-        self._requests: Inbox[Asked] = Inbox(attrgetter("end"))
-        self._memo: LeasedAnswers[Entity] = LeasedAnswers()
-        self._spent_s = 0.0
-        self._connections: dict[Connection, None] = {}
-        self._tickets = 0
+        self.requests = Requests()
         self._is_scheduled = False
         self._armed_true: int | None = None
         self._paused_at = 0
@@ -196,9 +150,7 @@ class Process:
         self.world.after(self.patience_ms, self._may_speak, self.life)
         self.is_alive, self.is_paused, self.is_loading, self.doom = True, False, True, 0
         self._inbox.clear()
-        self._open.clear()
-        self._connections.clear()
-        self._requests, self._memo = Inbox(attrgetter("end")), LeasedAnswers()
+        self.requests.begin()
         self._is_scheduled, self._armed_true = False, None
         log = Readable(self.log, self.disk)
         if not self._survives(self._begin_host, identity, configs, log, rng):
@@ -340,14 +292,12 @@ class Process:
         self.log = self.disks[self.directory_id] = self.directory.log = self.log.crash(kept)
         self.died(self.node_id)
         self.network.disconnect(self.node_id, notice_ms)
-        for connection in self._connections:
-            self.world.after(notice_ms + self.network.client_delay(), connection.close)
-        self._connections.clear()
+        self.requests.end(
+            lambda connection: self.world.after(
+                notice_ms + self.network.client_delay(), connection.close
+            )
+        )
         self.clock.go_on(self.world.now)
-        for asked in self._open.values():
-            if isinstance(asked.end, ForwardedFrom):
-                asked.end.answer(asked.token, None)
-        self._open.clear()
         self._inbox.clear()
         self.is_paused = False
 
@@ -387,42 +337,25 @@ class Process:
 
     # --- what comes in
 
-    def from_client(self, connection: Connection, token: Any, message: Entity) -> None:
+    def from_client(self, connection: ClientConnection, token: Any, message: Entity) -> None:
         """Take a client's request."""
         if self.is_paused:
             self._inbox.append((self.from_client, (connection, token, message)))
             return
         assert self.host is not None
         self.watcher.asked(self, message)
-        if apis.api_of(message).group.is_leased:
-            known = self._memo.recall(message, self.local_now)  # type: ignore[arg-type]  # frozen
-            if known is not None and self._is_outdated():
-                return
-            if known is not None:
-                self.watcher.repeated(self, Answer(message, known, self.world.now))
-                connection.answer(token, known)
-                return
-        self._connections[connection] = None
-        asked = Asked(connection, token, message, self.world.now)
-        self._requests.push(getattr(message, "group_id", connection), asked)
-        self._soon()
+        known = self.requests.recall(message, self.local_now)
+        if known is None:
+            self.requests.push(connection, token, message, self.world.now)
+            self._soon()
+        elif not self._is_outdated():
+            self.watcher.repeated(self, Answer(message, known, self.world.now))
+            connection.answer(token, known)
 
-    def _ask(self, asked: Asked) -> None:
-        """Hand a request that waited to the host, unless its client is gone."""
-        self._spent_s += ASK_S
-        if asked.end not in self._connections or self._turn is None:
-            return
-        self._tickets += 1
-        self._open[self._tickets] = asked
-        asked.end.tickets = [self._tickets]
-        self._turn.receive(_request(self._tickets, asked.message, self._requests.following))
-
-    def abandoned(self, connection: Connection) -> None:
+    def abandoned(self, connection: ClientConnection) -> None:
         """Learn that a client has closed its connection."""
-        self._connections.pop(connection, None)
-        for ticket in connection.tickets:
-            if ticket in self._open:
-                self.event(_abandon, ticket)
+        for ticket in self.requests.abandoned(connection):
+            self.event(_abandon, ticket)
 
     def from_peer(self, node_id: int, messages: Sequence[Message]) -> None:
         """Take what another node's replicas said."""
@@ -559,28 +492,26 @@ class Process:
 
     def forward(self, forward: Forward) -> None:
         """Carry a request to another node, in 2 ms."""
-        self.world.after(2, self._forward, forward)
+        self.world.after(FORWARD_MS, self._forward, forward)
 
     def serve(self) -> bool:
         """Hand waiting requests to the host, as many as a live process has time for."""
-        return serve(self._requests, self._ask, lambda: self._spent_s, SERVE_S)
+        assert self._turn is not None
+        return self.requests.serve(self._turn.receive)
 
     def answer(self, reply: Reply) -> None:
         """Answer a client, unless the process dies before."""
         self._step()
-        opened = self._open.pop(reply.ticket, None)
-        if opened is None:
+        asked = self.requests.open.pop(reply.ticket, None)
+        if asked is None:
             raise Violation(f"node {self.node_id} answers ticket {reply.ticket} a second time")
-        end, token, message, asked_at = opened
         if self._is_outdated():
-            if isinstance(end, ForwardedFrom):
-                end.answer(token, None)
+            if isinstance(asked.end, ForwardedFrom):
+                asked.end.answer(asked.token, None)
             return
         self.world.mark(reply.ticket)
-        self.watcher.answered(self, Answer(message, reply.message, asked_at))
-        if reply.lease is not None and end in self._connections:
-            self._memo.remember(cast("Hashable", message), reply.lease, reply.message)
-        end.answer(token, reply.message)
+        self.watcher.answered(self, Answer(asked.message, reply.message, asked.at))
+        self.requests.answer(asked, reply)
 
     def _is_outdated(self) -> bool:
         """Tell whether this node takes itself for a leader that has a successor.
@@ -626,10 +557,8 @@ class Process:
         if target is None or not target.is_alive or target.is_paused or target.host is None:
             back.answer(forward.request.ticket, None)
             return
-        target._tickets += 1
-        ticket, request = target._tickets, forward.request
-        target._open[ticket] = Asked(back, request.ticket, request.message, self.world.now)
-        target.event(_receive, target._turn, _request(ticket, request.message))
+        request = target.requests.push_forwarded(forward, back, self.world.now)
+        target.event(_receive, target._turn, request)
 
     # --- time
 
@@ -653,10 +582,6 @@ class Process:
             self.arm(deadline_ms, now)
 
 
-def _forwarded(host: Host, ticket: int, response: Entity | None, _now: int) -> None:
-    host.forwarded(ticket, response)
-
-
 def _receive(_host: Host, turn: Turn, request: Request, _now: int) -> None:
     turn.receive(request)
 
@@ -667,16 +592,3 @@ def _synced(_host: Host, turn: Turn, _now: int) -> None:
 
 def _abandon(host: Host, ticket: int, _now: int) -> None:
     host.abandon(ticket)
-
-
-def _request(ticket: int, message: Entity, following: int = 0) -> Request:
-    api = apis.api_of(message)
-    return Request(
-        ticket=ticket,
-        api_key=api.key,
-        # Groups' members name topics by their names; who fetches has topic ids.
-        api_version=api.max_version if api.route is Route.NODE else api.newest_by_name,
-        client=CLIENT,
-        message=message,
-        following=following,
-    )

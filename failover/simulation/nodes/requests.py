@@ -1,0 +1,172 @@
+"""The requests of one simulated process: those that wait to be served, and those in its host."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+
+from failover.requests.inbox import Inbox, serve
+from failover.requests.memo import LeasedAnswers
+from protocol.groups.effects import Client, Request
+from protocol.wire import apis
+from protocol.wire.apis import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from kio.static.protocol import Entity
+
+    from failover.effects import Forward
+    from failover.host import Host
+    from failover.simulation.world import World
+    from protocol.groups.effects import Reply
+
+SERVE_S: Final = 0.001
+ASK_S: Final = 0.0002
+"""A turn serves requests for a millisecond; each takes a fifth of that."""
+
+FORWARD_MS: Final = 2
+CLIENT: Final = Client("simulated", "/127.0.0.1")
+
+
+class Answering(Protocol):
+    """Where an answer goes: a client's connection, or another node that forwarded a request."""
+
+    def answer(self, token: Any, response: Entity) -> None:
+        """Take the answer."""
+
+
+class ClientConnection(Answering, Protocol):
+    """A client's connection (:mod:`failover.simulation.nodes.connection`)."""
+
+    tickets: list[int]
+
+    def __hash__(self) -> int:
+        """Each is another one."""
+
+    def close(self) -> None:
+        """End it: the process is gone."""
+
+
+class Asked(NamedTuple):
+    """A request and where its answer goes; ``at`` is the true time of its arrival."""
+
+    end: Any
+    token: Any
+    message: Entity
+    at: int
+
+
+class Origin(Protocol):
+    """A process that forwards requests; ``life`` counts its starts."""
+
+    life: int
+
+    def event(self, method: Callable[..., Any], *arguments: Any) -> None:
+        """Give the host an event."""
+
+
+class ForwardedFrom:
+    """The way back of a request that another node's client made."""
+
+    def __init__(self, origin: Origin, world: World) -> None:
+        self._origin, self._life, self._world = origin, origin.life, world
+
+    def answer(self, token: Any, response: Entity | None) -> None:
+        """Carry the answer back; None when the leader was not reached."""
+        self._world.after(FORWARD_MS, self._arrive, token, response)
+
+    def _arrive(self, token: Any, response: Entity | None) -> None:
+        if self._origin.life == self._life:
+            self._origin.event(_forwarded, token, response)
+
+
+class Requests:
+    """``open`` has what was handed to the host and is not answered yet, by ticket."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, Asked] = {}
+        self._connections: dict[ClientConnection, None] = {}
+        self._tickets = 0
+        self._spent_s = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with a process that has none."""
+        self.open.clear()
+        self._connections.clear()
+        self._waiting: Inbox[Asked] = Inbox(attrgetter("end"))
+        self._memo: LeasedAnswers[Entity] = LeasedAnswers()
+
+    def end(self, closed: Callable[[ClientConnection], None]) -> None:
+        """End with the process: ``closed`` gets every connection; forwarded requests come back."""
+        for connection in self._connections:
+            closed(connection)
+        self._connections.clear()
+        for asked in self.open.values():
+            if isinstance(asked.end, ForwardedFrom):
+                asked.end.answer(asked.token, None)
+        self.open.clear()
+
+    # --- what comes in
+
+    def recall(self, message: Entity, now: Callable[[], int]) -> Entity | None:
+        """Return the answer to a request that may be answered unread, if it is known."""
+        if not apis.api_of(message).group.is_leased:
+            return None
+        return self._memo.recall(message, now)  # type: ignore[arg-type]  # frozen
+
+    def push(self, connection: ClientConnection, token: Any, message: Entity, at: int) -> None:
+        """Let a client's request wait until a turn serves it."""
+        self._connections[connection] = None
+        asked = Asked(connection, token, message, at)
+        self._waiting.push(getattr(message, "group_id", connection), asked)
+
+    def push_forwarded(self, forward: Forward, back: ForwardedFrom, at: int) -> Request:
+        """Take a request that another node forwards; return it with a ticket of this process."""
+        message = forward.request.message
+        return self._opened(Asked(back, forward.request.ticket, message, at))
+
+    def abandoned(self, connection: ClientConnection) -> list[int]:
+        """Forget a connection that its client has closed; return the tickets it waits for."""
+        self._connections.pop(connection, None)
+        return [ticket for ticket in connection.tickets if ticket in self.open]
+
+    # --- what is served and answered
+
+    def serve(self, receive: Callable[[Request], None]) -> bool:
+        """Hand over waiting requests for a millisecond; return whether others still wait."""
+        return serve(
+            self._waiting, lambda asked: self._ask(asked, receive), lambda: self._spent_s, SERVE_S
+        )
+
+    def _ask(self, asked: Asked, receive: Callable[[Request], None]) -> None:
+        self._spent_s += ASK_S
+        if asked.end in self._connections:
+            request = self._opened(asked, self._waiting.following)
+            asked.end.tickets = [request.ticket]
+            receive(request)
+
+    def _opened(self, asked: Asked, following: int = 0) -> Request:
+        self._tickets += 1
+        self.open[self._tickets] = asked
+        api = apis.api_of(asked.message)
+        return Request(
+            ticket=self._tickets,
+            api_key=api.key,
+            # Groups' members name topics by their names; who fetches has topic ids.
+            api_version=api.max_version if api.route is Route.NODE else api.newest_by_name,
+            client=CLIENT,
+            message=asked.message,
+            following=following,
+        )
+
+    def answer(self, asked: Asked, reply: Reply) -> None:
+        """Answer a request; keep the answer if it may be repeated."""
+        if reply.lease is not None and asked.end in self._connections:
+            self._memo.remember(cast("Hashable", asked.message), reply.lease, reply.message)
+        asked.end.answer(asked.token, reply.message)
+
+
+def _forwarded(host: Host, ticket: int, response: Entity | None, _now: int) -> None:
+    host.forwarded(ticket, response)
