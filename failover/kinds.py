@@ -6,7 +6,8 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from failover.catalogue import records as catalog_records
-from failover.catalogue.catalog import CATALOG_GROUP, Catalog
+from failover.catalogue.catalog import Catalog
+from failover.catalogue.state import CATALOG_GROUP
 from failover.partitions.machine import Kind
 from protocol import records
 from protocol.groups.group_types import TABLES

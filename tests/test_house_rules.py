@@ -52,6 +52,9 @@ PURE_MODULES = [
 ]
 
 
+PATHS = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES}
+"""The modules by the names under which they are imported."""
+
 FOLDERS = sorted({path.parent for path in MODULES})
 """Every folder of the packages that has modules."""
 
@@ -242,3 +245,58 @@ def test_only_a_group_type_and_its_edges_ask_which_type_a_group_has(path: Path) 
                 if folder not in {GROUP_CLASSES[name], "migration"}
             ]
     assert bad == []
+
+
+def modules_imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of ours that a module imports, wherever in it and for whatever.
+
+    Imports for types and those within functions count, too: they hide a circle and do not open it.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in PATHS else node.module
+
+
+def circles(imports: dict[str, list[str]]) -> list[list[str]]:
+    """Return the sets of modules each of which reaches all others of its set."""
+    found, order, low, open_ = [], {}, {}, []
+
+    def visit(name: str) -> None:
+        order[name] = low[name] = len(order)
+        open_.append(name)
+        for other in imports[name]:
+            if other not in order:
+                visit(other)
+            if other in open_:
+                low[name] = min(low[name], low[other])
+        if low[name] == order[name]:
+            at = open_.index(name)
+            circle = open_[at:]
+            del open_[at:]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for name in imports:
+        if name not in order:
+            visit(name)
+    return found
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    assert circles({"a": ["b"], "b": ["c"], "c": ["b"], "d": ["a"]}) == [["b", "c"]]
+    assert circles({"a": ["b", "c"], "b": ["c"], "c": []}) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Give a module what it needs, name it by a Protocol, or move what both need to a third."""
+    imports = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): sorted(
+            {*modules_imported(tree_of(path))} & PATHS
+        )
+        for path in MODULES
+    }
+    assert circles(imports) == []

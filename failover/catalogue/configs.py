@@ -43,7 +43,7 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from failover.catalogue.catalog import Catalog
+    from failover.catalogue.state import CatalogState
     from protocol.groups.effects import Request
 
     Changes = dict[str, str | None]
@@ -66,7 +66,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def incremental_alter_configs(catalog: Catalog, request: Request) -> None:
+def incremental_alter_configs(catalog: CatalogState, request: Request) -> None:
     """Change the resources whose changes are all valid."""
     message = cast("IncrementalAlterConfigsRequest", request.message)
     errors = _alter(catalog, message.resources, validate_only=message.validate_only)
@@ -79,7 +79,7 @@ def incremental_alter_configs(catalog: Catalog, request: Request) -> None:
     )
 
 
-def alter_configs(catalog: Catalog, request: Request) -> None:
+def alter_configs(catalog: CatalogState, request: Request) -> None:
     """Replace the configs of the resources whose new ones are all valid."""
     message = cast("AlterConfigsRequest", request.message)
     changes = [_replacement(catalog, resource) for resource in message.resources]
@@ -93,7 +93,7 @@ def alter_configs(catalog: Catalog, request: Request) -> None:
     )
 
 
-def _replacement(catalog: Catalog, resource: LegacyConfigsResource) -> AlterConfigsResource:
+def _replacement(catalog: CatalogState, resource: LegacyConfigsResource) -> AlterConfigsResource:
     """Say with operations what AlterConfigs means: set what is named, delete all else."""
     named = {config.name for config in resource.configs}
     current = catalog.overrides_of((resource.resource_type, resource.resource_name))
@@ -114,7 +114,7 @@ def _replacement(catalog: Catalog, resource: LegacyConfigsResource) -> AlterConf
 
 
 def _alter(
-    catalog: Catalog, resources: Sequence[AlterConfigsResource], *, validate_only: bool
+    catalog: CatalogState, resources: Sequence[AlterConfigsResource], *, validate_only: bool
 ) -> list[KafkaError | None]:
     """Change what is valid; return what is wrong with each resource, in their order."""
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
@@ -151,14 +151,14 @@ def _answers(
         )
 
 
-def _apply(catalog: Catalog, key: tuple[int, str], changes: Changes) -> None:
+def _apply(catalog: CatalogState, key: tuple[int, str], changes: Changes) -> None:
     current = catalog.overrides_of(key)
     for name, text in changes.items():
         if text != current.get(name):
             catalog.emit(config_record(key, name, text))
 
 
-def _validated(catalog: Catalog, resource: AlterConfigsResource, suggests: bool) -> Changes:
+def _validated(catalog: CatalogState, resource: AlterConfigsResource, suggests: bool) -> Changes:
     """Return the changes of one resource; every rule has been checked."""
     check = _CHECKS.get(resource.resource_type)
     if check is None:
@@ -218,7 +218,7 @@ def _changed(scope: Scope, config: AlterableConfig, current: str | None) -> str 
 
 
 def _check_broker(
-    catalog: Catalog,
+    catalog: CatalogState,
     name: str,
     changes: Changes,
     remaining: Mapping[str, str],
@@ -242,7 +242,7 @@ def _check_broker(
         raise KafkaError(ErrorCode.invalid_config, str(error)) from None
 
 
-def _check_broker_name(catalog: Catalog, name: str) -> None:
+def _check_broker_name(catalog: CatalogState, name: str) -> None:
     """Accept "" (all brokers) and the id of a registered node."""
     if not name:
         return
@@ -259,7 +259,7 @@ def _check_broker_name(catalog: Catalog, name: str) -> None:
 
 
 def _check_topic(
-    catalog: Catalog,
+    catalog: CatalogState,
     name: str,
     changes: Changes,
     remaining: Mapping[str, str],
@@ -278,7 +278,7 @@ def _check_topic(
 
 
 def _check_group(
-    catalog: Catalog,
+    catalog: CatalogState,
     name: str,
     changes: Changes,
     remaining: Mapping[str, str],
@@ -312,13 +312,13 @@ def _check_names(changes: Changes, scope: Scope, suggests: bool) -> None:
             raise KafkaError(ErrorCode.invalid_config, str(error)) from None
 
 
-_CHECKS: Mapping[int, Callable[[Catalog, str, Changes, Mapping[str, str], bool], None]] = {
+_CHECKS: Mapping[int, Callable[[CatalogState, str, Changes, Mapping[str, str], bool], None]] = {
     BROKER: _check_broker,
     TOPIC: _check_topic,
     GROUP: _check_group,
 }
 
-HANDLERS: Mapping[int, Callable[[Catalog, Request], None]] = {
+HANDLERS: Mapping[int, Callable[[CatalogState, Request], None]] = {
     33: alter_configs,
     44: incremental_alter_configs,
 }

@@ -41,7 +41,7 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from failover.catalogue.catalog import Catalog
+    from failover.catalogue.state import CatalogState
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
     from protocol.wire.messages import DescribeConfigsResourceResult
@@ -58,7 +58,7 @@ DELETIONS_KEPT = 10_000
 """Deleted topics that are remembered; each costs some 50 bytes."""
 
 
-def create_topics(catalog: Catalog, request: Request) -> None:
+def create_topics(catalog: CatalogState, request: Request) -> None:
     """Create the topics that can be created."""
     message = cast("CreateTopicsRequest", request.message)
     _check_size(catalog, message)
@@ -74,7 +74,7 @@ def create_topics(catalog: Catalog, request: Request) -> None:
     catalog.reply(request, answer)
 
 
-def _check_size(catalog: Catalog, message: CreateTopicsRequest) -> None:
+def _check_size(catalog: CatalogState, message: CreateTopicsRequest) -> None:
     """Refuse a request that would create too much, with Kafka's words."""
     if len(message.topics) > TOPICS_MAX:
         raise KafkaError(
@@ -96,7 +96,7 @@ def _check_size(catalog: Catalog, message: CreateTopicsRequest) -> None:
 class _Creation:
     """What the topics of one request have in common: equal configs are described once."""
 
-    def __init__(self, catalog: Catalog, message: CreateTopicsRequest) -> None:
+    def __init__(self, catalog: CatalogState, message: CreateTopicsRequest) -> None:
         self._catalog = catalog
         self._validate_only = message.validate_only
         self._suggests = len(message.topics) <= SUGGESTIONS_MAX
@@ -166,7 +166,7 @@ def _not_created(name: str, error: KafkaError) -> CreatableTopicResult:
     )
 
 
-def _check_new_name(catalog: Catalog, name: str) -> None:
+def _check_new_name(catalog: CatalogState, name: str) -> None:
     if name == CLUSTER_METADATA:
         raise KafkaError(
             ErrorCode.invalid_request, f"The internal topic {name} may not be created."
@@ -188,7 +188,7 @@ def _requested_configs(topic: CreatableTopic) -> dict[str, str]:
     return configs
 
 
-def _manual_placement(catalog: Catalog, topic: CreatableTopic) -> tuple[tuple[int, ...], ...]:
+def _manual_placement(catalog: CatalogState, topic: CreatableTopic) -> tuple[tuple[int, ...], ...]:
     """Return the placement the client chose, empty when it left the choice to us."""
     if not topic.assignments:
         return ()
@@ -220,7 +220,9 @@ def _manual_placement(catalog: Catalog, topic: CreatableTopic) -> tuple[tuple[in
 
 
 def _check_replicas(
-    catalog: Catalog, assignments: Iterable[Sequence[int]], replication_factor: int | None = None
+    catalog: CatalogState,
+    assignments: Iterable[Sequence[int]],
+    replication_factor: int | None = None,
 ) -> None:
     known, live = set(catalog.node_ids()), set(catalog.node_ids(live_only=True))
     for nodes in assignments:
@@ -243,7 +245,9 @@ def _check_replicas(
             raise KafkaError(ErrorCode.invalid_replica_assignment, problem)
 
 
-def _automatic_placement(catalog: Catalog, topic: CreatableTopic) -> tuple[tuple[int, ...], ...]:
+def _automatic_placement(
+    catalog: CatalogState, topic: CreatableTopic
+) -> tuple[tuple[int, ...], ...]:
     replication_factor = topic.replication_factor
     if replication_factor < -1 or replication_factor == 0:
         raise KafkaError(
@@ -264,7 +268,7 @@ def _automatic_placement(catalog: Catalog, topic: CreatableTopic) -> tuple[tuple
 
 
 def _place(
-    catalog: Catalog, name: str, partitions: range, replication_factor: int
+    catalog: CatalogState, name: str, partitions: range, replication_factor: int
 ) -> tuple[tuple[int, ...], ...]:
     """Spread partitions over the nodes: round-robin from a node that the topic's name decides."""
     nodes = catalog.node_ids()
@@ -290,7 +294,7 @@ def _place(
     return tuple(rounds[index % count] for index in partitions)
 
 
-def delete_topics(catalog: Catalog, request: Request) -> None:
+def delete_topics(catalog: CatalogState, request: Request) -> None:
     """Delete the topics that can be deleted, by name or by id."""
     message = cast("DeleteTopicsRequest", request.message)
     if not catalog.configs.boolean("delete.topic.enable"):
@@ -320,7 +324,7 @@ def delete_topics(catalog: Catalog, request: Request) -> None:
     catalog.reply(request, answer)
 
 
-def _topic_to_delete(catalog: Catalog, state: DeleteTopicState, repeated: bool) -> Topic:
+def _topic_to_delete(catalog: CatalogState, state: DeleteTopicState, repeated: bool) -> Topic:
     if state.name is None and state.topic_id is None:
         raise KafkaError(ErrorCode.invalid_request, "Neither topic name nor topic id is given.")
     if state.name is not None and state.topic_id is not None:
@@ -351,7 +355,7 @@ def _deletion(
     )
 
 
-def _delete(catalog: Catalog, name: str) -> None:
+def _delete(catalog: CatalogState, name: str) -> None:
     for config in catalog.overrides_of((TOPIC, name)):
         catalog.emit(config_record((TOPIC, name), config, None))
     topic = catalog.topic(name)
@@ -362,7 +366,7 @@ def _delete(catalog: Catalog, name: str) -> None:
     catalog.emit(deletion_record(topic.topic_id, name))
 
 
-def create_partitions(catalog: Catalog, request: Request) -> None:
+def create_partitions(catalog: CatalogState, request: Request) -> None:
     """Add partitions to the topics that can take them."""
     message = cast("CreatePartitionsRequest", request.message)
     counts = Counter(topic.name for topic in message.topics)
@@ -386,7 +390,7 @@ def create_partitions(catalog: Catalog, request: Request) -> None:
     catalog.reply(request, answer)
 
 
-def _check_growth(catalog: Catalog, message: CreatePartitionsRequest) -> None:
+def _check_growth(catalog: CatalogState, message: CreatePartitionsRequest) -> None:
     """Refuse a request about too many partitions: each topic's record is written whole."""
     known = [each for each in message.topics if catalog.topic(each.name) is not None]
     if sum(each.count for each in known if 0 < each.count <= PARTITIONS_MAX) > PARTITIONS_MAX:
@@ -395,7 +399,7 @@ def _check_growth(catalog: Catalog, message: CreatePartitionsRequest) -> None:
         )
 
 
-def _topic_to_grow(catalog: Catalog, topic: CreatePartitionsTopic) -> Topic:
+def _topic_to_grow(catalog: CatalogState, topic: CreatePartitionsTopic) -> Topic:
     known = catalog.topic(topic.name)
     if known is None:
         raise KafkaError(ErrorCode.unknown_topic_or_partition)
@@ -414,7 +418,7 @@ def _topic_to_grow(catalog: Catalog, topic: CreatePartitionsTopic) -> Topic:
 
 
 def _added_placement(
-    catalog: Catalog, known: Topic, topic: CreatePartitionsTopic
+    catalog: CatalogState, known: Topic, topic: CreatePartitionsTopic
 ) -> tuple[tuple[int, ...], ...]:
     replication_factor = len(known.replicas[0])
     added = range(known.partitions, topic.count)
@@ -430,7 +434,7 @@ def _added_placement(
     return chosen
 
 
-HANDLERS: Mapping[int, Callable[[Catalog, Request], None]] = {
+HANDLERS: Mapping[int, Callable[[CatalogState, Request], None]] = {
     19: create_topics,
     20: delete_topics,
     37: create_partitions,

@@ -15,8 +15,8 @@ from failover.simulation.faults.groups import GroupInjector
 from failover.simulation.faults.injector import Injector
 from failover.simulation.liveness import Liveness
 from failover.simulation.patches import patched
-from failover.simulation.quiet import RETENTION_MINUTES, SETTLED_MS, Quiet, empty, pass_hours
-from failover.simulation.settings import Groups, settings_for
+from failover.simulation.quiet import SETTLED_MS, empty, pass_hours
+from failover.simulation.settings import RETENTION_MINUTES, Groups, Quiet, settings_for
 from failover.simulation.story import Violation
 from failover.simulation.world import World
 from protocol.groups.classic import join_request as joining

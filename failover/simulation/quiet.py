@@ -6,10 +6,10 @@ few seeds it runs all the while, at rest.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from failover.routing import partition_for
+from failover.simulation.settings import Quiet
 from failover.simulation.story import Violation
 
 if TYPE_CHECKING:
@@ -22,19 +22,6 @@ AWAKE_MS: Final = 10_000
 
 SETTLED_MS: Final = 200_000
 """For less than this nothing expires after clocks were set, or seem to have been."""
-
-
-class Quiet(StrEnum):
-    """How a cluster spends hours without clients."""
-
-    NEVER = "never"
-    OFF = "off"
-    ASLEEP = "asleep"
-    IDLE = "idle"
-
-
-RETENTION_MINUTES: Final = {Quiet.NEVER: 60, Quiet.OFF: 60, Quiet.ASLEEP: 60, Quiet.IDLE: 10}
-"""How long offsets are kept; that of the quiet hours is half as long, or two and a half times."""
 
 
 def empty(cluster: Cluster) -> None:

@@ -14,10 +14,21 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from failover.simulation.quiet import RETENTION_MINUTES, Quiet
-
 EPOCH_MS: Final = 1_700_000_000_000
 """The Unix time at which every simulation begins."""
+
+
+class Quiet(StrEnum):
+    """How a cluster spends hours without clients."""
+
+    NEVER = "never"
+    OFF = "off"
+    ASLEEP = "asleep"
+    IDLE = "idle"
+
+
+RETENTION_MINUTES: Final = {Quiet.NEVER: 60, Quiet.OFF: 60, Quiet.ASLEEP: 60, Quiet.IDLE: 10}
+"""How long offsets are kept; that of the quiet hours is half as long, or two and a half times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,10 +32,7 @@ from protocol.wire.frames import BadFrame, decode_response
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from protocol.members.classic import ClassicMember
-    from protocol.members.consumer import ConsumerMember
-    from protocol.members.heartbeating import Tells
-    from protocol.members.requests import AnyMember
+    from protocol.members.requests import AnyClassicMember, AnyConsumerMember, AnyMember, Tells
     from protocol.wire.embedded import TopicPartition
 
 MEMBER_MARK, INSTANCE_MARK, GENERATION_MARK = "\x01member\x01", "\x01instance\x01", 0x0BAD_F00D
@@ -122,12 +119,12 @@ class ClassicFrames(ClassicMessages):
         """Commit ``offsets`` in the member's generation."""
         return framed(super().commit(member, offsets), self._group.client_id)
 
-    def join(self, member: ClassicMember, reason: str) -> Framed:
+    def join(self, member: AnyClassicMember, reason: str) -> Framed:
         """Join under the member id held so far."""
         template = self._group.join(reason)
         return Framed(JOIN_GROUP, template.fill(compact.string(member.member_id), self._instance))
 
-    def sync(self, member: ClassicMember, protocol_name: str, assignments: Any) -> Framed:  # noqa: ARG002 - the template says it
+    def sync(self, member: AnyClassicMember, protocol_name: str, assignments: Any) -> Framed:  # noqa: ARG002 - the template says it
         """Fetch the assignment; the leader brings everybody's."""
         frame = self._group.sync.fill(
             INT32.pack(member.generation), compact.string(member.member_id), self._instance
@@ -137,7 +134,7 @@ class ClassicFrames(ClassicMessages):
             frame = b"".join((LENGTH.pack(size), frame[LENGTH.size : -2], assignments, b"\0"))
         return Framed(SYNC_GROUP, frame)
 
-    def heartbeat(self, member: ClassicMember) -> Framed:
+    def heartbeat(self, member: AnyClassicMember) -> Framed:
         """Say that the member lives."""
         steady = member.generation, member.member_id
         if self._steady_for != steady:
@@ -148,11 +145,11 @@ class ClassicFrames(ClassicMessages):
             self._steady = Framed(HEARTBEAT, frame)
         return self._steady
 
-    def leave(self, member: ClassicMember, reason: str) -> Framed:
+    def leave(self, member: AnyClassicMember, reason: str) -> Framed:
         """Leave, saying why."""
         return framed(super().leave(member, reason), self._group.client_id)
 
-    def assignments(self, member: ClassicMember, joined: JoinAnswer) -> bytes:  # noqa: ARG002 - the group's shares are ready
+    def assignments(self, member: AnyClassicMember, joined: JoinAnswer) -> bytes:  # noqa: ARG002 - the group's shares are ready
         """Give every member its share, in range order; the last members may have none."""
         answer = decode_response(JOIN_GROUP, VERSIONS[JOIN_GROUP], joined.frame)[1]
         ranked = sorted(
@@ -232,7 +229,7 @@ class ConsumerFrames(ConsumerMessages):
         """Commit ``offsets`` in the member's epoch."""
         return framed(super().commit(member, offsets), self._client_id)
 
-    def heartbeat(self, member: ConsumerMember, tells: Tells) -> Framed:
+    def heartbeat(self, member: AnyConsumerMember, tells: Tells) -> Framed:
         """Say what has changed since the last answered heartbeat: mostly nothing."""
         tells_owned = tells.owned and not tells.joins
         if tells.everything or tells.topics is not None:
@@ -245,14 +242,14 @@ class ConsumerFrames(ConsumerMessages):
         body = said.frame[LENGTH.size : -NULL_OWNED] + member.owned + b"\0"
         return Framed(CONSUMER_GROUP_HEARTBEAT, LENGTH.pack(len(body)) + body)
 
-    def steady(self, member: ConsumerMember) -> Framed:
+    def steady(self, member: AnyConsumerMember) -> Framed:
         """Return the heartbeat that tells nothing new."""
         if self._steady_epoch != member.generation:
             self._steady_epoch = member.generation
             self._steady = framed(super().heartbeat(member, NOTHING_NEW), self._client_id)
         return self._steady
 
-    def leave(self, member: ConsumerMember, epoch: int) -> Framed:
+    def leave(self, member: AnyConsumerMember, epoch: int) -> Framed:
         """Leave, for good or (a static member) for a while."""
         return framed(super().leave(member, epoch), self._client_id)
 
@@ -264,7 +261,7 @@ class ConsumerFrames(ConsumerMessages):
         """Read what an answer assigns; None: nothing new."""
         return answer.assignment
 
-    def partitions(self, member: ConsumerMember, owned: bytes) -> tuple[TopicPartition, ...]:  # noqa: ARG002
+    def partitions(self, member: AnyConsumerMember, owned: bytes) -> tuple[TopicPartition, ...]:  # noqa: ARG002
         """Name nothing."""
         return ()
 

@@ -11,13 +11,12 @@ settings, the form of an assignment, and what its errors ask for.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from protocol.members.conversation import Conversation, State
 from protocol.members.cures import Cure, cure
 from protocol.members.history import Kind
-from protocol.members.requests import MemberRequests
+from protocol.members.requests import MemberRequests, Tells
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -31,17 +30,6 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_FOR_A_WHILE_EPOCH: Final = -2
 """A static member leaves so: its partitions wait for it until its session ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tells:
-    """What a heartbeat tells: ``topics`` None are not told; ``leaves``: nothing but that."""
-
-    joins: bool
-    everything: bool
-    topics: tuple[str, ...] | None
-    owned: bool
-    leaves: bool = False
 
 
 NOTHING_NEW: Final = Tells(joins=False, everything=False, topics=None, owned=False)

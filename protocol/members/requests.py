@@ -7,6 +7,7 @@ thousands of members writes frames instead (:mod:`protocol.members.frames`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
@@ -37,9 +38,6 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from protocol.members.classic import ClassicMember
-    from protocol.members.consumer import ConsumerMember
-    from protocol.members.heartbeating import Tells
     from protocol.wire.embedded import TopicPartition
 
 PROTOCOL_TYPE: Final = "consumer"
@@ -55,6 +53,17 @@ SYNC_GROUP: Final = SyncGroupRequest.__api_key__
 HEARTBEAT: Final = HeartbeatRequest.__api_key__
 LEAVE_GROUP: Final = LeaveGroupRequest.__api_key__
 CONSUMER_GROUP_HEARTBEAT: Final = ConsumerGroupHeartbeatRequest.__api_key__
+
+
+@dataclass(frozen=True, slots=True)
+class Tells:
+    """What a heartbeat tells: ``topics`` None are not told; ``leaves``: nothing but that."""
+
+    joins: bool
+    everything: bool
+    topics: tuple[str, ...] | None
+    owned: bool
+    leaves: bool = False
 
 
 class AnyConfig(Protocol):
@@ -78,6 +87,63 @@ class AnyMember(Protocol):
 
     member_id: str
     generation: int
+
+
+class AnyClassicConfig(AnyConfig, Protocol):
+    """The settings that a classic group's member tells (times in milliseconds)."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it subscribes to."""
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """After so long in silence it is removed."""
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """So long others wait for it to join again."""
+
+
+class AnyClassicMember(AnyMember, Protocol):
+    """What requests tell of a classic group's member."""
+
+    @property
+    def config(self) -> AnyClassicConfig:
+        """The settings."""
+
+    partitions_of: Mapping[str, int]
+
+
+class AnyConsumerConfig(AnyConfig, Protocol):
+    """The settings that a consumer group's member tells (times in milliseconds)."""
+
+    @property
+    def topic_regex(self) -> str | None:
+        """The regular expression that it subscribes to."""
+
+    @property
+    def rack_id(self) -> str | None:
+        """The rack on which it is."""
+
+    @property
+    def server_assignor(self) -> str | None:
+        """The assignor that it wants; None leaves the choice to the group."""
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """So long it may take to revoke."""
+
+
+class AnyConsumerMember(AnyMember, Protocol):
+    """What requests tell of a consumer group's member."""
+
+    @property
+    def config(self) -> AnyConsumerConfig:
+        """The settings."""
+
+    owned: Any
+    topic_names: Mapping[UUID, str]
 
 
 class MemberRequests(Protocol):
@@ -123,7 +189,7 @@ class MemberMessages:
 class ClassicMessages(MemberMessages):
     """The messages of a classic group's member."""
 
-    def join(self, member: ClassicMember, reason: str) -> Any:
+    def join(self, member: AnyClassicMember, reason: str) -> Any:
         """Join under the member id held so far; the first time there is none."""
         config = member.config
         subscription = encode_subscription(config.topics)
@@ -138,7 +204,7 @@ class ClassicMessages(MemberMessages):
             reason=reason,
         )
 
-    def sync(self, member: ClassicMember, protocol_name: str, assignments: Any) -> Any:
+    def sync(self, member: AnyClassicMember, protocol_name: str, assignments: Any) -> Any:
         """Fetch the assignment; the leader brings everybody's."""
         return SyncGroupRequest(
             group_id=member.config.group_id,
@@ -150,7 +216,7 @@ class ClassicMessages(MemberMessages):
             assignments=assignments,
         )
 
-    def heartbeat(self, member: ClassicMember) -> Any:
+    def heartbeat(self, member: AnyClassicMember) -> Any:
         """Say that the member lives."""
         return HeartbeatRequest(
             group_id=member.config.group_id,
@@ -159,14 +225,14 @@ class ClassicMessages(MemberMessages):
             group_instance_id=member.config.instance_id,
         )
 
-    def leave(self, member: ClassicMember, reason: str) -> Any:
+    def leave(self, member: AnyClassicMember, reason: str) -> Any:
         """Leave, saying why (KIP-800)."""
         return LeaveGroupRequest(
             group_id=member.config.group_id,
             members=(MemberIdentity(member_id=member.member_id, reason=reason),),
         )
 
-    def assignments(self, member: ClassicMember, joined: Any) -> Any:
+    def assignments(self, member: AnyClassicMember, joined: Any) -> Any:
         """Assign as the leader does: the assignments that :meth:`sync` brings."""
         subscribers = []
         for each in joined.members:
@@ -189,7 +255,7 @@ class ConsumerMessages(MemberMessages):
     nothing: Any = ()
     """What a member owns that owns nothing."""
 
-    def heartbeat(self, member: ConsumerMember, tells: Tells) -> Any:
+    def heartbeat(self, member: AnyConsumerMember, tells: Tells) -> Any:
         """Say what has changed since the last answered heartbeat: mostly nothing."""
         config, everything = member.config, tells.everything
         regex = config.topic_regex
@@ -209,7 +275,7 @@ class ConsumerMessages(MemberMessages):
             topic_partitions=() if tells.joins else member.owned if tells.owned else None,
         )
 
-    def leave(self, member: ConsumerMember, epoch: int) -> Any:
+    def leave(self, member: AnyConsumerMember, epoch: int) -> Any:
         """Leave, for good or (a static member) for a while."""
         return ConsumerGroupHeartbeatRequest(
             group_id=member.config.group_id,
@@ -233,7 +299,7 @@ class ConsumerMessages(MemberMessages):
             for each in answer.assignment.topic_partitions
         )
 
-    def partitions(self, member: ConsumerMember, owned: Any) -> tuple[TopicPartition, ...]:
+    def partitions(self, member: AnyConsumerMember, owned: Any) -> tuple[TopicPartition, ...]:
         """Name partitions that :meth:`assigned` read."""
         names = member.topic_names
         return tuple(

@@ -10,8 +10,8 @@ from kio.index import load_request_schema
 
 from failover.apis import produce, transactions, unused
 from failover.apis.table import NODE_HANDLERS
-from failover.catalogue import catalog, records
-from protocol.groups import shard
+from failover.catalogue import catalog, records, state
+from protocol.groups.group_types import TABLES
 from protocol.records import RECORD_TYPES, RecordType
 from protocol.wire.api import Api, Route
 from protocol.wire.apis import API, error_response
@@ -25,9 +25,9 @@ ROWS = list(API.values())
 NAMES = [row.name for row in ROWS]
 HANDLERS = {
     Route.NODE: NODE_HANDLERS,
-    Route.GROUP: shard.HANDLERS,
-    Route.GROUPS: shard.HANDLERS,
-    Route.ALL_GROUPS: shard.HANDLERS,
+    Route.GROUP: TABLES.handlers,
+    Route.GROUPS: TABLES.handlers,
+    Route.ALL_GROUPS: TABLES.handlers,
     Route.CATALOG: catalog.HANDLERS,
 }
 """Where a request of each route is answered."""
@@ -149,7 +149,7 @@ def test_a_request_that_is_said_to_write_nothing_writes_nothing(row: Api) -> Non
 
 def test_a_record_type_has_a_replay_or_says_that_it_is_skipped() -> None:
     replayed = {row.key.__name__ for row in RECORD_TYPES.values() if row.is_replayed}
-    assert replayed == {key.__name__ for key in shard.REPLAYS}
+    assert replayed == {key.__name__ for key in TABLES.replays}
 
 
 @pytest.mark.parametrize("row", RECORD_TYPES.values(), ids=lambda row: row.key.__name__)
@@ -160,4 +160,4 @@ def test_a_record_type_names_the_group_that_it_belongs_to(row: RecordType) -> No
 
 
 def test_a_record_type_of_the_catalogue_has_a_replay() -> None:
-    assert {key for key, _ in records.RECORD_TYPES.values()} == set(catalog.REPLAYS)
+    assert {key for key, _ in records.RECORD_TYPES.values()} == set(state.REPLAYS)

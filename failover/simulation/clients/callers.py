@@ -7,7 +7,7 @@ groups and topics are deleted again. :data:`CALLS` has a row for every API that 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsResource
 
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.checkers.values import Values
+    from failover.simulation.clients.administrator import Administrator
+    from failover.simulation.clients.members import Clients
+    from failover.simulation.nodes.network import Network
+    from failover.simulation.nodes.process import Process
+    from failover.simulation.world import World
 
 SPARE_GROUPS: Final = tuple(f"spare-{number}" for number in range(4))
 SPARE_TOPICS: Final = tuple(f"spare-topic-{number}" for number in range(3))
@@ -40,10 +45,21 @@ MEMBERS_SEND: Final = frozenset({3, 8, 9, 10, 11, 12, 13, 14, 68})
 """What the members of :mod:`protocol.members` send on their own; an API may have a call as well."""
 
 
+class Surroundings(Protocol):
+    """What callers know of the cluster (:mod:`failover.simulation.cluster`)."""
+
+    world: World
+    network: Network
+    values: Values
+    clients: Clients
+    administrator: Administrator
+    processes: list[Process]
+
+
 class Callers:
     """Draws calls and sends them; answers are for the checkers."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Surroundings) -> None:
         self.cluster = cluster
         self.rng = cluster.world.random("callers")
 

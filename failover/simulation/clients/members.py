@@ -283,7 +283,7 @@ class Clients:
         """
         for group_id in self.group_ids:
             if is_modern(group_id):
-                if why := modern_clients.unrest(self, group_id):
+                if why := modern_clients.unrest(self.seats, self.partitions_of, group_id):
                     return why
                 continue
             members = []

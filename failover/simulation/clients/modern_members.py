@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from failover.simulation.kinds import CONSUMER, MIXED
 from protocol.members.classic import MemberConfig
@@ -13,10 +13,11 @@ from protocol.members.consumer import ConsumerMemberConfig
 from protocol.members.conversation import State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from failover.simulation.clients.members import Clients, Seat
     from failover.simulation.settings import Settings
+    from protocol.members.classic import ClassicMember
+    from protocol.members.consumer import ConsumerMember
 
 AnyConfig: TypeAlias = MemberConfig | ConsumerMemberConfig
 
@@ -29,6 +30,25 @@ def first_topics(group_id: str) -> tuple[str, ...]:
     if group_id.startswith((CONSUMER, MIXED)):
         return group_id, f"{group_id}.more"
     return (group_id,)
+
+
+class Driver(Protocol):
+    """Who has a seat (:class:`failover.simulation.clients.members.Driver`)."""
+
+    is_gone: bool
+    member: ClassicMember | ConsumerMember
+
+
+class Seat(Protocol):
+    """A place for a member (:class:`failover.simulation.clients.members.Seat`)."""
+
+    @property
+    def config(self) -> AnyConfig:
+        """The settings of who sits there."""
+
+    @property
+    def driver(self) -> Driver | None:
+        """Who sits there, if anybody."""
 
 
 Pair: TypeAlias = tuple[AnyConfig, AnyConfig | None]
@@ -107,14 +127,14 @@ def topics_of(seat: Seat, partitions_of: Mapping[str, int]) -> set[str]:
     return names & partitions_of.keys()
 
 
-def unrest(clients: Clients, group_id: str) -> str:
+def unrest(seats: Iterable[Seat], partitions_of: Mapping[str, int], group_id: str) -> str:
     """Say what keeps a group from being whole; empty when it is.
 
     Whole: all seats are taken by Stable members of one epoch, which own every partition of the
     topics that they subscribe to, each once, and no others; the load is balanced.
     """
-    taken = [seat for seat in clients.seats if seat.config.group_id == group_id]
-    why = _unsettled(taken) or _unowned(taken, clients.partitions_of)
+    taken = [seat for seat in seats if seat.config.group_id == group_id]
+    why = _unsettled(taken) or _unowned(taken, partitions_of)
     if not why and all(isinstance(seat.config, ConsumerMemberConfig) for seat in taken):
         why = _imbalance(group_id, taken)
     return f"{group_id}: {why}" if why else ""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from failover.identity import Identity
     from failover.partitions.partition import Partition
     from failover.simulation.nodes.clocks import NodeClock
-    from failover.simulation.nodes.network import Network
     from failover.simulation.nodes.requests import ClientConnection
     from failover.simulation.world import World
     from protocol.config import Configs
@@ -93,10 +92,28 @@ class TaskTaker(Protocol):
         """Take a task; its answer comes back as an event, if the process still lives then."""
 
 
+class Links(Protocol):
+    """The links of all nodes (:mod:`failover.simulation.nodes.network`)."""
+
+    processes: dict[int, Process]
+
+    def connect(self, node_id: int) -> None:
+        """Bring up the links of a process that has started."""
+
+    def disconnect(self, node_id: int, notice_ms: int) -> None:
+        """End the links of a process that has died; the others notice so much later."""
+
+    def send(self, sender: Process, node_id: int, messages: Sequence[Message]) -> None:
+        """Carry one turn's messages."""
+
+    def client_delay(self) -> int:
+        """Draw how long one message takes between a client and a node."""
+
+
 class Process:
     """A node: its disk outlives its process, ``life`` counts the processes."""
 
-    def __init__(self, world: World, network: Network, watcher: Watcher, node_id: int) -> None:
+    def __init__(self, world: World, network: Links, watcher: Watcher, node_id: int) -> None:
         self.world = world
         self.network = network
         self.watcher = watcher

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from failover.catalogue.catalog import NodeChanged
 from failover.control.controller import Campaign, Controller, Order, Transfer
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from failover.partitions.status import PartitionStatus
-    from failover.simulation.cluster import Cluster
     from failover.simulation.nodes.process import Process
+    from failover.simulation.world import World
 
 REBALANCE_MS = 5_000
 """``leader.imbalance.check.interval.seconds``: short, so that leadership does move back."""
@@ -24,10 +24,21 @@ LATE_MS = 20_000
 """How old the reports and orders of a stale controller are at most."""
 
 
+class Supervised(Protocol):
+    """The cluster that a controller looks after (:mod:`failover.simulation.cluster`)."""
+
+    world: World
+    processes: list[Process]
+    placement: tuple[tuple[int, ...], ...]
+
+    def tell_catalog(self, event: NodeChanged) -> None:
+        """Tell the catalogue about a node."""
+
+
 class Supervisor:
     """Runs the controller; without it election timeouts do its job."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Supervised) -> None:
         self._cluster = cluster
         self._world = cluster.world
         self._rng = cluster.world.random("controller")

@@ -5,9 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from failover.catalogue.catalog import CATALOG_GROUP, NodeChanged
+from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
 from failover.catalogue.records import ConfigKey, TopicKey
+from failover.catalogue.state import CATALOG_GROUP
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 from tests.failover.catalogue.catalogs import SECOND, Keeper, request, topic
