@@ -1,7 +1,9 @@
 """Processes of this machine: told apart, found by a mark in their environment, and ended.
 
-A process is its id and its start time in kernel ticks since boot. Ticks and not seconds: these are
-computed from the clock, so that two readings differ after the clock was set.
+A process is its id and its start time in kernel ticks since boot. Ticks and not psutil's seconds:
+these are computed from the clock, so that two readings differ after the clock was set. A mark is
+looked for in the bytes of an environment: of a process that has overwritten the beginning of it
+(to change its command line) psutil reads no variables.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import psutil
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 Process = tuple[int, int]
 """The process id, and when the process began: ids are used again."""
@@ -32,7 +36,7 @@ _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
 def started(pid: int) -> int | None:
     """Return when a process began, in kernel ticks; None when it is gone."""
-    fields = stat(pid)
+    fields = _stat(pid)
     return int(fields[19]) if fields and fields[0] not in GONE else None
 
 
@@ -53,20 +57,17 @@ def living(pids: Iterable[int]) -> set[Process]:
 
 def descendants(root: int) -> list[int]:
     """Return ``root`` and every process that it or its children started, children last."""
-    children: dict[int, list[int]] = {}
-    for pid in _pids():
-        if fields := stat(pid):
-            children.setdefault(int(fields[1]), []).append(pid)
-    found = [root]
-    for pid in found:
-        found.extend(children.get(pid, ()))
-    return found
+    try:
+        children = psutil.Process(root).children(recursive=True)
+    except psutil.NoSuchProcess:
+        children = []
+    return [root, *(child.pid for child in children)]
 
 
 def with_environment(setting: str) -> set[Process]:
     """Return our processes that were started with ``NAME=value`` in their environment."""
     wanted, found = f"{setting}\0".encode(), []
-    for pid in _pids():
+    for pid in psutil.pids():
         with contextlib.suppress(OSError):
             if wanted in (PROC / str(pid) / "environ").read_bytes():
                 found.append(pid)
@@ -76,7 +77,7 @@ def with_environment(setting: str) -> set[Process]:
 def with_output_in(directory: Path) -> set[Process]:
     """Return our processes whose standard output or error is a file below ``directory``."""
     found = []
-    for pid in _pids():
+    for pid in psutil.pids():
         for stream in (1, 2):
             with contextlib.suppress(OSError):
                 if (PROC / str(pid) / "fd" / str(stream)).readlink().is_relative_to(directory):
@@ -84,17 +85,13 @@ def with_output_in(directory: Path) -> set[Process]:
     return living(found)
 
 
-def stat(pid: int) -> list[str]:
+def _stat(pid: int) -> list[str]:
     """Return the fields of ``/proc/PID/stat`` after the command: state, parent, ..."""
     try:
         text = (PROC / str(pid) / "stat").read_text()
     except OSError:
         return []
     return text.rpartition(")")[2].split()
-
-
-def _pids() -> Iterator[int]:
-    return (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
 
 
 # --- ending them

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import psutil
+
 from actors.cluster.processes import PROC, descendants
 from bench.servers import processes
 
@@ -13,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NS: Final = 1e-9
-BUSY: Final = (0, 1, 2, 5, 6, 7)
-"""Of the first line of ``/proc/stat``: user, nice, system, irq, softirq, and what other machines of
-the same host took (steal)."""
+BUSY: Final = ("user", "nice", "system", "irq", "softirq", "steal")
+"""The times in which a CPU is busy; ``steal`` is what other machines of the same host took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,7 @@ class Usage:
 def usage(watched: Iterable[int]) -> Usage:
     """Read it now."""
     run_s, waited_s = _scheduled(watched)
-    own = [os.getpid(), *descendants(os.getpid())]
-    ours_s, machine_s = processes.cpu_seconds(own), _machine_s()
+    ours_s, machine_s = processes.cpu_seconds(descendants(os.getpid())), _machine_s()
     return Usage(machine_s=machine_s, ours_s=ours_s, run_s=run_s, waited_s=waited_s)
 
 
@@ -81,5 +81,5 @@ def _scheduled(pids: Iterable[int]) -> tuple[float, float]:
 
 
 def _machine_s() -> float:
-    fields = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:]
-    return sum(int(fields[at]) for at in BUSY) / processes.TICKS_PER_SECOND
+    times = psutil.cpu_times()
+    return float(sum(getattr(times, name) for name in BUSY))

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import socket
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from actors.cluster.processes import PROC, descendants, started, stat
+import psutil
+
+from actors.cluster.processes import descendants, started
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
-__all__ = ("cpu_seconds", "descendants", "free_port", "listener", "resident_bytes", "started")
-
-TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-LISTEN: Final = "0A"
+__all__ = (
+    "cpu_seconds",
+    "descendants",
+    "free_port",
+    "listener",
+    "listening_ports",
+    "resident_bytes",
+    "started",
+)
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
@@ -24,25 +29,46 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
     A process that is gone counts for nothing: do not let one end between two readings.
     """
-    return sum(_cpu_ticks(pid) for pid in pids) / TICKS_PER_SECOND
+    return _sum(pids, lambda process: sum(process.cpu_times()[:2]))
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
     """Return the resident memory of the processes, shared pages counted in each."""
-    total = 0
+    return int(_sum(pids, lambda process: process.memory_info().rss))
+
+
+def _sum(pids: Iterable[int], read: Callable[[psutil.Process], float]) -> float:
+    total = 0.0
     for pid in pids:
-        text = _read(PROC / str(pid) / "statm")
-        total += int(text.split()[1]) * PAGE_BYTES if text else 0
+        try:
+            total += read(psutil.Process(pid))
+        except psutil.NoSuchProcess:  # a zombie's memory is one too
+            continue
     return total
 
 
 def listener(port: int, among: Iterable[int] | None = None) -> int | None:
     """Return the process that listens on TCP ``port``, if it may be looked into."""
-    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
-    for pid in _pids() if among is None else among:
-        if sockets & set(_open_files(pid)):
+    for pid in psutil.pids() if among is None else among:
+        if port in listening_ports([pid]):
             return pid
     return None
+
+
+def listening_ports(pids: Iterable[int]) -> set[int]:
+    """Return the TCP ports that the processes listen on.
+
+    Each is asked for itself: a socket that a child has inherited belongs to both.
+    """
+    ports = set()
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            ports |= {
+                row.laddr.port
+                for row in psutil.Process(pid).net_connections("tcp")
+                if row.status == psutil.CONN_LISTEN and row.laddr
+            }
+    return ports
 
 
 def free_port() -> int:
@@ -51,50 +77,3 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _pids() -> Iterator[int]:
-    return (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
-
-
-def _cpu_ticks(pid: int) -> int:
-    fields = stat(pid)
-    return int(fields[11]) + int(fields[12]) if fields else 0
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
-
-
-def _open_files(pid: int) -> Iterator[str]:
-    try:
-        entries = list(os.scandir(PROC / str(pid) / "fd"))
-    except OSError:
-        return
-    for entry in entries:
-        try:
-            yield os.readlink(entry.path)
-        except OSError:
-            continue
-
-
-def listening_ports(pids: Iterable[int]) -> set[int]:
-    """Return the TCP ports that the processes listen on."""
-    sockets = {file for pid in pids for file in _open_files(pid)}
-    return {port for inode, port in _listening() if f"socket:[{inode}]" in sockets}
-
-
-def _listening_inodes(port: int) -> Iterator[str]:
-    return (inode for inode, found in _listening() if found == port)
-
-
-def _listening() -> Iterator[tuple[str, int]]:
-    """Return the inode and the port of every listening socket."""
-    for table in ("net/tcp", "net/tcp6"):
-        for line in _read(PROC / table).splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == LISTEN:
-                yield fields[9], int(fields[1].rpartition(":")[2], 16)
