@@ -28,13 +28,13 @@ from bench.load.driver import Load, now_ms
 from bench.servers import leftovers
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
+from failover.drills.checked import DrillError
 from failover.drills.drill import (
     FAULTS,
     UNTIL_WHOLE,
     Action,
     Condition,
     Drill,
-    DrillError,
     Step,
     Target,
     named,

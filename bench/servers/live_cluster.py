@@ -23,7 +23,8 @@ from actors.deployment import actors
 from actors.errors import CommandError
 from bench.client.asking import Connection
 from bench.servers import processes
-from failover.drills.drill import Condition, DrillError, Target
+from failover.drills.checked import DrillError
+from failover.drills.drill import Condition, Target
 from protocol.wire.errors import KafkaError
 
 if TYPE_CHECKING:

@@ -9,21 +9,18 @@ to :mod:`failover.drills.verdict`.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from enum import StrEnum
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from failover.drills.checked import DrillError, checked
 from protocol.members.classic import MemberConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-T = TypeVar("T")
-
-
-class DrillError(Exception):
-    """A drill cannot be had as it is asked for; the text says why in one sentence."""
+    pass
 
 
 class Action(StrEnum):
@@ -85,12 +82,16 @@ UNTIL_WHOLE: Final = (FAULTS - {Action.RESTART_MEMBERS, Action.JOIN_MEMBERS}) | 
 """The actions from the last of which the time to full replication counts."""
 
 
-def _number(default: float, lowest: float, highest: float = 10**9) -> Any:
-    return field(default=default, metadata={"bounds": (lowest, highest)})
+NUMBER_MAX: Final = 10**9
+
+Count = Annotated[int, Meta(ge=1, le=NUMBER_MAX)]
+AnyCount = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+SyncMs = Annotated[int, Meta(ge=0, le=10_000)]
+Text = Annotated[str, Meta(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who takes part. Members are shared out evenly; each group reads a topic of its own name.
 
     A topic has three partitions for two members, so that more can join. Members commit every
@@ -98,16 +99,16 @@ class Workload:
     larger ones.
     """
 
-    groups: int = _number(6, 1)
-    members: int = _number(300, 1)
-    static_share: float = _number(0.5, 0, 1)
-    consumer_share: float = _number(0.0, 0, 1)
+    groups: Count = 6
+    members: Count = 300
+    static_share: Share = 0.5
+    consumer_share: Share = 0.0
     """The share of the groups that are consumer groups (KIP-848); the others are classic."""
-    commit_interval_ms: int = _number(1_000, 1)
-    heartbeat_interval_ms: int = _number(1_000, 1)
-    session_timeout_ms: int = _number(30_000, 1)
-    request_timeout_ms: int = _number(30_000, 1)
-    settle_ms: int = _number(5_000, 0)
+    commit_interval_ms: Count = 1_000
+    heartbeat_interval_ms: Count = 1_000
+    session_timeout_ms: Count = 30_000
+    request_timeout_ms: Count = 30_000
+    settle_ms: AnyCount = 5_000
     """How long the members go on after the last step, so that its costs can be seen."""
 
     @property
@@ -155,8 +156,7 @@ class Workload:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thing done, ``after_ms`` after the step before it was done (the first: after Stable).
 
     ``until`` and ``within_ms`` are a wait's condition and patience, ``share`` is the part of the
@@ -165,11 +165,11 @@ class Step:
 
     do: Action
     target: Target = Target.LEADER
-    after_ms: int = _number(0, 0)
+    after_ms: AnyCount = 0
     until: Condition = Condition.REPLICATED
-    within_ms: int = _number(60_000, 1)
-    share: float = _number(1.0, 0, 1)
-    sync_ms: int = _number(200, 0, 10_000)
+    within_ms: Count = 60_000
+    share: Share = 1.0
+    sync_ms: SyncMs = 200
 
     def __str__(self) -> str:
         words = [str(self.do)]
@@ -188,8 +188,7 @@ _TARGETED: Final = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expect:
+class Expect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the drill may cost. What may never be lost is no part of this: it is always judged.
 
     ``rebalances_max`` is for each group. The times are from one successful heartbeat to the next
@@ -197,22 +196,21 @@ class Expect:
     together), and from the last fault to all replicas in sync.
     """
 
-    rebalances_max: int = _number(0, 0)
-    expelled_max: int = _number(0, 0)
-    unheard_p99_ms_max: int = _number(5_000, 1)
-    silent_ms_max: int = _number(60_000, 1)
-    replicated_ms_max: int = _number(60_000, 1)
+    rebalances_max: AnyCount = 0
+    expelled_max: AnyCount = 0
+    unheard_p99_ms_max: Count = 5_000
+    silent_ms_max: Count = 60_000
+    replicated_ms_max: Count = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drill:
-    """One rehearsed failure."""
+class Drill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One rehearsed failure; ``about`` says in words what is rehearsed."""
 
     name: str
-    about: str
-    workload: Workload
-    steps: tuple[Step, ...]
-    expect: Expect
+    about: Text
+    workload: Workload = Workload()
+    steps: Annotated[tuple[Step, ...], Meta(min_length=1)]
+    expect: Expect = Expect()
 
     def of_size(self, members: int | None) -> Drill:
         """Return the same drill with another number of members (None: its own)."""
@@ -240,66 +238,14 @@ def named(name: str) -> Drill:
 
 
 def parse(name: str, text: str) -> Drill:
-    """Read a drill; raises :class:`DrillError` with one sentence for the one who wrote it."""
+    """Read a drill; raises :class:`DrillError` with one sentence for each mistake."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DrillError(f"Drill {name} is no TOML: {error}.") from None
-    try:
-        return _drill(name, table)
-    except DrillError as error:
-        raise DrillError(f"Drill {name}: {error}") from None
-
-
-def _drill(name: str, table: Mapping[str, Any]) -> Drill:
-    if unknown := sorted(set(table) - {"about", "workload", "steps", "expect"}):
-        raise DrillError(f"there is nothing called {unknown[0]!r} in a drill.")
-    about, steps = table.get("about"), table.get("steps")
-    if not isinstance(about, str) or not about:
-        raise DrillError("`about` must say in words what is rehearsed.")
-    if not isinstance(steps, list) or not steps:
-        raise DrillError("there are no [[steps]].")
-    return Drill(
-        name=name,
-        about=about,
-        workload=_read(Workload, table.get("workload", {}), "workload"),
-        steps=tuple(_read(Step, row, f"step {n}") for n, row in enumerate(steps, 1)),
-        expect=_read(Expect, table.get("expect", {}), "expect"),
-    )
-
-
-def _read(kind: type[T], table: object, where: str) -> T:
-    """Make one dataclass of a TOML table, checking names, types and bounds by its fields."""
-    if not isinstance(table, dict):
-        raise DrillError(f"{where} must be a table.")
-    rows = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]  # a dataclass
-    types = get_type_hints(kind)
-    for name in table:
-        if name not in rows:
-            raise DrillError(f"{where} has no setting {name!r}.")
-    for row in rows.values():
-        if row.default is MISSING and row.name not in table:
-            raise DrillError(f"{where} lacks {row.name!r}.")
-    return kind(
-        **{
-            name: _value(rows[name], types[name], value, f"{where}: {name}")
-            for name, value in table.items()
-        }
-    )
-
-
-def _value(row: Field[Any], kind: type, value: object, where: str) -> object:
-    if issubclass(kind, StrEnum):
-        if not isinstance(value, str) or value not in list(kind):
-            raise DrillError(f"{where} must be one of {', '.join(kind)} and not {value!r}.")
-        return kind(value)
-    numbers = (int, float) if kind is float else (int,)
-    if not isinstance(value, numbers) or isinstance(value, bool):
-        raise DrillError(f"{where} must be a number and not {value!r}.")
-    lowest, highest = row.metadata["bounds"]
-    if not lowest <= value <= highest:
-        raise DrillError(f"{where} must be from {lowest} to {highest:g} and not {value}.")
-    return value
+    if "name" in table:
+        raise DrillError(f"Drill {name}: leave `name` out: the name of the file is the drill's.")
+    return checked(Drill, {**table, "name": name}, f"Drill {name}")
 
 
 def _directory() -> Any:

@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from failover.drills.drill import DrillError, names
+from failover.drills.checked import DrillError
+from failover.drills.drill import names
 from failover.simulation.drills import run_drill
 from failover.simulation.faults.table import FAULTS, lines
 from failover.simulation.one_seed import run_seed

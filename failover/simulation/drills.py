@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from failover.control.controller import LOOK_MS
-from failover.drills.drill import FAULTS, Action, Condition, Drill, DrillError, Step, Target, named
+from failover.drills.checked import DrillError
+from failover.drills.drill import FAULTS, Action, Condition, Drill, Step, Target, named
 from failover.drills.verdict import Record, Story, Verdict, judge
 from failover.identity import CATALOG_PARTITION
 from failover.routing import partition_for

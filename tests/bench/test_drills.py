@@ -1,9 +1,9 @@
 """What ``rollcall drill`` says, and members that come and go while the load runs."""
 
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from actors.cli import admin
 from actors.cli.client import Client

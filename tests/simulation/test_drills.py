@@ -2,7 +2,8 @@
 
 import pytest
 
-from failover.drills.drill import Action, DrillError, named, names
+from failover.drills.checked import DrillError
+from failover.drills.drill import Action, named, names
 from failover.simulation.drills import run_drill
 
 DRILLS = [name for name in names() if not named(name).does(Action.FILL_DISK)]

@@ -1,10 +1,13 @@
 """Drills as data: what the files may say, and what the members of a drill are."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failover.drills.drill import DrillError, Target, Workload, named, names, parse
+from failover.drills.checked import DrillError, checked
+from failover.drills.drill import Drill, Target, Workload, named, names, parse
 
 STEPS = '[[steps]]\ndo = "kill"\n'
 
@@ -47,18 +50,43 @@ def test_what_is_not_said_has_its_usual_value():
     ("text", "sentence"),
     [
         ("about =", "Drill d is no TOML: "),
-        (STEPS, "Drill d: `about` must say"),
-        ('about = "x"', "Drill d: there are no [[steps]]."),
-        (f'about = "x"\nextra = 1\n{STEPS}', "Drill d: there is nothing called 'extra'"),
-        (f'about = "x"\n{STEPS}[workload]\nsize = 1', "workload has no setting 'size'"),
-        (f'about = "x"\n{STEPS}[workload]\nmembers = "many"', "must be a number and not 'many'"),
-        (f'about = "x"\n{STEPS}[workload]\nmembers = true', "must be a number and not True"),
-        (f'about = "x"\n{STEPS}[workload]\nmembers = 0', "must be from 1 to 1e+09 and not 0"),
-        (f'about = "x"\n{STEPS}[workload]\nstatic_share = 2', "from 0 to 1 and not 2"),
-        (f'about = "x"\nworkload = 1\n{STEPS}', "workload must be a table."),
-        ('about = "x"\n[[steps]]\ndo = "explode"', "step 1: do must be one of kill, start"),
+        (STEPS, "Drill d: the file lacks 'about'."),
+        (f'about = ""\n{STEPS}', "Drill d: about is '': expected text of length >= 1."),
+        ('about = "x"', "Drill d: the file lacks 'steps'."),
+        ('about = "x"\nsteps = []', "Drill d: steps is []: expected a list of length >= 1."),
+        (f'about = "x"\nextra = 1\n{STEPS}', "Drill d: the file has no setting 'extra'."),
+        (f'about = "x"\nname = "e"\n{STEPS}', "Drill d: leave `name` out"),
+        (f'about = "x"\n{STEPS}[workload]\nsize = 1', "workload has no setting 'size'."),
+        (
+            f'about = "x"\n{STEPS}[workload]\nmembers = "many"',
+            "workload: members is 'many': expected a whole number, got text.",
+        ),
+        (
+            f'about = "x"\n{STEPS}[workload]\nmembers = true',
+            "workload: members is True: expected a whole number, got true or false.",
+        ),
+        (
+            f'about = "x"\n{STEPS}[workload]\nmembers = 0',
+            "workload: members is 0: expected a whole number >= 1.",
+        ),
+        (
+            f'about = "x"\n{STEPS}[workload]\nmembers = 10000000000',
+            "workload: members is 10000000000: expected a whole number <= 1000000000.",
+        ),
+        (
+            f'about = "x"\n{STEPS}[workload]\nstatic_share = 2',
+            "workload: static_share is 2: expected a number <= 1.0.",
+        ),
+        (f'about = "x"\n{STEPS}[workload]\nstatic_share = nan', "static_share is nan: expected"),
+        (f'about = "x"\nworkload = 1\n{STEPS}', "workload is 1: expected a table, got"),
+        (
+            'about = "x"\n[[steps]]\ndo = "explode"',
+            "step 1: do is 'explode': invalid enum value 'explode' (there are kill, start",
+        ),
         ('about = "x"\n[[steps]]\nafter_ms = 1', "step 1 lacks 'do'."),
-        ('about = "x"\n[[steps]]\ndo = 1', "step 1: do must be one of"),
+        ('about = "x"\n[[steps]]\ndo = 1', "step 1: do is 1: expected text, got a whole number"),
+        ('about = "x"\nsteps = [1]', "step 1 is 1: expected a table"),
+        ('about = "x"\n[[steps]]\ndo = "a\\nb"', "step 1: do is 'a\\nb': invalid enum value"),
     ],
 )
 def test_a_bad_drill_is_refused_in_one_sentence(text, sentence):
@@ -66,6 +94,48 @@ def test_a_bad_drill_is_refused_in_one_sentence(text, sentence):
         parse("d", text)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_every_mistake_of_a_file_is_told() -> None:
+    text = """
+        about = "x"
+        [workload]
+        members = 0
+        size = 1
+        [[steps]]
+        do = "kill"
+        [[steps]]
+        do = "wait"
+        until = "tomorrow"
+        [expect]
+        silent_ms_max = "never"
+    """
+    with pytest.raises(DrillError) as refused:
+        parse("d", text)
+    sentences = str(refused.value).split("Drill d: ")[1:]
+    assert [sentence.split(" is ")[0].split(" has ")[0] for sentence in sentences] == [
+        "workload: members",
+        "workload",
+        "step 2: until",
+        "expect: silent_ms_max",
+    ]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(("about", "steps", "workload", "members", "do", "x\n")), inner
+            )
+        ),
+    )
+)
+def test_any_table_is_a_drill_or_sentences_about_it(value: object) -> None:
+    table = value if isinstance(value, dict) else {"steps": value}
+    with suppress(DrillError):
+        checked(Drill, {**table, "name": "d"}, "Drill d")
 
 
 def test_a_drill_that_is_not_there_is_refused():
