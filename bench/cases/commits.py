@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from bench.cases.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.cases.members import TOPIC, stable_groups
 from bench.client.asking import Connection
-from bench.client.frames import frame_of
 from bench.client.looping import Request
 from bench.load.offsets import groups_on
 from bench.report.rounds import Figures, Row, Setting, play
 from bench.servers.killable import each_in_turn
+from protocol.client.frames import frame_of
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import encode_response
 from protocol.wire.messages import (

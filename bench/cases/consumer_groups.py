@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from bench.cases.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.client.asking import Connection
-from bench.client.frames import split_frames
 from bench.client.looping import Line, Request, all_taken, paced
 from bench.client.reactor import Reactor
-from bench.load.consumers import ConsumerLoad, ConsumerMember, MemberError, is_exclusive, is_settled
+from bench.load.consumers import ConsumerLoad, LoadMember, MemberError, is_exclusive, is_settled
 from bench.report.rounds import Figures, Meter, Row, Setting, latencies, play
+from protocol.client.frames import LENGTH, by_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -94,10 +94,10 @@ def _join(server: Server, prefix: str, groups: int, members: int) -> Figures:
         reactor.close()
 
 
-def _members(reactor: Reactor, server: Server, group_id: str, members: int) -> list[ConsumerMember]:
+def _members(reactor: Reactor, server: Server, group_id: str, members: int) -> list[LoadMember]:
     topics = (_topic(members),)
     return [
-        ConsumerMember(group_id, f"{group_id}-{number:05}", topics, channel)
+        LoadMember(group_id, f"{group_id}-{number:05}", topics, channel)
         for number, channel in enumerate(reactor.open(server.address, members))
     ]
 
@@ -161,20 +161,14 @@ def _steady(server: Server, prefix: str, groups: int) -> list[Request]:
         reactor.close()
 
 
-def _answer(reactor: Reactor, member: ConsumerMember, frame: bytes) -> bytes:
-    received = b""
-
-    def receive(data: bytes) -> None:
-        nonlocal received
-        received += data
-
-    member.channel.received = receive
+def _answer(reactor: Reactor, member: LoadMember, frame: bytes) -> bytes:
+    answers: list[bytes] = []
+    member.channel.received = by_frame(answers.append)
     member.channel.send(frame)
     for _ in range(ANSWER_SECONDS_MAX):
         reactor.turn(1.0)
-        frames, _rest = split_frames(received)
-        if frames:
-            return frames[0]
+        if answers:
+            return LENGTH.pack(len(answers[0])) + answers[0]
     raise MemberError("a steady heartbeat was not answered")
 
 

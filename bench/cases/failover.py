@@ -107,7 +107,7 @@ def _join(cluster: Killable, riders: Riders, reactor: Reactor, plan: Plan) -> No
     joiner = Joiner(plan, reactor, reactor.open(address, len(plan.instance_ids)))
     joiner.join_all()
     for member in joiner.members:
-        riders.add(plan, member, address)
+        riders.add(member, address)
     riders.run(lambda: False, 0.01)
 
 
@@ -170,7 +170,7 @@ def _member(cluster: Killable, group_id: str) -> HeartbeatRequest:
     try:
         joiner = Joiner(plan, reactor, reactor.open(address, 1))
         joiner.join_all()
-        return heartbeat(plan, joiner.members[0])
+        return heartbeat(joiner.members[0])
     finally:
         reactor.close()
 

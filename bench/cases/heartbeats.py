@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from bench.cases.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.cases.members import stable_groups
-from bench.client.frames import HEARTBEAT_ANSWER, frame_of
 from bench.client.looping import Line, Request, all_taken, paced
 from bench.client.reactor import Reactor
 from bench.load.joining import heartbeat
 from bench.report.rounds import Figures, Meter, Row, Setting, latencies, play
+from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +77,6 @@ def _own_lines(server: Server, reactor: Reactor) -> list[Line]:
 def _heartbeats(server: Server, prefix: str, groups: int) -> list[Request]:
     group_ids = [f"{prefix}-{number}" for number in range(groups)]
     return [
-        Request(frame_of(heartbeat(plan, member)), ANSWER)
+        Request(frame_of(heartbeat(member)), ANSWER)
         for plan, member in stable_groups(server, group_ids, MEMBERS_EACH)
     ]

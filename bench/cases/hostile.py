@@ -35,7 +35,6 @@ from actors.serving.admission import raise_open_files_limit
 from bench.cases.innocents import innocent_clients
 from bench.cases.members import stable_groups
 from bench.client.asking import Connection
-from bench.client.frames import frame_of
 from bench.interruption import Interrupted, interruptible
 from bench.load.hostile_frames import Pool
 from bench.load.hostile_storm import Storm
@@ -47,6 +46,7 @@ from bench.report.tables import aligned, document
 from bench.servers import machine, processes
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
+from protocol.client.frames import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -231,7 +231,7 @@ def _floods(server: Server) -> dict[tuple[str, int], list[bytes]]:
     with Connection(server.address) as connection:
         found = {name: connection.coordinator(name) for name in names}
     for plan, member in members:
-        frame = bytes(frame_of(heartbeat(plan, member)))
+        frame = bytes(frame_of(heartbeat(member)))
         floods.setdefault(found[plan.group_id], []).append(frame)
     return floods
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bench.cases.commits import commit
 from bench.client.asking import Connection
-from bench.client.frames import HEARTBEAT_ANSWER, frame_of
 from bench.client.looping import AnswerError, Line, Request
 from bench.client.reactor import Reactor
 from bench.load.beside import beside
 from bench.load.joining import Joiner, Plan, heartbeat
+from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 from protocol.wire.messages import (
     FindCoordinatorRequest,
     MetadataRequest,
@@ -159,7 +159,7 @@ def _join(
     joiner = Joiner(plan, reactor, reactor.open(coordinator, MEMBERS))
     joiner.join_all()
     for number, member in enumerate(joiner.members):
-        request = Request(frame_of(heartbeat(plan, member)), HEARTBEAT)
+        request = Request(frame_of(heartbeat(member)), HEARTBEAT)
         beats.append(Line(member.channel, [request]))
         if number < 3:
             (channel,) = reactor.open(coordinator, 1)

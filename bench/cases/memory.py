@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bench.client.asking import Connection
-from bench.client.frames import HEARTBEAT_ANSWER, frame_of
 from bench.client.looping import Line, Request, paced
 from bench.client.reactor import Reactor
 from bench.load.joining import Joiner, Plan, heartbeat
 from bench.report.rounds import Figures, Row, Setting
+from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +70,6 @@ def _join(group_id: str, connection: Connection, reactor: Reactor) -> list[Line]
     joiner = Joiner(plan, reactor, channels)
     joiner.join_all()
     return [
-        Line(member.channel, [Request(frame_of(heartbeat(plan, member)), ANSWER)])
+        Line(member.channel, [Request(frame_of(heartbeat(member)), ANSWER)])
         for member in joiner.members
     ]

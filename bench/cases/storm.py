@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.client.asking import Connection
 from bench.client.reactor import Reactor
-from bench.load.consumers import ConsumerLoad, ConsumerMember
+from bench.load.consumers import ConsumerLoad, LoadMember
 from bench.load.victim import MEMBERS, TOPIC, heartbeating_victim
 from bench.report.rounds import Figures, Row, latencies
 from bench.report.tables import PEER
@@ -82,7 +82,7 @@ def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figur
     try:
         channels = reactor.open(server.address, BAD_MEMBERS)
         members = [
-            ConsumerMember(group_id, f"{group_id}-{n:04}", subscriptions[n], each)
+            LoadMember(group_id, f"{group_id}-{n:04}", subscriptions[n], each)
             for n, each in enumerate(channels)
         ]
         with heartbeating_victim(server.address, f"victim-of-{group_id}") as victim:

@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sized
+    from collections.abc import Callable, Iterable
 
 LANES_EACH: Final = 32
 """Connections to each node."""
@@ -24,13 +24,13 @@ Address = tuple[str, int]
 
 
 class Lane(Protocol):
-    """One connection; ``waiting`` are the questions that have no answer yet."""
+    """One connection to one node."""
 
     address: Address
 
     @property
-    def waiting(self) -> Sized:
-        """What the node owes."""
+    def in_flight(self) -> int:
+        """How many questions have no answer yet."""
 
 
 L = TypeVar("L", bound=Lane)
@@ -59,4 +59,4 @@ class Lanes(Generic[L]):
 
 
 def _owed(lane: Lane) -> int:
-    return len(lane.waiting)
+    return lane.in_flight

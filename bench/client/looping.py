@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bench.client.frames import CORRELATION_AT, LENGTH
+from protocol.client.frames import CORRELATION_AT, LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,49 +1,60 @@
-"""One TCP connection of a load client, from the wish to connect to its end."""
+"""One TCP connection of a load client on asyncio, from the wish to connect to its end."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, cast
+import logging
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from protocol.wire.frames import FrameBuffer
+from protocol.client.connection import ClientConnection
+from protocol.client.versions import newest
+from protocol.wire.frames import BadFrame, FrameError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-RESPONSE_BYTES_MAX: Final = 1 << 30
+    from kio.static.protocol import RequestPayload
+
+_log = logging.getLogger("rollcall.load")
+VERSIONS: Final = newest()
 
 
 class Stream(asyncio.Protocol):
     """Connects to ``address`` at once and keeps what is sent before the connection is there.
 
-    ``answered(frame)`` is called with each response, without its length; ``broken(stream)`` once,
-    when the connection ends or cannot be had, but not after :meth:`close`.
+    ``answered(token, response)`` is called with each answer and the token of its request;
+    ``broken(tokens)`` once, when the connection ends or cannot be had, with the tokens of what was
+    not answered, but not after :meth:`close`.
     """
 
     def __init__(
         self,
         address: tuple[str, int],
-        answered: Callable[[bytes], None],
-        broken: Callable[[Stream], None],
+        client_id: str,
+        answered: Callable[[Any, Any], None],
+        broken: Callable[[Sequence[Any]], None],
     ) -> None:
         self.address = address
         self._answered = answered
         self._broken = broken
         self._closed = False
         self._transport: asyncio.Transport | None = None
-        self._unsent: list[bytes] = []
-        self._frames = FrameBuffer(RESPONSE_BYTES_MAX)
+        self._client = ClientConnection(client_id, VERSIONS)
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
-    def send(self, frame: bytes) -> None:
-        """Send ``frame`` now, or as soon as the connection is there.
+    @property
+    def in_flight(self) -> int:
+        """Requests that have no answer yet."""
+        return self._client.in_flight
+
+    def send(self, message: RequestPayload, token: Any, client_id: str | None = None) -> None:
+        """Send a request now, or as soon as the connection is there.
 
         What is sent between the connection's end and the news of it is lost: ``broken`` follows.
         """
-        if self._transport is None:
-            self._unsent.append(frame)
-        elif not self._transport.is_closing():
-            self._transport.write(frame)
+        self._client.ask(message, token, client_id)
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(self._client.data_to_send())
 
     def close(self) -> None:
         """Close at once."""
@@ -63,18 +74,26 @@ class Stream(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         if self._closed:
             self._transport.abort()
-        elif self._unsent:
-            self._transport.write(b"".join(self._unsent))
-            self._unsent.clear()
+        elif data := self._client.data_to_send():
+            self._transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        """Cut what came into responses."""
-        for frame in self._frames.feed(data):
+        """Take answers; bytes that are none close the connection."""
+        if self._closed:
+            return
+        try:
+            answers = self._client.receive(data)
+        except (BadFrame, FrameError) as error:
+            _log.warning("%s:%d: %s", *self.address, error)
+            if self._transport is not None:
+                self._transport.abort()
+            return
+        for token, response in answers:
             if not self._closed:
-                self._answered(frame)
+                self._answered(token, response)
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Tell the owner, unless it was the owner who closed."""
         if not self._closed:
             self._closed = True
-            self._broken(self)
+            self._broken(self._client.ended())

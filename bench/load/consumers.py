@@ -1,140 +1,120 @@
 """Members of consumer groups (KIP-848) in great number: joining, settling, heartbeating.
 
-The generator shares its cores with the server, so a member is a few fields here and its requests
-are frames made beforehand; what a member owns is kept as the bytes that the coordinator sent, which
-are just the bytes that it wants back. A member takes over and revokes at once.
+The generator shares its cores with the server, so the member kernels write frames, and what a
+member owns stays the bytes that the coordinator sent.
 """
 
 from __future__ import annotations
 
-import struct
+import random
 import time
 from array import array
-from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from bench.client.frames import LENGTH, frame_of, read_varint, split_frames, with_number
+from bench.load.joining import HERE
+from protocol.client.frames import CLIENT_ID, by_frame, with_number
+from protocol.members import consumer
+from protocol.members.consumer import ConsumerMemberConfig
+from protocol.members.conversation import State
+from protocol.members.frames import ConsumerFrames, partitions_in, read_answer
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import ConsumerGroupHeartbeatRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from bench.client.reactor import Channel, Reactor
+    from protocol.members.conversation import Outgoing
 
 SETTLE_SECONDS_MAX: Final = 120
-UUID_BYTES: Final = 16
-UNCHANGED: Final = timedelta(milliseconds=-1)
-REBALANCE: Final = timedelta(minutes=5)
-ERROR_AT: Final = 13
-"""After length (4), correlation id (4), header tags (1) and throttle time (4)."""
-NOTHING_OWNED: Final = b"\x01"
-LOADING_SECONDS: Final = 0.1
-"""After which a member asks again a coordinator that is still loading."""
-_EPOCHS: Final = struct.Struct(">ii")
+NUMBERS: Final = 0x7FFF_FFFF
+STARTING: Final = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.not_coordinator})
+"""What a Kafka says that has just made its offsets topic."""
+REJOIN: Final = frozenset({ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id})
 
 
 class MemberError(Exception):
     """A member was answered an error that the benchmark does not expect."""
 
 
-@dataclass(slots=True, eq=False)
-class ConsumerMember:
-    """One member: ``owned`` is its partitions as they stand on the wire, ``count`` how many.
+class LoadMember:
+    """One member and its connection; ``count`` is how many partitions it owns.
 
-    ``due_s`` is when its next heartbeat is due; ``news`` are topics that it has yet to tell, and
-    ``told_s`` is when it told the last ones, until that is answered.
+    ``due_ms`` is when it wants to be asked again what to send. ``told_s`` is when it told other
+    topics, until that is answered.
     """
 
-    group_id: str
-    member_id: str
-    topics: tuple[str, ...]
-    channel: Channel
-    epoch: int = 0
-    owned: bytes = NOTHING_OWNED
-    count: int = 0
-    interval_s: float = 5.0
-    due_s: float = 0.0
-    is_busy: bool = False
-    must_acknowledge: bool = False
-    news: tuple[str, ...] | None = None
-    told_s: float = 0.0
-    left_over: bytes = b""
-    steady: bytearray = field(default_factory=bytearray)
-    steady_epoch: int = -1
+    __slots__ = ("channel", "count", "due_ms", "frames", "in_flight", "kernel", "told_s")
 
-    def join_frame(self) -> bytes:
-        """Return the heartbeat that joins."""
-        return bytes(frame_of(self._request(0, self.topics, ())))
+    def __init__(
+        self, group_id: str, member_id: str, topics: tuple[str, ...], channel: Channel
+    ) -> None:
+        config = ConsumerMemberConfig(group_id=group_id, topics=topics, client_id=CLIENT_ID)
+        self.frames = ConsumerFrames(CLIENT_ID)
+        self.kernel = consumer.ConsumerMember(config, _RNG, {}, self.frames)
+        self.kernel.member_id = member_id
+        self.kernel.coordinator = HERE
+        self.kernel.keeps_history = False
+        self.channel = channel
+        self.count = 0
+        self.due_ms = 0
+        self.in_flight: Outgoing | None = None
+        self.told_s = 0.0
+
+    @property
+    def epoch(self) -> int:
+        """The member epoch."""
+        return self.kernel.generation
+
+    @property
+    def owned(self) -> bytes:
+        """The partitions as they stand on the wire."""
+        owned: bytes = self.kernel.owned
+        return owned
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is in, and has told everything and heard the answer."""
+        kernel = self.kernel
+        return self.in_flight is None and not kernel.has_news and kernel.state is State.STABLE
 
     def heartbeat_frame(self) -> bytearray:
         """Return the heartbeat that says nothing new; its correlation id may be patched."""
-        if self.steady_epoch != self.epoch:
-            self.steady = frame_of(self._request(self.epoch, None, None))
-            self.steady_epoch = self.epoch
-        return self.steady
+        return bytearray(self.frames.steady(self.kernel).frame)
 
-    def _request(
-        self, epoch: int, topics: tuple[str, ...] | None, owned: tuple[()] | None
-    ) -> ConsumerGroupHeartbeatRequest:
-        return ConsumerGroupHeartbeatRequest(
-            group_id=self.group_id,
-            member_id=self.member_id,
-            member_epoch=epoch,
-            rebalance_timeout=REBALANCE if epoch == 0 else UNCHANGED,
-            subscribed_topic_names=topics,
-            topic_partitions=owned,
-        )
 
-    def next_frame(self) -> bytes:
-        """Return the next heartbeat: the join, news, an acknowledgement, or nothing new."""
-        if self.epoch == 0:
-            return self.join_frame()
-        frame: bytes | bytearray
-        if self.news is not None:
-            frame = frame_of(self._request(self.epoch, self.news, None))
-            self.topics, self.news = self.news, None
-        else:
-            frame = self.heartbeat_frame()
-        if not self.must_acknowledge:
-            return bytes(frame)
-        self.must_acknowledge = False
-        # The last two bytes are "no partitions told" and "no tagged fields".
-        body = bytes(frame[LENGTH.size : -2]) + self.owned + b"\0"
-        return LENGTH.pack(len(body)) + body
+_RNG: Final = random.Random(0)
 
 
 class ConsumerLoad:
-    """Drives members; their heartbeats are as frequent as the coordinator says.
+    """Drives members: each has one heartbeat in flight at most, and the next as it was told.
 
     ``changes_taken_s`` is how long each heartbeat with another subscription waited for its answer.
     """
 
     def __init__(self, reactor: Reactor, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.members: list[ConsumerMember] = []
+        self.members: list[LoadMember] = []
         self.answered = 0
         self.changes_taken_s = array("d")
         self._reactor = reactor
         self._clock = clock
-        self._due: list[tuple[float, int, ConsumerMember]] = []
+        self._due: list[tuple[int, int, LoadMember]] = []
         self._numbers = count()
 
-    def add(self, members: Sequence[ConsumerMember]) -> None:
+    def add(self, members: Sequence[LoadMember]) -> None:
         """Let members join now, all at once."""
         for member in members:
-            member.channel.received = partial(self._received, member)
+            member.channel.received = by_frame(partial(self._answered, member))
             self.members.append(member)
-            self._send(member)
+            self._step(member, self._now_ms())
 
-    def change(self, member: ConsumerMember, topics: tuple[str, ...]) -> None:
+    def change(self, member: LoadMember, topics: tuple[str, ...]) -> None:
         """Let a member subscribe to other topics, at once or with its next heartbeat."""
-        member.news = topics
-        if not member.is_busy:
-            self._send(member)
+        member.kernel.subscribe(topics)
+        if member.in_flight is None:
+            self._step(member, self._now_ms())
 
     def run(self, seconds: float, each_turn: Callable[[float], float] | None = None) -> None:
         """Go on for ``seconds``; ``each_turn(now)`` may act and says when it wants to again."""
@@ -152,81 +132,54 @@ class ConsumerLoad:
             self._turn(self._clock() + 0.05)
         return self._clock() - begun
 
+    def _now_ms(self) -> int:
+        return round(self._clock() * 1000)
+
     def _turn(self, until: float) -> None:
-        now = self._clock()
-        while self._due and self._due[0][0] <= now:
-            due_s, _, member = heappop(self._due)
-            if due_s == member.due_s and not member.is_busy:
-                self._send(member)
-        wake = min(until, self._due[0][0]) if self._due else until
+        now, due = self._now_ms(), self._due
+        while due and due[0][0] <= now:
+            due_ms, _, member = heappop(due)
+            if due_ms == member.due_ms and member.in_flight is None:
+                self._step(member, now)
+        wake = min(until, due[0][0] / 1000) if due else until
         self._reactor.turn(max(wake - self._clock(), 0))
 
-    def _send(self, member: ConsumerMember) -> None:
-        member.is_busy = True
-        if member.news is not None and member.epoch:
-            member.told_s = self._clock()
-        frame = member.next_frame()
-        number = LENGTH.pack(next(self._numbers) & 0x7FFFFFFF)
-        member.channel.send(with_number(frame, number))
-
-    def _received(self, member: ConsumerMember, data: bytes) -> None:
-        frames, member.left_over = split_frames(member.left_over + data)
-        for frame in frames:
-            self.answered += 1
-            member.is_busy = False
-            if member.told_s:
-                self.changes_taken_s.append(self._clock() - member.told_s)
-                member.told_s = 0.0
-            self._answered(member, frame)
-            if member.must_acknowledge or member.news is not None:
-                self._send(member)
-            else:
-                member.due_s = self._clock() + member.interval_s
-                heappush(self._due, (member.due_s, next(self._numbers), member))
-
-    def _answered(self, member: ConsumerMember, frame: bytes) -> None:
-        error = int.from_bytes(frame[ERROR_AT : ERROR_AT + 2], signed=True)
-        if error:
-            if error in REJOIN:
-                member.epoch, member.owned, member.count = 0, NOTHING_OWNED, 0
-                return
-            if error in STARTING and member.epoch == 0:
-                member.interval_s = LOADING_SECONDS
-                return
-            raise MemberError(f"a heartbeat was answered {ErrorCode(error).name}")
-        at = ERROR_AT + 2
-        for _ in range(2):  # error message, member id
-            size, at = read_varint(frame, at)
-            at += max(size - 1, 0)
-        epoch, interval_ms = _EPOCHS.unpack_from(frame, at)
-        member.epoch, member.interval_s = epoch, interval_ms / 1000
-        at += _EPOCHS.size
-        if frame[at] == 0xFF:
+    def _step(self, member: LoadMember, now: int) -> None:
+        """Send what the member wants to send, or come back when it wants to be asked again."""
+        kernel = member.kernel
+        tells_topics = kernel.tells_topics and kernel.generation > 0
+        for outgoing in kernel.poll(now):
+            if tells_topics:
+                member.told_s = self._clock()
+            member.in_flight = outgoing
+            number = next(self._numbers) & NUMBERS
+            member.channel.send(with_number(outgoing.message.frame, number))
             return
-        owned = frame[at + 1 : -2]  # after it: the tags of the assignment and of the answer
-        if owned != member.owned:
-            member.owned, member.must_acknowledge = owned, True
-            member.count = sum(1 for _ in partitions_of(owned))
+        member.due_ms = kernel.next_deadline() or now
+        heappush(self._due, (member.due_ms, next(self._numbers), member))
+
+    def _answered(self, member: LoadMember, frame: bytes) -> None:
+        self.answered += 1
+        if member.told_s:
+            self.changes_taken_s.append(self._clock() - member.told_s)
+            member.told_s = 0.0
+        outgoing, member.in_flight = member.in_flight, None
+        assert outgoing is not None
+        kernel = member.kernel
+        answer = read_answer(outgoing.message.__api_key__, frame)
+        error = answer.error_code
+        if error and error not in REJOIN and not (error in STARTING and kernel.generation == 0):
+            raise MemberError(f"a heartbeat was answered {error.name}")
+        owned, now = kernel.owned, self._now_ms()
+        kernel.receive(outgoing, answer, now)
+        if kernel.owned != owned:
+            member.count = sum(1 for _ in partitions_in(kernel.owned))
+        if kernel.coordinator is None:  # a Kafka that starts says so of a group of its own
+            kernel.coordinator = HERE
+        self._step(member, now)
 
 
-STARTING: Final = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.not_coordinator})
-"""What a Kafka says that has just made its offsets topic."""
-
-REJOIN: Final = frozenset({ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id})
-
-
-def partitions_of(owned: bytes) -> Iterator[tuple[bytes, int]]:
-    """Read partitions as they stand on the wire: topic id and index."""
-    topics, at = read_varint(owned, 0)
-    for _ in range(topics - 1):
-        topic_id = owned[at : at + UUID_BYTES]
-        size, at = read_varint(owned, at + UUID_BYTES)
-        for index in struct.unpack_from(f">{size - 1}i", owned, at):
-            yield topic_id, index
-        at += 4 * (size - 1) + 1  # and no tagged fields
-
-
-def is_settled(members: Sequence[ConsumerMember], partitions: int) -> bool:
+def is_settled(members: Sequence[LoadMember], partitions: int) -> bool:
     """Tell whether one group's members are at one epoch, with every partition owned and told.
 
     They all subscribe to the same, so each has its fair share. That no partition is owned twice has
@@ -238,14 +191,11 @@ def is_settled(members: Sequence[ConsumerMember], partitions: int) -> bool:
         epoch > 1
         and sum(counts) == partitions
         and max(counts) - min(counts) <= 1
-        and all(
-            member.epoch == epoch and not (member.is_busy or member.must_acknowledge)
-            for member in members
-        )
+        and all(member.epoch == epoch and member.is_settled for member in members)
     )
 
 
-def is_exclusive(members: Sequence[ConsumerMember]) -> bool:
+def is_exclusive(members: Sequence[LoadMember]) -> bool:
     """Tell whether no partition is owned twice."""
-    owned = [partition for member in members for partition in partitions_of(member.owned)]
+    owned = [partition for member in members for partition in partitions_in(member.owned)]
     return len(owned) == len(set(owned))

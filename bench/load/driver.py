@@ -10,33 +10,33 @@ coordinator on whichever bootstrap address answers and go on where they were.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import uvloop
 
-from bench.client import repeated
 from bench.client.lanes import Lanes
 from bench.client.stream import Stream
-from protocol.members.classic import ClassicMember, MemberConfig
-from protocol.members.consumer import ConsumerMember
-from protocol.members.conversation import Outgoing, State
+from protocol.members.conversation import State
 from protocol.members.history import Kind
+from protocol.members.kinds import Topics, member_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bench.client.lanes import Address
+    from protocol.members.classic import MemberConfig
+    from protocol.members.conversation import Outgoing
     from protocol.members.history import MemberHistoryEvent
+    from protocol.members.kinds import Member
 
 FINAL: Final = "final"
 """The kind of a member's last row: what it held when the load ended."""
 FAREWELL_SECONDS: Final = 5.0
+LOOKUP: Final = "lookup"
 
-Member: TypeAlias = ClassicMember | ConsumerMember
 HistoryRow: TypeAlias = tuple[
     str, str, bool, int, str, str, int, list[str], str | None, dict[str, int]
 ]
@@ -72,10 +72,11 @@ def now_ms() -> int:
 
 async def _run(load: Load) -> list[HistoryRow]:
     rng = random.Random(load.seed)
+    topics = Topics(partitions_of=load.partitions_of)
     lookups = Lookups(load.bootstrap)
     drivers = []
     for config in load.members:
-        member = ClassicMember(config, random.Random(rng.random()), load.partitions_of)
+        member = member_of(config, random.Random(rng.random()), topics)
         drivers.append(Driver(member, lookups, load.commit_interval_ms))
     for driver in drivers:
         driver.step()
@@ -97,11 +98,10 @@ class Lookups:
 
     def __init__(self, bootstrap: tuple[Address, ...]) -> None:
         self._lanes = Lanes(bootstrap, lambda address: _Lookup(address, self._broke))
-        self._numbers = itertools.count()
 
     def ask(self, driver: Driver, request: Outgoing) -> None:
         """Send ``request`` for ``driver``, which hears the answer."""
-        self._lanes.next().ask(next(self._numbers), driver, request)
+        self._lanes.next().ask(driver, request)
 
     def close(self) -> None:
         """Close the connections."""
@@ -117,29 +117,31 @@ class _Lookup:
 
     def __init__(self, address: Address, broke: Callable[[Address], None]) -> None:
         self.address = address
-        self.waiting: dict[int, tuple[Driver, Outgoing]] = {}
         self._broke = broke
         self._stream: Stream | None = None
 
-    def ask(self, number: int, driver: Driver, request: Outgoing) -> None:
+    @property
+    def in_flight(self) -> int:
+        """How many questions have no answer yet."""
+        return 0 if self._stream is None else self._stream.in_flight
+
+    def ask(self, driver: Driver, request: Outgoing) -> None:
         if self._stream is None:
-            self._stream = Stream(self.address, self._answered, self._broken)
-        self.waiting[number] = driver, request
-        self._stream.send(_encode(request, number, driver.member))
+            self._stream = Stream(self.address, LOOKUP, self._answered, self._broken)
+        self._stream.send(request.message, (driver, request), driver.member.config.client_id)
 
     def close(self) -> None:
         if self._stream is not None:
             self._stream.close()
 
-    def _answered(self, frame: bytes) -> None:
-        driver, request = self.waiting.pop(int.from_bytes(frame[:4]))
-        driver.answered(request, frame)
+    def _answered(self, token: tuple[Driver, Outgoing], response: Any) -> None:
+        driver, request = token
+        driver.answered(request, response)
 
-    def _broken(self, _stream: Stream) -> None:
+    def _broken(self, tokens: Sequence[tuple[Driver, Outgoing]]) -> None:
         self._stream = None
         self._broke(self.address)
-        waiting, self.waiting = self.waiting, {}
-        for driver, request in waiting.values():
+        for driver, request in tokens:
             driver.lost(request)
 
 
@@ -189,15 +191,16 @@ class Driver:
         if self._stream is not None and self._stream.address != address:
             self.close()
         if self._stream is None:
-            self._stream = Stream(address, self._responded, self._broken)
-        self._stream.send(_encode(request, 0, self.member))
+            client_id = self.member.config.client_id
+            self._stream = Stream(address, client_id, self.answered, self._broken)
+        self._stream.send(request.message, request)
 
-    def answered(self, request: Outgoing, frame: bytes) -> None:
+    def answered(self, request: Outgoing, response: Any) -> None:
         """Hand an answer to the member."""
         if request is not self._request or self._ended:
             return
         self._request = None
-        self.member.receive(request, repeated.decode(request.message, frame), now_ms())
+        self.member.receive(request, response, now_ms())
         self.step()
 
     def lost(self, request: Outgoing) -> None:
@@ -210,10 +213,7 @@ class Driver:
     def stop(self, reason: str) -> None:
         """Leave the group for good; a static member of a classic group just stops."""
         self._commit_interval_ms = 0
-        if isinstance(self.member, ConsumerMember):
-            self.member.leave(reason, for_good=True)
-        else:
-            self.member.leave(reason)
+        self.member.leave(reason, for_good=True)
         self.step()
 
     def close(self) -> None:
@@ -236,21 +236,13 @@ class Driver:
             yield _row(member, event)
         yield _final_row(member)
 
-    def _responded(self, frame: bytes) -> None:
-        if self._request is not None:
-            self.answered(self._request, frame)
-
-    def _broken(self, _stream: Stream) -> None:
+    def _broken(self, _unanswered: Sequence[Outgoing]) -> None:
         self._stream = None
         if self._request is None:
             self.member.disconnected(now_ms())
             self.step()
         elif self._request.to is not None:
             self.lost(self._request)
-
-
-def _encode(request: Outgoing, number: int, member: Member) -> bytes:
-    return repeated.encode(request.message, number, member.config.client_id)
 
 
 def _row(member: Member, event: MemberHistoryEvent) -> HistoryRow:

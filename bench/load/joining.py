@@ -1,4 +1,4 @@
-"""Brings many members of one group to Stable at once, from pre-encoded frames.
+"""Brings many members of one group to Stable at once: member kernels that write frames.
 
 Used to measure joins and mass restarts, and to make the groups that other benchmarks heartbeat or
 commit in. Every member has a connection of its own while it joins.
@@ -6,47 +6,37 @@ commit in. Every member has a connection of its own while it joins.
 
 from __future__ import annotations
 
+import random
 import time
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from bench.client.frames import (
-    ERROR_AT,
-    MARK,
-    Template,
-    compact,
-    compact_bytes,
-    frame_of,
-    read_compact,
-    split_frames,
-    varint,
-)
-from protocol.members.assignor import Subscriber
-from protocol.wire.embedded import encode_assignment, encode_subscription
+from protocol.client.frames import CLIENT_ID, by_frame, error_in
+from protocol.members.classic import ClassicMember, MemberConfig
+from protocol.members.conversation import Node, State
+from protocol.members.frames import ClassicFrames, GroupFrames, read_answer
+from protocol.members.requests import CLASSIC_MESSAGES, JOIN_GROUP
+from protocol.wire import compact
+from protocol.wire.apis import API
+from protocol.wire.embedded import encode_assignment
 from protocol.wire.errors import ErrorCode
-from protocol.wire.frames import decode_response
-from protocol.wire.messages import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    SyncGroupRequest,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bench.client.reactor import Channel, Reactor
+    from protocol.members.conversation import Outgoing
+    from protocol.wire.messages import HeartbeatRequest
 
 JOIN_SECONDS_MAX: Final = 120
 QUIET_SECONDS: Final = 0.05
 """With nothing heard for so long, the members that are done heartbeat, to learn of a rebalance."""
 SESSION: Final = timedelta(minutes=25)
-GENERATION_AT: Final = ERROR_AT + 2
-JOIN_GROUP, JOIN_VERSION = 11, 9
+HERE: Final = Node(-1, "", 0)
+"""The coordinator, to which every member is connected already."""
+EXPECTED: Final = frozenset({ErrorCode.member_id_required, ErrorCode.rebalance_in_progress})
 
 
 class JoinError(Exception):
@@ -66,26 +56,46 @@ class Plan:
     instance_ids: Sequence[str | None]
     session: timedelta = SESSION
 
+    def config(self, instance_id: str | None) -> MemberConfig:
+        """Return the settings of one member; it heartbeats only when it is told to."""
+        session_ms = round(self.session.total_seconds() * 1000)
+        return MemberConfig(
+            group_id=self.group_id,
+            topics=(self.topic,),
+            client_id=CLIENT_ID,
+            instance_id=instance_id,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=session_ms,
+            heartbeat_interval_ms=session_ms,
+            request_timeout_ms=session_ms,
+        )
 
-class Awaits(Enum):
-    """An answer that a member waits for."""
 
-    JOIN = "JoinGroup"
-    SYNC = "SyncGroup"
-    HEARTBEAT = "Heartbeat"
-
-
-@dataclass(slots=True, eq=False)
 class Joining:
-    """One member on its way into the group."""
+    """One member on its way into the group, and its connection."""
 
-    instance_id: str | None
-    channel: Channel
-    member_id: str = ""
-    generation: int = -1
-    joins: int = 0
-    awaits: deque[Awaits] = field(default_factory=deque)
-    left_over: bytes = b""
+    __slots__ = ("channel", "in_flight", "joins", "kernel")
+
+    def __init__(self, kernel: ClassicMember, channel: Channel) -> None:
+        self.kernel = kernel
+        self.channel = channel
+        self.in_flight: Outgoing | None = None
+        self.joins = 0
+
+    @property
+    def instance_id(self) -> str | None:
+        """The static member's id."""
+        return self.kernel.config.instance_id
+
+    @property
+    def member_id(self) -> str:
+        """The member id that it was told last."""
+        return self.kernel.member_id
+
+    @property
+    def generation(self) -> int:
+        """The generation that it is in; -1: none so far."""
+        return self.kernel.generation
 
 
 class Joiner:
@@ -93,21 +103,22 @@ class Joiner:
 
     def __init__(self, plan: Plan, reactor: Reactor, channels: Sequence[Channel]) -> None:
         self.plan = plan
-        self.members = [
-            Joining(instance_id, channel)
-            for instance_id, channel in zip(plan.instance_ids, channels, strict=True)
-        ]
         self._reactor = reactor
         self._busy = 0
         self._heard = 0
         self._nameless = 0
-        self._joins = {each: Template(_join(plan, each)) for each in plan.instance_ids}
-        self._shares = [
-            compact_bytes(encode_assignment([(plan.topic, index)]))
-            for index in range(len(self.members))
+        shares = [
+            compact.blob(encode_assignment([(plan.topic, index)]))
+            for index in range(len(plan.instance_ids))
+        ]
+        group = GroupFrames(plan.config(None), shares)
+        rng = random.Random(0)
+        self.members = [
+            Joining(_kernel(plan, group, instance_id, rng), channel)
+            for instance_id, channel in zip(plan.instance_ids, channels, strict=True)
         ]
         for member in self.members:
-            member.channel.received = partial(self._received, member)
+            member.channel.received = by_frame(partial(self._answered, member))
 
     def join_all(self) -> float:
         """Let all join at once; return the seconds until the last has its assignment."""
@@ -130,7 +141,7 @@ class Joiner:
     def _join(self, members: Sequence[Joining]) -> float:
         begun = time.perf_counter()
         for member in members:
-            self._send_join(member)
+            self._poll(member)
         deadline = begun + JOIN_SECONDS_MAX
         quiet_s = QUIET_SECONDS
         while True:
@@ -157,106 +168,54 @@ class Joiner:
     def _agree(self) -> bool:
         return len({each.generation for each in self.members if each.generation >= 0}) == 1
 
-    def _send(self, member: Joining, frame: bytes, awaits: Awaits) -> None:
-        self._busy += 1
-        member.awaits.append(awaits)
-        member.channel.send(frame)
-
-    def _send_join(self, member: Joining) -> None:
-        member.joins += 1
-        frame = self._joins[member.instance_id].fill(member.member_id)
-        self._send(member, frame, Awaits.JOIN)
+    def _poll(self, member: Joining) -> None:
+        for outgoing in member.kernel.poll(now_ms()):
+            self._busy += 1
+            member.in_flight = outgoing
+            member.joins += outgoing.message.__api_key__ == JOIN_GROUP
+            member.channel.send(outgoing.message.frame)
 
     def _look_for_rebalance(self) -> None:
         for member in self.members:
-            if not member.awaits and member.generation >= 0:
-                self._send(member, bytes(frame_of(heartbeat(self.plan, member))), Awaits.HEARTBEAT)
+            if member.joins and member.in_flight is None:
+                if member.kernel.state is State.STABLE:
+                    member.kernel.heartbeat_now(now_ms())
+                self._poll(member)
 
-    def _received(self, member: Joining, data: bytes) -> None:
-        frames, member.left_over = split_frames(member.left_over + data)
-        for frame in frames:
-            self._busy -= 1
-            self._heard += 1
-            awaited = member.awaits.popleft()
-            error = int.from_bytes(frame[ERROR_AT:GENERATION_AT], signed=True)
-            if error == ErrorCode.rebalance_in_progress:
-                if not member.awaits:
-                    self._send_join(member)
-            elif awaited is Awaits.JOIN:
-                self._joined(member, frame, error)
-            elif error:
-                raise JoinError(f"{awaited.value} was answered {ErrorCode(error).name}.")
-
-    def _joined(self, member: Joining, frame: bytes, error: int) -> None:
-        if error not in (ErrorCode.none, ErrorCode.member_id_required):
-            raise JoinError(f"JoinGroup was answered {ErrorCode(error).name}.")
-        member.generation = int.from_bytes(frame[GENERATION_AT : GENERATION_AT + 4], signed=True)
-        _, at = read_compact(frame, GENERATION_AT + 4)  # protocol type
-        _, at = read_compact(frame, at)  # protocol name
-        leader, at = read_compact(frame, at)
-        skips_assignment = frame[at]
-        member.member_id, _ = read_compact(frame, at + 1)
-        if error:
-            self._send_join(member)
+    def _answered(self, member: Joining, frame: bytes) -> None:
+        self._busy -= 1
+        self._heard += 1
+        outgoing, member.in_flight = member.in_flight, None
+        assert outgoing is not None
+        api_key = outgoing.message.__api_key__
+        error = error_in(frame)
+        if error and error not in EXPECTED:
+            raise JoinError(f"{API[api_key].name} was answered {ErrorCode(error).name}.")
+        member.kernel.receive(outgoing, read_answer(api_key, frame), now_ms())
+        self._poll(member)
+        if error == ErrorCode.member_id_required:
             self._nameless -= 1
             if self._nameless == 0:
-                self._send_join(self.members[0])
-            return
-        sync = frame_of(_sync(self.plan, member))
-        if leader == member.member_id and not skips_assignment:
-            sync = self._with_assignments(sync, frame)
-        self._send(member, bytes(sync), Awaits.SYNC)
-
-    def _with_assignments(self, sync: bytearray, join_answer: bytes) -> bytearray:
-        """Put everybody's assignment into a SyncGroup that has none.
-
-        The empty list and the tags are its last two bytes.
-        """
-        _, answer = decode_response(JOIN_GROUP, JOIN_VERSION, join_answer[4:])
-        ranked = sorted(
-            (Subscriber(each.member_id, each.group_instance_id, ()) for each in answer.members),
-            key=Subscriber.rank,
-        )
-        rows = [
-            compact(subscriber.member_id) + share + b"\0"
-            for subscriber, share in zip(ranked, self._shares, strict=False)
-        ]
-        frame = sync[:-2] + varint(len(rows) + 1) + b"".join(rows) + b"\0"
-        frame[:4] = (len(frame) - 4).to_bytes(4)
-        return frame
+                self.members[0].kernel.rejoin()
+                self._poll(self.members[0])
 
 
-def heartbeat(plan: Plan, member: Joining) -> HeartbeatRequest:
+def now_ms() -> int:
+    """Return the members' time in milliseconds."""
+    return int(time.perf_counter() * 1000)
+
+
+def heartbeat(member: Joining) -> HeartbeatRequest:
     """Return the heartbeat of a member that has joined."""
-    return HeartbeatRequest(
-        group_id=plan.group_id,
-        generation_id=member.generation,
-        member_id=member.member_id,
-        group_instance_id=member.instance_id,
-    )
+    request: HeartbeatRequest = CLASSIC_MESSAGES.heartbeat(member.kernel)
+    return request
 
 
-def _join(plan: Plan, instance_id: str | None) -> JoinGroupRequest:
-    subscription = encode_subscription((plan.topic,))
-    return JoinGroupRequest(
-        group_id=plan.group_id,
-        session_timeout=plan.session,
-        rebalance_timeout=plan.session,
-        member_id=MARK,
-        group_instance_id=instance_id,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=subscription),),
-        reason="benchmark",
-    )
-
-
-def _sync(plan: Plan, member: Joining) -> SyncGroupRequest:
-    return SyncGroupRequest(
-        group_id=plan.group_id,
-        generation_id=member.generation,
-        member_id=member.member_id,
-        group_instance_id=member.instance_id,
-        protocol_type="consumer",
-        protocol_name="range",
-        assignments=(),
-    )
+def _kernel(
+    plan: Plan, group: GroupFrames, instance_id: str | None, rng: random.Random
+) -> ClassicMember:
+    requests = ClassicFrames(group, instance_id)
+    kernel = ClassicMember(plan.config(instance_id), rng, {}, requests)
+    kernel.keeps_history = False
+    kernel.coordinator = HERE
+    return kernel

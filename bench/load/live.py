@@ -20,16 +20,17 @@ import uvloop
 from bench.client.lag import Lag
 from bench.load.driver import FAREWELL_SECONDS, Driver, Lookups, now_ms
 from failover.drills.verdict import Story
-from protocol.members.classic import ClassicMember
-from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.consumer import ConsumerMemberConfig
 from protocol.members.conversation import State
+from protocol.members.kinds import Topics, kind_of, member_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from uuid import UUID
 
-    from bench.load.driver import Load, Member
+    from bench.load.driver import Load
     from protocol.members.classic import MemberConfig
+    from protocol.members.kinds import AnyConfig, Member
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class LiveLoad:
         self._load = load
         self._begins_over_ms = begins_over_ms
         self._consumers = consumers
-        self._topic_names = topic_names
+        self._topics = Topics(partitions_of=load.partitions_of, names=topic_names)
         self._rng = random.Random(load.seed)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="load", daemon=True)
@@ -184,9 +185,12 @@ class LiveLoad:
 
     def _member(self, config: MemberConfig) -> Member:
         rng = random.Random(self._rng.random())
+        return member_of(self._settings(config), rng, self._topics)
+
+    def _settings(self, config: MemberConfig) -> AnyConfig:
         if config.group_id not in self._consumers:
-            return ClassicMember(config, rng, self._load.partitions_of)
-        consumer = ConsumerMemberConfig(
+            return config
+        return ConsumerMemberConfig(
             group_id=config.group_id,
             topics=config.topics,
             client_id=config.client_id,
@@ -194,7 +198,6 @@ class LiveLoad:
             heartbeat_interval_ms=config.heartbeat_interval_ms,
             request_timeout_ms=config.request_timeout_ms,
         )
-        return ConsumerMember(consumer, rng, self._topic_names)
 
     async def _stop(self) -> None:
         for number, driver in enumerate(self._drivers, 1):
@@ -213,7 +216,7 @@ class LiveLoad:
 
 
 def _can_restart(member: Member) -> bool:
-    return member.config.instance_id is not None and isinstance(member, ClassicMember)
+    return member.config.instance_id is not None and kind_of(member.config).replaces_silent
 
 
 def _story(member: Member, seen_ms: int | None) -> Story:

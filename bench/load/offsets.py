@@ -10,12 +10,13 @@ import itertools
 from typing import TYPE_CHECKING, Final
 
 from bench.client.asking import Connection
-from bench.client.frames import MARK, Template, split_frames
 from bench.client.looping import AnswerError
 from bench.client.reactor import Reactor
 from failover.routing import partition_for
+from protocol.client import codec
+from protocol.client.frames import MARK, MARKED, Template, by_frame
+from protocol.wire import compact
 from protocol.wire.errors import ErrorCode
-from protocol.wire.frames import decode_response
 from protocol.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -60,19 +61,18 @@ class _Filler:
     """One connection with a few commits in flight."""
 
     def __init__(self, group_ids: Iterator[str], commits: int) -> None:
-        self._template = Template(_commit())
+        self._template = Template(_commit(), MARKED)
         self._group_ids = group_ids
         self._unsent = commits
         self._unanswered = commits
         self._reactor = Reactor()
-        self._part = b""
         self._answer = b""
 
     def run(self, address: Address) -> None:
         """Commit everything; raises when a commit is refused or is not answered."""
         try:
             (self._channel,) = self._reactor.open(address, 1)
-            self._channel.received = self._received
+            self._channel.received = by_frame(self._answered)
             for _ in range(min(IN_FLIGHT, self._unsent)):
                 self._send()
             while self._unanswered:
@@ -85,21 +85,19 @@ class _Filler:
 
     def _send(self) -> None:
         self._unsent -= 1
-        self._channel.send(self._template.fill(next(self._group_ids)))
+        self._channel.send(self._template.fill(compact.string(next(self._group_ids))))
 
-    def _received(self, data: bytes) -> None:
-        frames, self._part = split_frames(self._part + data)
-        for frame in frames:
-            self._unanswered -= 1
-            if frame != self._answer:
-                _check(frame)
-                self._answer = frame
-            if self._unsent:
-                self._send()
+    def _answered(self, frame: bytes) -> None:
+        self._unanswered -= 1
+        if frame != self._answer:
+            _check(frame)
+            self._answer = frame
+        if self._unsent:
+            self._send()
 
 
 def _check(frame: bytes) -> None:
-    _, answer = decode_response(OFFSET_COMMIT, VERSION, frame[4:])
+    answer = codec.decode(OFFSET_COMMIT, VERSION, frame)
     for topic in answer.topics:
         for partition in topic.partitions:
             if partition.error_code is not ErrorCode.none:

@@ -1,10 +1,11 @@
-"""Static members that ride through the loss of their coordinator, as light as they can be.
+"""Static members that heartbeat through the loss of their coordinator, as light as they can be.
 
 What a real client does, and no more: a connection to the coordinator and a heartbeat every few
 seconds; when the connection breaks, ask any other node who coordinates, connect there, heartbeat
-at once; wait a little longer after each failure in a row (KIP-580's back-off). Ten thousand of
-them must not be what is measured, so frames are made once and nothing that repeats is decoded.
-Questions to find a coordinator go over a few shared connections (:mod:`bench.client.lanes`).
+at once; wait a little longer after each failure in a row (KIP-580's back-off). All that is the
+member kernel's; here are its connections and its timers. Ten thousand members must not be what is
+measured, so they write frames. Questions to find a coordinator go over a few shared connections
+(:mod:`bench.client.lanes`).
 """
 
 from __future__ import annotations
@@ -13,60 +14,55 @@ import heapq
 import random
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from bench.client.frames import CORRELATION_AT, ERROR_AT, LENGTH, frame_of, split_frames
 from bench.client.lanes import Lanes
-from bench.load.joining import heartbeat
-from protocol.wire.errors import ErrorCode
-from protocol.wire.frames import decode_response
-from protocol.wire.messages import FindCoordinatorRequest
+from bench.load.joining import now_ms
+from protocol.client.connection import ClientConnection
+from protocol.client.frames import CLIENT_ID, by_frame
+from protocol.client.versions import newest
+from protocol.members.conversation import Node
+from protocol.members.frames import read_answer
+from protocol.members.requests import FIND_COORDINATOR, HEARTBEAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bench.client.lanes import Address
     from bench.client.reactor import Channel, Reactor
-    from bench.load.joining import Joining, Plan
+    from bench.load.joining import Joining
+    from protocol.members.conversation import Outgoing
 
-BACKOFF_S: Final = 0.1
-BACKOFF_S_MAX: Final = 1.0
-"""Kafka's ``retry.backoff.ms`` and ``retry.backoff.max.ms``."""
 TURN_S_MAX: Final = 0.05
-FIND_COORDINATOR: Final = FindCoordinatorRequest.__api_key__
-BODY_AT: Final = 8
-"""Where an answer's body begins, after length and correlation id."""
 
 
-class Timer(NamedTuple):
-    """When to wake a rider; ``turn`` tells a timer that is outdated."""
-
-    at: float
-    number: int
-    turn: int
+Timer: TypeAlias = tuple[int, int, int]
+"""When to poll a rider (ms), its number, and its turn, by which an outdated timer is told."""
 
 
 class Rider:
     """One member; ``heard_at`` is when its last heartbeat was answered without error."""
 
-    __slots__ = (
-        "address", "channel", "failures", "find", "frame", "group_id", "heard_at", "is_untried",
-        "number", "part", "turn",
-    )  # fmt: skip
+    __slots__ = ("channel", "connected_to", "heard_at", "in_flight", "kernel", "number", "turn")
 
-    def __init__(self, number: int, plan: Plan, member: Joining, address: Address) -> None:
+    def __init__(self, number: int, member: Joining, address: Address, interval_ms: int) -> None:
         self.number = number
-        self.group_id = plan.group_id
-        self.frame = bytes(frame_of(heartbeat(plan, member)))
-        self.find = frame_of(_find(plan.group_id))
-        LENGTH.pack_into(self.find, CORRELATION_AT, number)
-        self.address: Address | None = address
+        self.kernel = member.kernel
+        self.kernel.config = replace(self.kernel.config, heartbeat_interval_ms=interval_ms)
+        self.kernel.coordinator = Node(-1, *address)
         self.channel: Channel | None = member.channel
+        self.connected_to = address
+        self.in_flight: Outgoing | None = None
         self.heard_at = 0.0
-        self.is_untried = False
-        self.failures = 0
         self.turn = 0
-        self.part = b""
+
+    @property
+    def address(self) -> Address | None:
+        """Where its coordinator is, as far as it knows."""
+        node = self.kernel.coordinator
+        return None if node is None else (node.host, node.port)
 
 
 class Riders:
@@ -76,157 +72,159 @@ class Riders:
         self.riders: list[Rider] = []
         self.errors: Counter[str] = Counter()
         self._reactor = reactor
-        self._interval_s = interval_s
+        self._interval_ms = round(interval_s * 1000)
         self._timers: list[Timer] = []
         self._rng = random.Random(0)
-        self._lanes = Lanes(nodes, lambda address: _Seeker(self, address))
-        self._known: dict[bytes, Address | None] = {}
+        self._lanes = Lanes(nodes, lambda address: _Lookup(self, address))
 
-    def add(self, plan: Plan, member: Joining, address: Address) -> Rider:
+    def add(self, member: Joining, address: Address) -> Rider:
         """Take over a member that has joined at ``address``, connection and all."""
-        rider = Rider(len(self.riders), plan, member, address)
+        rider = Rider(len(self.riders), member, address, self._interval_ms)
         self.riders.append(rider)
-        assert rider.channel is not None
-        self._listen(rider, rider.channel)
-        self._wake(rider, self._rng.random() * self._interval_s)
+        self._listen(rider, member.channel)
+        now = now_ms()
+        rider.kernel.heartbeat_now(now)
+        self._wake(rider, now + int(self._rng.random() * self._interval_ms))
         return rider
 
     def run(self, until: Callable[[], bool], seconds: float) -> bool:
         """Let all ride until a condition holds; False when it does not within ``seconds``."""
         deadline = time.perf_counter() + seconds
         while not until():
-            now = time.perf_counter()
-            if now > deadline:
+            now_s = time.perf_counter()
+            if now_s > deadline:
                 return False
-            self._wake_due(now)
-            wait_s = min(deadline - now, TURN_S_MAX)
+            self._wake_due(int(now_s * 1000))
+            wait_s = min(deadline - now_s, TURN_S_MAX)
             if self._timers:
-                wait_s = min(wait_s, max(self._timers[0].at - time.perf_counter(), 0))
-            self._reactor.turn(wait_s)
+                wait_s = min(wait_s, self._timers[0][0] / 1000 - time.perf_counter())
+            self._reactor.turn(max(wait_s, 0))
         return True
 
     # --- one rider
 
-    def _wake(self, rider: Rider, delay_s: float) -> None:
+    def _wake(self, rider: Rider, at_ms: int) -> None:
         rider.turn += 1
-        at = time.perf_counter() + delay_s
-        heapq.heappush(self._timers, Timer(at, rider.number, rider.turn))
+        heapq.heappush(self._timers, (at_ms, rider.number, rider.turn))
 
-    def _wake_due(self, now: float) -> None:
+    def _wake_due(self, now: int) -> None:
         timers = self._timers
-        while timers and timers[0].at <= now:
-            timer = heapq.heappop(timers)
-            rider = self.riders[timer.number]
-            if rider.turn == timer.turn:
-                self._act(rider)
+        while timers and timers[0][0] <= now:
+            _, number, turn = heapq.heappop(timers)
+            rider = self.riders[number]
+            if rider.turn == turn and rider.in_flight is None:
+                self._step(rider, now)
 
-    def _act(self, rider: Rider) -> None:
-        """Heartbeat, or find out where to."""
-        if rider.address is None:
-            self._seek(rider)
+    def _step(self, rider: Rider, now: int) -> None:
+        """Send what the member wants to send, or wake it when it wants to be asked again."""
+        for outgoing in rider.kernel.poll(now):
+            rider.in_flight = outgoing
+            if outgoing.to is None:
+                self._lanes.next().ask(self._reactor, rider, outgoing)
+            else:
+                self._send(rider, outgoing, (outgoing.to.host, outgoing.to.port))
             return
-        if rider.channel is None:
-            rider.channel = self._reactor.connect(rider.address)
-            self._listen(rider, rider.channel)
-            rider.is_untried = True
-        rider.channel.send(rider.frame)
+        self._wake_in_time(rider)
+
+    def _wake_in_time(self, rider: Rider) -> None:
+        deadline = rider.kernel.next_deadline()
+        if deadline is not None:
+            self._wake(rider, deadline)
+
+    def _send(self, rider: Rider, outgoing: Outgoing, address: Address) -> None:
+        channel = rider.channel
+        if channel is not None and rider.connected_to != address:
+            channel.close()
+            channel = None
+        if channel is None:
+            rider.connected_to = address
+            channel = rider.channel = self._reactor.connect(address)
+            self._listen(rider, channel)
+        channel.send(outgoing.message.frame)
 
     def _listen(self, rider: Rider, channel: Channel) -> None:
-        rider.part = b""
-        channel.received = lambda data: self._answered(rider, data)
-        channel.broken = lambda: self._broke(rider)
+        channel.received = by_frame(partial(self._answered, rider))
+        channel.broken = partial(self._broke, rider)
 
     def _broke(self, rider: Rider) -> None:
         self.errors["connection lost"] += 1
-        rider.channel = rider.address = None
-        if rider.is_untried:
-            self._back_off(rider)
-        else:
-            self._seek(rider)
+        rider.channel = None
+        now, outgoing = now_ms(), rider.in_flight
+        if outgoing is None:
+            rider.kernel.disconnected(now)
+            self._step(rider, now)
+        elif outgoing.to is not None:
+            self.lost(rider)
 
-    def _answered(self, rider: Rider, data: bytes) -> None:
-        frames, rider.part = split_frames(rider.part + data)
-        rider.is_untried = False
-        for frame in frames:
-            error = int.from_bytes(frame[ERROR_AT : ERROR_AT + 2], signed=True)
-            if not error:
-                rider.heard_at = time.perf_counter()
-                rider.failures = 0
-                self._wake(rider, self._interval_s)
-                continue
-            self.errors[ErrorCode(error).name] += 1
-            if error != ErrorCode.coordinator_load_in_progress:
-                if rider.channel is not None:
-                    rider.channel.close()
-                rider.channel = rider.address = None
-            self._back_off(rider)
-
-    def _back_off(self, rider: Rider) -> None:
-        delay_s = min(BACKOFF_S * 2**rider.failures, BACKOFF_S_MAX)
-        rider.failures = min(rider.failures + 1, 10)
-        self._wake(rider, delay_s * self._rng.uniform(0.8, 1.2))
+    def _answered(self, rider: Rider, frame: bytes) -> None:
+        outgoing, rider.in_flight = rider.in_flight, None
+        assert outgoing is not None
+        kernel, now_s = rider.kernel, time.perf_counter()
+        api_key, now = outgoing.message.__api_key__, int(now_s * 1000)
+        answer = read_answer(api_key, frame)
+        kernel.receive(outgoing, answer, now)
+        if answer.error_code:
+            self.errors[answer.error_code.name] += 1
+        elif api_key == HEARTBEAT:
+            rider.heard_at = now_s
+            self._wake_in_time(rider)
+            return
+        self._step(rider, now)
 
     # --- finding the coordinator
 
-    def _seek(self, rider: Rider) -> None:
-        rider.turn += 1
-        self._lanes.next().ask(self._reactor, rider)
-
-    def found(self, number: int, body: bytes) -> None:
+    def found(self, rider: Rider, frame: bytes) -> None:
         """Take the answer to a rider's question."""
-        rider = self.riders[number]
-        key = rider.group_id.encode() + body
-        if key not in self._known:
-            answer = decode_response(FIND_COORDINATOR, FindCoordinatorRequest.__version__, body)
-            self._known[key] = _address(answer[1])
-        rider.address = self._known[key]
-        if rider.address is None:
+        outgoing, rider.in_flight = rider.in_flight, None
+        assert outgoing is not None
+        answer = read_answer(FIND_COORDINATOR, frame)
+        if answer.coordinators[0].error_code:
             self.errors["no coordinator"] += 1
-            self._back_off(rider)
-        else:
-            self._act(rider)
+        now = now_ms()
+        rider.kernel.receive(outgoing, answer, now)
+        self._step(rider, now)
 
-    def gave_up(self, address: Address, numbers: set[int]) -> None:
-        """Take it that a node is gone: whoever asked it asks another, after a back-off."""
+    def gave_up(self, address: Address, riders: Sequence[Rider]) -> None:
+        """Learn that a node is gone: who asked it asks another, after a back-off."""
         self._lanes.broke(address)
-        for number in numbers:
-            self._back_off(self.riders[number])
+        for rider in riders:
+            self.lost(rider)
+
+    def lost(self, rider: Rider) -> None:
+        """Tell a rider that its request will have no answer."""
+        outgoing, rider.in_flight = rider.in_flight, None
+        if outgoing is not None:
+            now = now_ms()
+            rider.kernel.lost(outgoing, now)
+            self._step(rider, now)
 
 
-class _Seeker:
+class _Lookup:
     """A connection to one node on which riders ask for coordinators, opened when one does."""
 
     def __init__(self, riders: Riders, address: Address) -> None:
         self.address = address
-        self.waiting: set[int] = set()
         self._riders = riders
         self._channel: Channel | None = None
-        self._part = b""
+        self._client = ClientConnection(CLIENT_ID, newest())
 
-    def ask(self, reactor: Reactor, rider: Rider) -> None:
+    @property
+    def in_flight(self) -> int:
+        """What the node owes."""
+        return self._client.in_flight
+
+    def ask(self, reactor: Reactor, rider: Rider, outgoing: Outgoing) -> None:
         if self._channel is None:
             self._channel = reactor.connect(self.address)
             self._channel.received, self._channel.broken = self._received, self._broken
-        self.waiting.add(rider.number)
-        self._channel.send(bytes(rider.find))
+        self._client.ask_frame(outgoing.message.frame, rider)
+        self._channel.send(self._client.data_to_send())
 
     def _received(self, data: bytes) -> None:
-        frames, self._part = split_frames(self._part + data)
-        for frame in frames:
-            number = LENGTH.unpack_from(frame, LENGTH.size)[0]
-            self.waiting.discard(number)
-            self._riders.found(number, b"\0\0\0\0" + frame[BODY_AT:])
+        for answer in self._client.receive(data):
+            self._riders.found(answer.token, answer.response)
 
     def _broken(self) -> None:
-        self._channel, self._part = None, b""
-        waiting, self.waiting = self.waiting, set()
-        self._riders.gave_up(self.address, waiting)
-
-
-def _find(group_id: str) -> FindCoordinatorRequest:
-    return FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
-
-
-def _address(answer: object) -> Address | None:
-    found = answer.coordinators[0]  # type: ignore[attr-defined]  # the request settles its type
-    return None if found.error_code else (found.host, found.port)
+        riders = self._client.ended()
+        self._channel, self._client = None, ClientConnection(CLIENT_ID, newest())
+        self._riders.gave_up(self.address, riders)

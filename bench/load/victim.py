@@ -6,16 +6,15 @@ a heartbeat was due, so that neither the server nor the generator can hide a sta
 
 from __future__ import annotations
 
-import struct
 import time
 from array import array
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bench.client.frames import LENGTH, split_frames, with_number
 from bench.client.reactor import Reactor
 from bench.load.beside import beside
-from bench.load.consumers import ConsumerLoad, ConsumerMember, is_settled
+from bench.load.consumers import ConsumerLoad, LoadMember, is_settled
+from protocol.client.frames import LENGTH, by_frame, with_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +59,7 @@ def _heartbeat(address: tuple[str, int], group_id: str, pipe: Connection) -> Non
     load = ConsumerLoad(reactor)
     load.add(
         [
-            ConsumerMember(group_id, f"{group_id}-{number:02}", (TOPIC,), channel)
+            LoadMember(group_id, f"{group_id}-{number:02}", (TOPIC,), channel)
             for number, channel in enumerate(reactor.open(address, MEMBERS))
         ]
     )
@@ -94,18 +93,14 @@ class _Watched:
         self.sent: dict[int, float] = {}
         self._channel = channel
         self._frame = frame
-        self._left_over = b""
-        channel.received = self._received
+        channel.received = by_frame(self._answered)
 
     def send(self, number: int, due: float) -> None:
         self.sent[number] = due
         frame = self._frame
-        self._channel.send(with_number(frame, LENGTH.pack(number)))
+        self._channel.send(with_number(frame, number))
 
-    def _received(self, data: bytes) -> None:
-        now = time.perf_counter()
-        frames, self._left_over = split_frames(self._left_over + data)
-        for frame in frames:
-            due = self.sent.pop(struct.unpack_from(">i", frame, LENGTH.size)[0])
-            self.due.append(due)
-            self.taken.append(now - due)
+    def _answered(self, frame: bytes) -> None:
+        due = self.sent.pop(LENGTH.unpack_from(frame)[0])
+        self.due.append(due)
+        self.taken.append(time.perf_counter() - due)

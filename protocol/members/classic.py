@@ -84,7 +84,7 @@ class ClassicMember(Conversation):
         self._assignments: Any = ()
         self._leave_reason: str | None = None
 
-    def leave(self, reason: str) -> None:
+    def leave(self, reason: str, *, for_good: bool = False) -> None:  # noqa: ARG002 - it just stops
         """Leave the group with the next poll (dynamic), or stop (static)."""
         self._leave_reason = reason
 
@@ -104,23 +104,22 @@ class ClassicMember(Conversation):
         return self._group_message(now)
 
     def _group_message(self, now: int) -> Any:
-        if self._leave_reason is None and self._heartbeat_is_due(now):
+        state = self.state
+        is_due = now >= self._heartbeat_at and state is State.STABLE
+        if is_due and self._leave_reason is None:
             return self.requests.heartbeat(self)  # before commits: refused ones must not starve it
         if self._uncommitted and self._take_owned():
             return self.requests.commit(self, self._committing)
         if self._leave_reason is not None:
             return self.requests.leave(self, self._leave_reason)
-        if self.state is State.UNJOINED:
+        if state is State.UNJOINED:
             self.state = State.PREPARING_REBALANCE
             self.partitions = ()  # given up before it joins: its subscription says so
             self._overdue_at = now + self.config.rebalance_timeout_ms + JOIN_GRACE_MS
             return self.requests.join(self, JOIN_REASONS[self._joins_because])
-        if self.state is State.COMPLETING_REBALANCE:
+        if state is State.COMPLETING_REBALANCE:
             return self.requests.sync(self, self._protocol_name, self._assignments)
         return None
-
-    def _heartbeat_is_due(self, now: int) -> bool:
-        return self.state is State.STABLE and now >= self._heartbeat_at
 
     def _has_work(self) -> bool:
         return self.state is not State.STABLE or self._leave_reason is not None

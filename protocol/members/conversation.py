@@ -35,7 +35,7 @@ class Node:
     port: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Outgoing:
     """A request to send: to the coordinator, or (``to`` None) to any node of the cluster.
 
@@ -102,6 +102,7 @@ class Conversation(ABC):
         self.history: list[MemberHistoryEvent] = []
         self.keeps_history = True
         self._rng = rng
+        self._is_done = False
         self._in_flight: Outgoing | None = None
         self._overdue_at = 0
         self._retry_at = 0
@@ -113,7 +114,7 @@ class Conversation(ABC):
     @property
     def is_done(self) -> bool:
         """Whether the member has left or failed for good."""
-        return self.state is State.LEFT or self.state is State.FAILED
+        return self._is_done
 
     # What the driver calls.
 
@@ -123,7 +124,7 @@ class Conversation(ABC):
             if now < self._overdue_at:
                 return []
             self.lost(self._in_flight, now)
-        if self.is_done or now < self._retry_at:
+        if self._is_done or now < self._retry_at:
             return []
         self._overdue_at = now + self.config.request_timeout_ms
         message = self._next_message(now)
@@ -164,7 +165,7 @@ class Conversation(ABC):
 
     def next_deadline(self) -> int | None:
         """Return when to poll next if nothing happens before; None once the member is done."""
-        if self.is_done:
+        if self._is_done:
             return None
         if self._in_flight is not None:
             return self._overdue_at
@@ -250,6 +251,7 @@ class Conversation(ABC):
 
     def _end(self, state: State, now: int, error: str | None = None) -> None:
         self.state = state
+        self._is_done = True
         self._uncommitted.clear()
         self._note(now, Kind.LEFT if state is State.LEFT else Kind.FAILED, error)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from protocol.client import codec
 from protocol.client.frames import AFTER_ERROR, INT32, LENGTH, Template, error_in, frame_of
@@ -19,11 +20,13 @@ from protocol.members.heartbeating import NOTHING_NEW
 from protocol.members.requests import (
     CLASSIC_MESSAGES,
     CONSUMER_GROUP_HEARTBEAT,
+    CONSUMER_MESSAGES,
     HEARTBEAT,
     JOIN_GROUP,
     SYNC_GROUP,
     ClassicMessages,
     ConsumerMessages,
+    Tells,
 )
 from protocol.wire import compact
 from protocol.wire.errors import ErrorCode
@@ -32,7 +35,7 @@ from protocol.wire.frames import BadFrame, decode_response
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from protocol.members.requests import AnyClassicMember, AnyConsumerMember, AnyMember, Tells
+    from protocol.members.requests import AnyClassicMember, AnyConsumerMember, AnyMember
     from protocol.wire.embedded import TopicPartition
 
 MEMBER_MARK, INSTANCE_MARK, GENERATION_MARK = "\x01member\x01", "\x01instance\x01", 0x0BAD_F00D
@@ -43,6 +46,8 @@ UUID_BYTES: Final = 16
 NULL_OWNED: Final = 2
 """A heartbeat's last two bytes where it tells no partitions: null, and no tagged fields."""
 VERSIONS: Final = newest()
+TEMPLATES_MAX: Final = 4_096
+"""Templates that are kept: one for each group, and one for each of its subscriptions."""
 _EPOCHS: Final = struct.Struct(">ii")
 _NULL_ASSIGNMENT: Final = 0xFF
 
@@ -218,6 +223,7 @@ class ConsumerFrames(ConsumerMessages):
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
+        self._template: Template | None = None
         self._steady = Framed(CONSUMER_GROUP_HEARTBEAT, b"")
         self._steady_epoch = -1
 
@@ -231,22 +237,33 @@ class ConsumerFrames(ConsumerMessages):
 
     def heartbeat(self, member: AnyConsumerMember, tells: Tells) -> Framed:
         """Say what has changed since the last answered heartbeat: mostly nothing."""
-        tells_owned = tells.owned and not tells.joins
+        if tells.joins:
+            config: Any = member.config
+            join = _consumer_join(config, tells.topics, self._client_id)
+            return Framed(CONSUMER_GROUP_HEARTBEAT, join.fill(compact.string(member.member_id)))
         if tells.everything or tells.topics is not None:
             message = super().heartbeat(member, replace(tells, owned=False))
             said = framed(message, self._client_id)
         else:
             said = self.steady(member)
-        if not tells_owned:
+        if not tells.owned:
             return said
-        body = said.frame[LENGTH.size : -NULL_OWNED] + member.owned + b"\0"
-        return Framed(CONSUMER_GROUP_HEARTBEAT, LENGTH.pack(len(body)) + body)
+        frame = said.frame
+        size = len(frame) - LENGTH.size - NULL_OWNED + len(member.owned) + 1
+        parts = LENGTH.pack(size), frame[LENGTH.size : -NULL_OWNED], member.owned, b"\0"
+        return Framed(CONSUMER_GROUP_HEARTBEAT, b"".join(parts))
 
     def steady(self, member: AnyConsumerMember) -> Framed:
         """Return the heartbeat that tells nothing new."""
         if self._steady_epoch != member.generation:
+            if self._template is None:
+                config: Any = member.config
+                self._template = _consumer_steady(config, self._client_id)
             self._steady_epoch = member.generation
-            self._steady = framed(super().heartbeat(member, NOTHING_NEW), self._client_id)
+            frame = self._template.fill(
+                compact.string(member.member_id), INT32.pack(member.generation)
+            )
+            self._steady = Framed(CONSUMER_GROUP_HEARTBEAT, frame)
         return self._steady
 
     def leave(self, member: AnyConsumerMember, epoch: int) -> Framed:
@@ -264,6 +281,22 @@ class ConsumerFrames(ConsumerMessages):
     def partitions(self, member: AnyConsumerMember, owned: bytes) -> tuple[TopicPartition, ...]:  # noqa: ARG002
         """Name nothing."""
         return ()
+
+
+@lru_cache(maxsize=TEMPLATES_MAX)
+def _consumer_join(config: Any, topics: tuple[str, ...] | None, client_id: str) -> Template:
+    """Make the template of a heartbeat that joins, for members with the same settings."""
+    named: Any = _Named(config, generation=0)
+    tells = Tells(joins=True, everything=True, topics=topics, owned=True)
+    message = CONSUMER_MESSAGES.heartbeat(named, tells)
+    return Template(message, MARKED_MEMBER, client_id=client_id)
+
+
+@lru_cache(maxsize=TEMPLATES_MAX)
+def _consumer_steady(config: Any, client_id: str) -> Template:
+    """Make the template of a heartbeat that tells nothing new."""
+    message = CONSUMER_MESSAGES.heartbeat(cast("Any", _Named(config)), NOTHING_NEW)
+    return Template(message, MARKED_MEMBER, MARKED_GENERATION, client_id=client_id)
 
 
 class ConsumerAnswer(NamedTuple):

@@ -103,6 +103,11 @@ class HeartbeatingMember(Conversation):
         """Whether the next heartbeat tells topics or what is owned."""
         return self._tells_topics or self._tells_owned
 
+    @property
+    def tells_topics(self) -> bool:
+        """Whether the next heartbeat tells other topics."""
+        return self._tells_topics
+
     # What to send.
 
     @abstractmethod

@@ -16,10 +16,10 @@ from typing import Any
 
 from actors.serving.memo import LEASED_KEYS, Memo
 from bench.client.asking import version_of
-from bench.client.frames import LENGTH
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
 from failover.requests.inbox import Inbox, serve
+from protocol.client.frames import LENGTH
 from protocol.groups.effects import CancelAssignment, Reply, Request, Task
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import (

@@ -12,11 +12,11 @@ from uuid import UUID
 
 import pytest
 
-from bench.client.frames import frame_of
-from bench.load.consumers import ConsumerLoad, ConsumerMember
+from bench.load.consumers import ConsumerLoad, LoadMember
 from bench.load.joining import Joiner, Plan, heartbeat
 from bench.report.rounds import latencies
 from protocol import record_writers
+from protocol.client.frames import frame_of
 from protocol.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -88,7 +88,7 @@ def test_heartbeats_that_say_nothing_new_encode_nothing_and_write_nothing() -> N
     node = OneNode()
     of = plan(100, is_static=False)
     joiner = join(node, of)
-    frames = [bytes(frame_of(heartbeat(of, member))) for member in joiner.members]
+    frames = [bytes(frame_of(heartbeat(member))) for member in joiner.members]
     lines = node.open(len(frames))
 
     def beat(times: int) -> None:
@@ -151,7 +151,7 @@ class Storm:
         lines = self.node.open(members)
         self.load.add(
             [
-                ConsumerMember("restless", f"m{number:04}", each, line)
+                LoadMember("restless", f"m{number:04}", each, line)
                 for number, (each, line) in enumerate(zip(self._subscriptions, lines, strict=True))
             ]
         )

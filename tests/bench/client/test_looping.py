@@ -3,10 +3,10 @@
 import pytest
 
 from bench.client.asking import Connection
-from bench.client.frames import HEARTBEAT_ANSWER, frame_of
 from bench.client.looping import AnswerError, Line, Request, all_taken, closed_loop, paced
 from bench.client.reactor import Reactor
 from bench.load.joining import Joiner, Plan, heartbeat
+from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 MEMBERS = 40
 ANSWER = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
@@ -61,9 +61,7 @@ def test_static_members_come_back_without_a_rebalance(node, reactor):
 def test_every_request_of_a_closed_loop_and_of_a_pace_is_answered_and_timed(node, reactor):
     joining = joiner(node, reactor)
     joining.join_all()
-    requests = [
-        Request(frame_of(heartbeat(joining.plan, member)), ANSWER) for member in joining.members
-    ]
+    requests = [Request(frame_of(heartbeat(member)), ANSWER) for member in joining.members]
     lines = [
         Line(channel, requests[number::2])
         for number, channel in enumerate(reactor.open(node.address, 2))
@@ -78,8 +76,8 @@ def test_every_request_of_a_closed_loop_and_of_a_pace_is_answered_and_timed(node
 def test_an_answer_that_is_not_the_expected_one_is_an_error(node, reactor):
     joining = joiner(node, reactor)
     joining.join_all()
-    joining.members[0].generation += 1
-    wrong = Request(frame_of(heartbeat(joining.plan, joining.members[0])), ANSWER)
+    joining.members[0].kernel.generation += 1
+    wrong = Request(frame_of(heartbeat(joining.members[0])), ANSWER)
     (channel,) = reactor.open(node.address, 1)
     with pytest.raises(AnswerError):
         paced(reactor, [Line(channel, [wrong])], 10, 0.1)

@@ -29,7 +29,7 @@ def riders(node):
     joiner.join_all()
     riders = Riders(reactor, [("127.0.0.1", 1), node.address], INTERVAL_S)  # nobody is at the first
     for member in joiner.members:
-        riders.add(plan, member, address)
+        riders.add(member, address)
     yield riders
     reactor.close()
 

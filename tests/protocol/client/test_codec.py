@@ -1,9 +1,9 @@
-"""The codec of the load, which remembers, beside the one that it stands for."""
+"""The codec of clients, which remembers, beside the one that it stands for."""
 
 import pytest
 
-from bench.client import repeated
-from bench.client.asking import version_of
+from protocol.client import codec
+from protocol.client.versions import version_of
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import encode_request, encode_response
 from protocol.wire.messages import NO_THROTTLE, HeartbeatResponse
@@ -18,8 +18,8 @@ def test_a_request_is_the_same_with_any_number_however_often_it_is_written(messa
     version = version_of(message)
     expected = encode_request(message.__api_key__, version, number, "client", message)
     for _ in range(2):
-        assert repeated.encode(message, number, "client") == expected
-        assert repeated.encode(message, number, "other") != expected
+        assert codec.encode(message, version, number, "client") == expected
+        assert codec.encode(message, version, number, "other") != expected
 
 
 @pytest.mark.parametrize("code", [ErrorCode.none, ErrorCode.not_coordinator])
@@ -28,4 +28,4 @@ def test_an_answer_is_the_same_whichever_request_it_belongs_to(code):
     answer = HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=code)
     for number in (1, 2):
         frame = encode_response(message.__api_key__, version_of(message), number, answer)[4:]
-        assert repeated.decode(message, frame) == answer
+        assert codec.decode(message.__api_key__, version_of(message), frame) == answer
