@@ -2,7 +2,7 @@
 
 A page has steps: a line that names a file in backquotes, and below it a block marked ``diff``. Its
 lines begin with ``+`` (to add), ``-`` (to remove) or a blank (what is there already, and tells the
-place). A block of additions alone goes to the end of the file.
+place); ``@@`` stands between two places. A place of additions alone is the end of the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = ROOT / "docs" / "how-to"
 PACKAGES = ("protocol", "storage", "failover", "actors", "tests", "docs")
 
-STEP = re.compile(r"`(?P<path>[\w/.-]+\.py)`[^`]*?```diff\n(?P<block>.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```diff\n(.*?)```", re.DOTALL)
+NAMED = re.compile(r"`([\w/.-]+\.py)`")
 
 
 class Step(NamedTuple):
@@ -29,9 +30,15 @@ class Step(NamedTuple):
     block: str
 
 
-def steps(page: str) -> list[Step]:
-    """Return the steps of a page."""
-    return [Step(**found.groupdict()) for found in STEP.finditer((PAGES / page).read_text())]
+def steps(page: Path) -> list[Step]:
+    """Return the steps of a page: each changes the file that is named first in its paragraph."""
+    found = []
+    text, begin = page.read_text(), 0
+    for block in BLOCK.finditer(text):
+        paragraph = text[begin : block.start()].rpartition("**")[2]
+        found.append(Step(NAMED.findall(paragraph)[0], block.group(1)))
+        begin = block.end()
+    return found
 
 
 def copy_of_the_project(place: Path) -> Path:
@@ -46,22 +53,24 @@ def copy_of_the_project(place: Path) -> Path:
 
 def take(step: Step, project: Path) -> None:
     """Change one file as a step says; what the step finds there must be there once."""
-    lines = [line for line in step.block.splitlines() if line]
-    found = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
-    wanted = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
     path = project / step.path
-    text = path.read_text() if path.exists() else ""
-    if found:
-        assert text.count(found) == 1, f"{step.path} has not exactly one such place:\n{found}"
-        path.write_text(text.replace(found, wanted))
-    else:
-        path.write_text(f"{text}\n\n{wanted}")
+    text = path.read_text()
+    for place in step.block.split("@@\n"):
+        lines = [line or " " for line in place.splitlines()]
+        found = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+        wanted = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+        if found:
+            assert text.count(f"\n{found}") == 1, f"{step.path} has not this place once:\n{found}"
+            text = text.replace(f"\n{found}", f"\n{wanted}")
+        else:
+            text = f"{text}\n\n{wanted}"
+    path.write_text(text)
 
 
 def run_tests(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run tests of a copy, with its own modules."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
