@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from failover.catalogue.catalog import Catalog, ClusterFormed
 from failover.catalogue.cluster_view import ClusterView, effective_configs
+from failover.catalogue.known import CatalogKnowledge
 from failover.common_time import CommonTime
 from failover.effects import Effects
 from failover.hand_over import HandOver
@@ -117,6 +118,9 @@ class Host:
                 for number in identity.holds
             }
         )
+        self._known = CatalogKnowledge(catalog, timing.election_max_ms, now)
+        for partition in held.groups.values():
+            partition.may_lead(False)
         self._requests = Requests(held, now)
         self._hand_over = HandOver(held)
         self._clamped: frozenset[str] = frozenset()
@@ -173,6 +177,8 @@ class Host:
                 self._hand_over.pass_on(partition, now)
         self._requests.tick(now)
         self._hand_over.tick(now)
+        if (due_ms := self._known.due_ms) is not None and due_ms <= now:
+            schedule.touch(CATALOG_PARTITION)
 
     def clock_read(self, wall_ms: int, now: int) -> None:
         """Take what the machine's wall clock shows; the driver says so twice a second or so."""
@@ -221,6 +227,7 @@ class Host:
     def next_deadline(self) -> int | None:
         """When :meth:`tick` is wanted next, if at all; 0 is at once."""
         first = _earlier(self._hand_over.due_ms, self._requests.next_deadline())
+        first = _earlier(first, self._known.due_ms)
         return _earlier(first, self._held.schedule.next_deadline())
 
     # --- replication
@@ -327,6 +334,8 @@ class Host:
                 has_moved = partition.drain(now, effects)
                 if has_moved and partition is held.catalog:
                     self._refresh(now)
+                if partition is held.catalog and self._known.look(now):
+                    self._let_lead()
                 if partition.has_news:
                     self._note_leader(partition, effects, now)
         effects.replies = self._requests.merge(effects.replies)
@@ -337,6 +346,12 @@ class Host:
         if effects:
             held.effects = Effects(number=effects.number + 1)
         return effects
+
+    def _let_lead(self) -> None:
+        """Let groups be led here: their topics are known."""
+        for partition in self._held.groups.values():
+            partition.may_lead(True)
+        self._held.schedule.touch_all()
 
     def _resume(self, partition: Partition, now: int) -> None:
         for request, waits in partition.resumed():

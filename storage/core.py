@@ -149,6 +149,9 @@ class Core:
         self.installing = False
         """Whether the log is empty because a snapshot is coming."""
 
+        self.is_current = False
+        """Whether all that a leader knew to be committed came here since this replica started."""
+
         self.contact_ms = now
         self.wake = now
 
@@ -250,6 +253,7 @@ class Core:
         """Let the log begin anew where a snapshot stands (at 0: nowhere yet)."""
         self.tail = LogTail(stored, keeps=True)
         self.high_watermark = stored.applied_offset
+        self.is_current = False
         self._forget_after(stored.applied_offset)
 
     def commit(self, offset: int) -> None:

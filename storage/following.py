@@ -95,10 +95,14 @@ class Following:
                     core.truncate(batch.base_offset)
                 core.append(batch)
             matched = batches[-1].end_offset
-        high_watermark = min(message.high_watermark, matched)
-        if high_watermark > core.high_watermark:
-            core.commit(high_watermark)
+        self._commit(min(message.high_watermark, matched))
+        if matched >= message.high_watermark:
+            core.is_current = True
         self._match(matched, message.sent_ms)
+
+    def _commit(self, high_watermark: int) -> None:
+        if high_watermark > self.core.high_watermark:
+            self.core.commit(high_watermark)
 
     def on_install(self, message: InstallSnapshot) -> None:
         """Take one slice of the leader's state, in order; say which is wanted next."""

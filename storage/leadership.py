@@ -99,6 +99,7 @@ class Leadership:
             return
         settled = core.voters.is_settled
         core.commit(offset)
+        core.is_current = True
         if not settled and core.voters.is_settled:
             self.is_over = not core.is_voter
         if self._has_strangers:

@@ -155,6 +155,11 @@ class Replica:
         return self._leadership is not None and self._leadership.handing_over != NOBODY
 
     @property
+    def is_current(self) -> bool:
+        """Whether it had all that a leader knew to be committed, at some time since its start."""
+        return self._core.is_current
+
+    @property
     def electable(self) -> bool:
         """Whether this replica may stand for election; the owner says when it could not serve."""
         return self._election.electable

@@ -98,7 +98,8 @@ class Partition:
         self._replayed = 0
         self._applied = 0
         self._has_loaded = False
-        self.replica.electable = False
+        self._may_lead = True
+        self._be_electable()
         self._is_elected = False
         self._led_epoch = -1
         self._turn: dict[Any, Record] = {}
@@ -157,6 +158,14 @@ class Partition:
         """Whether this very replica, not only its node, is among the voters that it knows."""
         return self._me in self.replica.voters
 
+    def may_lead(self, may_lead: bool) -> None:
+        """Say whether this replica may stand for election, once it is loaded."""
+        self._may_lead = may_lead
+        self._be_electable()
+
+    def _be_electable(self) -> None:
+        self.replica.electable = self._may_lead and self.state is not PartitionState.LOADING
+
     @property
     def _is_alone(self) -> bool:
         voters = self.replica.voters
@@ -184,7 +193,7 @@ class Partition:
             self.is_reloading = False
             self._has_loaded = True
             self._replayed = self._applied = loading.offset
-            self.replica.electable = True
+            self._be_electable()
         return replayed
 
     def _reload(self) -> None:
@@ -192,7 +201,7 @@ class Partition:
         self.machine = self._new_machine()
         self.state = PartitionState.LOADING
         self.is_reloading = True
-        self.replica.electable = False
+        self._be_electable()
         self._turn.clear()
         self._loading.begin()
 

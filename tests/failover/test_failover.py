@@ -295,6 +295,44 @@ def test_a_host_that_lost_its_disk_joins_again_and_may_lead(cluster: Cluster) ->
     assert lost.host.view.catalog.topics.names() == leader.host.view.catalog.topics.names()
 
 
+def test_a_host_without_a_catalogue_does_not_lead_groups_until_it_has_one() -> None:
+    """It would take the partitions of topics that it does not know from all members."""
+    cluster = a_cluster(count=5, partitions=5)  # partition 3: on nodes 3, 4, 0
+    assert cluster.row(cluster.leader(3), 3).voters == (3, 4, 0)
+    for node_id in (1, 2, 4):
+        cluster.kill(node_id)
+    cluster.run(3_000)
+    cluster.lose_disk(4)
+    cluster.start(4)
+    lost = cluster.members[4]
+    cluster.until(
+        lambda: 4 in cluster.row(cluster.leader(3), 3).in_sync, "the lost one has the groups' log"
+    )
+    cluster.run(1_000)
+    assert "t" not in lost.host.view.catalog.topics.names()
+    cluster.leader(3).host.transfer(3, 4, cluster.now)
+    cluster.run(5_000)
+    assert cluster.leader(3) is not lost
+    cluster.kill(3)
+    cluster.until(lambda: cluster.leaders(3) == [cluster.members[0]], "the one that knows leads")
+    cluster.start(1)
+    cluster.until(lambda: "t" in lost.host.view.catalog.topics.names(), "it has the catalogue")
+    cluster.leader(3).host.transfer(3, 4, cluster.now)
+    cluster.until(lambda: cluster.leaders(3) == [lost], "the lost one leads")
+
+
+def test_groups_are_led_by_hosts_that_knew_the_catalogue_while_nobody_leads_it() -> None:
+    cluster = a_cluster(count=5, partitions=5)
+    for node_id in (1, 2, 3, 4):
+        cluster.kill(node_id)
+    cluster.run(3_000)
+    for node_id in (3, 4):
+        cluster.start(node_id)
+    cluster.until(lambda: bool(cluster.leaders(3)), "groups have a leader")
+    assert not cluster.leaders(CATALOG_PARTITION)
+    assert "t" in cluster.leader(3).host.view.catalog.topics.names()
+
+
 def test_a_standby_far_behind_is_sent_the_state_and_serves_it() -> None:
     cluster = a_cluster()
     leader = cluster.leader()
