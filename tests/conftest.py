@@ -30,7 +30,7 @@ WITH_SOCKETS = {"actors", "bench", "clients", "crash", "kafka_suite"}
 def leaks_are_found_where_they_are_made(request: pytest.FixtureRequest) -> Iterator[None]:
     """Collect garbage after each module that has sockets, so that no later test is blamed."""
     yield
-    if request.path.parent.name in WITH_SOCKETS:
+    if WITH_SOCKETS.intersection(request.path.parts):
         gc.collect()
 
 

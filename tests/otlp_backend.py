@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bench.servers.processes import free_port
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 MODULE = "github.com/jaegertracing/jaeger"
 VERSION = "v1.76.0"
@@ -120,7 +120,7 @@ class Jaeger:
     ) -> None:
         assert self._process is not None
         self._process.kill()  # it has nothing to keep, and is slow to say goodbye
-        self._process.wait(10)
+        self._process.wait(WITHIN_S)
 
     def _is_up(self) -> bool:
         assert self._process is not None
@@ -136,7 +136,7 @@ class Jaeger:
         asked |= {"start": 1, "end": 2**52}  # microseconds: whenever
         port = self._ports["query.http-server"]
         url = f"http://127.0.0.1:{port}/api/traces?{urlencode(asked)}"
-        with urllib.request.urlopen(url, timeout=10) as response:
+        with urllib.request.urlopen(url, timeout=WITHIN_S) as response:
             found = json.load(response)["data"]
         return [
             [{**span, "tags": _pairs(span["tags"])} for span in trace["spans"]] for trace in found

@@ -225,6 +225,26 @@ def test_no_core_test_starts_ray() -> None:
     assert users & {"protocol", "storage", "failover"} == set()
 
 
+WAITS = {"until", "until_async", "poll_until", "seen", "wait_for", "timeout"}
+DEADLINE_S_MIN = 20
+"""A loaded machine takes seconds for what takes it a moment at other times."""
+
+
+def test_no_test_waits_for_so_short_a_time_that_the_machine_decides() -> None:
+    bad = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in WAITS:
+                bad += [
+                    f"{name_of(path)}:{node.lineno} waits {each.value} s; tests.waiting.WITHIN_S"
+                    for each in node.args
+                    if isinstance(each, ast.Constant)
+                    and isinstance(each.value, int | float)
+                    and each.value < DEADLINE_S_MIN
+                ]
+    assert bad == []
+
+
 GROUP_CLASSES = {"ClassicGroup": "classic", "ConsumerGroup": "consumer", "ModernGroup": "modern"}
 """The hard state of each type of group, and the folder of protocol/groups that may ask for it."""
 

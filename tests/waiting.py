@@ -9,6 +9,12 @@ T = TypeVar("T")
 
 PAUSE_S = 0.02
 
+WITHIN_S = 30.0
+"""The deadline of a condition that holds in a moment, on a machine that has much else to do.
+
+It is waited for only by a test that fails. A house rule refuses shorter ones.
+"""
+
 
 def until(condition: Callable[[], T], deadline_s: float, what: str) -> T:
     """Ask ``condition`` until it holds and return what it said; fail after ``deadline_s`` seconds.

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.servers.kafka_jars import NoJavaError, kafka_classpath
+from tests.waiting import WITHIN_S
 
 PROGRAMS = Path(__file__).parent.parent / "java" / "clients"
 JVM = (
@@ -92,13 +93,13 @@ class VerifiableConsumer:
         """Shut down cleanly, as SIGTERM makes it do."""
         self._process.terminate()
         self._process.wait(30)
-        self._reader.join(10)
+        self._reader.join(WITHIN_S)
 
     def kill(self) -> None:
         """End it without a word to the group."""
         self._process.kill()
         self._process.wait(30)
-        self._reader.join(10)
+        self._reader.join(WITHIN_S)
         assert self._process.stdout is not None
         self._process.stdout.close()
 

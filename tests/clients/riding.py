@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tests.clients import wire
 from tests.clients.java import PROGRAMS, java
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]
@@ -155,11 +155,11 @@ class Riders:
         if self._process.poll() is None:
             print(self.client, "".join(self._story), sep="\n")  # noqa: T201
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(WITHIN_S)
         self._end()
 
     def _end(self) -> None:
-        self._reader.join(10)
+        self._reader.join(WITHIN_S)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()

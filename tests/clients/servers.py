@@ -21,7 +21,7 @@ from typing import IO, Protocol
 from bench.servers import processes
 from bench.servers.kafka_jars import kafka_classpath
 from tests.clients import wire
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 START_S = 90.0
 STOP_S = 30.0
@@ -84,7 +84,7 @@ def terminate(process: subprocess.Popen[bytes]) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_S)
     _kill(family)
-    process.wait(10)
+    process.wait(WITHIN_S)
 
 
 def _family(process: subprocess.Popen[bytes]) -> dict[int, int | None]:
@@ -101,7 +101,7 @@ def _kill(family: Mapping[int, int | None]) -> None:
     for pid in living():
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    until(lambda: not living(), 10, "killed processes are gone")
+    until(lambda: not living(), WITHIN_S, "killed processes are gone")
 
 
 class RollcallServer:
@@ -168,7 +168,7 @@ class RollcallServer:
         Read from the console, which says what ``rollcall status --json`` prints, only sooner.
         """
         try:
-            with urllib.request.urlopen(f"{self.console}/status.json", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.console}/status.json", timeout=WITHIN_S) as answer:
                 status = json.load(answer)
         except OSError:
             return False
@@ -190,7 +190,7 @@ class RollcallServer:
     def kill_everything(self) -> None:
         assert self._process is not None
         _kill(_family(self._process))
-        self._process.wait(10)
+        self._process.wait(WITHIN_S)
         self._forget()
 
     def close(self) -> None:
@@ -275,7 +275,7 @@ class KafkaServer:
     def kill_everything(self) -> None:
         assert self._process is not None
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(WITHIN_S)
         self._process = None
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from tests.clients import wire
 from tests.clients.confluent import create_topics
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 Event = tuple[str, frozenset[int]]
 
@@ -69,7 +69,7 @@ async def has_been_told(story: Story, last: Event) -> None:
     async def ask() -> bool:
         return story.events[-1:] == [last]
 
-    await until_async(ask, 10, f"the listener was told {last}")
+    await until_async(ask, WITHIN_S, f"the listener was told {last}")
 
 
 def test_a_listener_is_told_of_each_rebalance(bootstrap: str, name: str) -> None:

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.clients.confluent import ADMIN_S, Member, admin, create_topics, poll_until
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
@@ -66,7 +66,9 @@ def error_of(future: object) -> int:
 
 def test_topics_are_created_and_deleted(client: AdminClient, name: str) -> None:
     client.create_topics([NewTopic(name, 3, 1)])[name].result(ADMIN_S)
-    until(lambda: name in client.list_topics(timeout=ADMIN_S).topics, 10, "the topic is listed")
+    until(
+        lambda: name in client.list_topics(timeout=ADMIN_S).topics, WITHIN_S, "the topic is listed"
+    )
     described = client.describe_topics(TopicCollection([name]))[name].result(ADMIN_S)
     assert described.name == name
     assert not described.is_internal
@@ -77,7 +79,11 @@ def test_topics_are_created_and_deleted(client: AdminClient, name: str) -> None:
     again = client.create_topics([NewTopic(name, 3, 1)])[name]
     assert error_of(again) == KafkaError.TOPIC_ALREADY_EXISTS
     client.delete_topics([name])[name].result(ADMIN_S)
-    until(lambda: name not in client.list_topics(timeout=ADMIN_S).topics, 10, "the topic is gone")
+    until(
+        lambda: name not in client.list_topics(timeout=ADMIN_S).topics,
+        WITHIN_S,
+        "the topic is gone",
+    )
     assert error_of(client.delete_topics([name])[name]) == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
@@ -113,7 +119,7 @@ def test_partitions_are_added_and_never_removed(
     client.create_partitions([NewPartitions(name, 4)])[name].result(ADMIN_S)
     until(
         lambda: len(client.list_topics(timeout=ADMIN_S).topics[name].partitions) == 4,
-        10,
+        WITHIN_S,
         "four partitions are listed",
     )
     fewer = client.create_partitions([NewPartitions(name, 3)])[name]
@@ -293,10 +299,10 @@ def test_configs_are_altered_described_and_removed(
     def shown() -> str:
         return described_config(client, kind, resource)[config].value
 
-    until(lambda: shown() == value, 10, f"{config} is {value}")
+    until(lambda: shown() == value, WITHIN_S, f"{config} is {value}")
     assert not described_config(client, kind, resource)[config].is_default
     alter(client, kind, resource, config, None).result(ADMIN_S)
-    until(lambda: shown() != value, 10, f"{config} is what it was")
+    until(lambda: shown() != value, WITHIN_S, f"{config} is what it was")
     assert before is None or shown() == before.value
 
 

@@ -20,7 +20,7 @@ from tests.clients.confluent import (
     partitions_of,
     poll_until,
 )
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
@@ -105,7 +105,10 @@ def test_commits_are_found_again_after_reopening(
     assert [p.error for p in sync] == [None, None]
     member.consumer.commit(offsets=[TopicPartition(name, 2, 13)], asynchronous=True)
     poll_until(
-        [member], lambda: any(ps[0].offset == 13 for _, ps in committed), 10, "the callback ran"
+        [member],
+        lambda: any(ps[0].offset == 13 for _, ps in committed),
+        WITHIN_S,
+        "the callback ran",
     )
     assert all(error is None for error, _ in committed)
     member.close()
@@ -172,4 +175,4 @@ def test_a_group_that_everybody_left_is_empty(bootstrap: str, name: str, closing
         described = client.describe_consumer_groups([name])[name].result(ADMIN_S)
         return described.state.name if not described.members else ""
 
-    until(lambda: state() == "EMPTY", 10, "the group is Empty")
+    until(lambda: state() == "EMPTY", WITHIN_S, "the group is Empty")

@@ -19,7 +19,7 @@ from tests.clients.confluent import (
     partitions_of,
     poll_until,
 )
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
@@ -106,7 +106,7 @@ def test_a_static_member_killed_and_started_again_finds_its_partitions(
     generation = wire.generation_of(bootstrap, name)
     story = (list(here.given), list(here.revoked))
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait(WITHIN_S)
 
     _, assigned_again = start_process(bootstrap, name, closing)
     poll_until([here], assigned_again, 20, "the second process has told its assignment")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.clients import wire
 from tests.clients.confluent import create_topics
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
@@ -62,8 +62,8 @@ class GoMember:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait(10)
-        self._reader.join(10)
+        self._process.wait(WITHIN_S)
+        self._reader.join(WITHIN_S)
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
             stream.close()

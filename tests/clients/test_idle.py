@@ -20,7 +20,7 @@ from tests.clients.confluent import create_topics
 from tests.clients.java import java
 from tests.clients.programs.idle_member import KINDS
 from tests.clients.test_franz_go import program
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 __all__ = ("program",)
 
@@ -78,8 +78,8 @@ class Idle:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.wait(10)
-        self._reader.join(10)
+        self._process.wait(WITHIN_S)
+        self._reader.join(WITHIN_S)
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
             stream.close()

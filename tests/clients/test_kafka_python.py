@@ -16,7 +16,7 @@ from kafka.net.inet import KafkaNetSocket
 from kafka.structs import OffsetAndMetadata
 
 from tests.clients import wire
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
@@ -188,7 +188,7 @@ def test_commits_are_found_again(
             {one: OffsetAndMetadata(8, "", -1)}, callback=lambda _, answer: answers.append(answer)
         )
     )
-    until(lambda: answers, 10, "the callback ran")
+    until(lambda: answers, WITHIN_S, "the callback ran")
     assert not isinstance(answers[0], KafkaError)
     member.close()
     again = member_of(bootstrap, name, closing)
@@ -290,16 +290,20 @@ def test_offsets_are_set_listed_and_deleted_from_outside(
 def test_topics_and_configs_are_administered(name: str, admin: KafkaAdminClient) -> None:
     create(admin, name, 2)
     admin.create_partitions({name: 3})
-    until(lambda: len(admin.describe_topics([name])[0]["partitions"]) == 3, 10, "three partitions")
+    until(
+        lambda: len(admin.describe_topics([name])[0]["partitions"]) == 3,
+        WITHIN_S,
+        "three partitions",
+    )
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "1000"})])
 
     def shown() -> str:
         found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name)])
         return str(found)
 
-    until(lambda: "'1000'" in shown(), 10, "retention.ms is 1000")
+    until(lambda: "'1000'" in shown(), WITHIN_S, "retention.ms is 1000")
     admin.delete_topics([name])
-    until(lambda: name not in admin.list_topics(), 10, "the topic is gone")
+    until(lambda: name not in admin.list_topics(), WITHIN_S, "the topic is gone")
 
 
 def test_the_cluster_is_described(bootstrap: str, admin: KafkaAdminClient) -> None:

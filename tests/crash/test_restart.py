@@ -30,7 +30,7 @@ from tests.clients.confluent import (
     poll_until,
 )
 from tests.clients.servers import Server
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
 
@@ -128,7 +128,7 @@ class Kept:
 
 def described_topic(client: AdminClient, topic: str) -> TopicDescription | None:
     """Describe a topic; None while the server cannot."""
-    future = client.describe_topics(TopicCollection([topic]), request_timeout=10)[topic]
+    future = client.describe_topics(TopicCollection([topic]), request_timeout=WITHIN_S)[topic]
     with suppress(KafkaException):
         return future.result(ADMIN_S)
     return None

@@ -17,7 +17,7 @@ from actors.cli.client import Client, parse_bootstrap
 from actors.cli.configs import parse_configs
 from actors.cluster.running import Running
 from tests.actors.coordinator.coordinators import Cluster, running
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 
 class Said:
@@ -438,9 +438,9 @@ def test_a_config_is_set_shown_and_put_back(
     def shown() -> list[tuple[str, str]]:
         return [(r["NAME"], r["VALUE"]) for r in run("configs", "--describe", *words).rows]
 
-    until(lambda: (config, value) in shown(), 10, "the broker has heard of it")
+    until(lambda: (config, value) in shown(), WITHIN_S, "the broker has heard of it")
     assert run("configs", "--alter", *words, "--delete-config", config).code == 0
-    until(lambda: (config, value) not in shown(), 10, "it is back at its default")
+    until(lambda: (config, value) not in shown(), WITHIN_S, "it is back at its default")
 
 
 def test_all_shows_defaults_too(run: Run) -> None:

@@ -14,7 +14,7 @@ from actors.cli import here
 from actors.cluster import processes, ray_node, running
 from actors.deployment import supervisor
 from actors.errors import BadInputError, FailureError
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 SLEEP = "import time; time.sleep(600)"
 DEAF = f"import signal; signal.signal(15, signal.SIG_IGN); print(1, flush=True); {SLEEP}"
@@ -98,7 +98,7 @@ def test_what_a_killed_start_left_is_ended_by_the_next_command(
     began = a_cluster(tmp_path / "a", node=node, owner=(left.pid, 1), is_ready=False)
     running.save(began)
     assert running.find(None, tmp_path / "usual") is None
-    until(lambda: left.poll() is not None, 10, "the process is gone")
+    until(lambda: left.poll() is not None, WITHIN_S, "the process is gone")
     assert not (tmp_path / "ray").exists()
     assert list(listed.iterdir()) == []
 
@@ -112,7 +112,7 @@ def test_a_cluster_of_which_one_ray_process_is_dead_is_none(
     running.save(a_cluster(tmp_path / "a", node=node))
     assert running.find(None, tmp_path / "usual") is not None
     one.kill()
-    until(lambda: not processes.is_alive(roots[0]), 10, "one is dead")
+    until(lambda: not processes.is_alive(roots[0]), WITHIN_S, "one is dead")
     assert running.find(None, tmp_path / "usual") is None
 
 
@@ -159,7 +159,7 @@ def test_processes_that_do_not_end_are_named(
 
 def finished(work: Callable[[], None]) -> supervisor.Outcome:
     child = supervisor.Child(work)
-    return until(child.poll, 10, "the child ends")  # type: ignore[return-value]
+    return until(child.poll, WITHIN_S, "the child ends")  # type: ignore[return-value]
 
 
 def test_a_child_tells_how_it_ended() -> None:

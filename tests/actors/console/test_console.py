@@ -8,7 +8,7 @@ import pytest
 
 from actors.console import page
 from actors.console.page import CONNECTIONS_MAX, Console
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 HOST = "127.0.0.1"
 STATUS = {"cluster_id": "c", "bootstrap": "b", "coordinators": []}
@@ -37,7 +37,7 @@ async def get(port: int, path: str = "/") -> bytes:
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
         writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
-        return await asyncio.wait_for(reader.read(), 10)
+        return await asyncio.wait_for(reader.read(), WITHIN_S)
     except ConnectionError:
         return b""
     finally:
@@ -54,7 +54,7 @@ def test_all_who_ask_at_the_same_time_share_one_status() -> None:
         async def all_have_asked() -> bool:
             return console._connections == 10 and asked.count > 0
 
-        await until_async(all_have_asked, 10, "all have asked")
+        await until_async(all_have_asked, WITHIN_S, "all have asked")
         await asyncio.sleep(0)
         asked.may_answer.set()
         assert all(b"200 OK" in answer for answer in await asyncio.gather(*asking))
@@ -65,7 +65,14 @@ def test_all_who_ask_at_the_same_time_share_one_status() -> None:
 
 
 def test_silent_clients_are_few_and_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "REQUEST_S", 0.5)
+    patience: list[asyncio.Timeout] = []
+
+    def timeout(delay_s: float) -> asyncio.Timeout:
+        patience.append(asyncio.Timeout(asyncio.get_running_loop().time() + delay_s))
+        return patience[-1]
+
+    monkeypatch.setattr(page, "REQUEST_S", 600)
+    monkeypatch.setattr(page.asyncio, "timeout", timeout)  # type: ignore[attr-defined]
 
     async def test() -> None:
         asked = Asked()
@@ -77,10 +84,13 @@ def test_silent_clients_are_few_and_for_a_while_only(monkeypatch: pytest.MonkeyP
         async def all_are_served() -> bool:
             return console._connections == CONNECTIONS_MAX
 
-        await until_async(all_are_served, 10, "all places are taken")
+        await until_async(all_are_served, WITHIN_S, "all places are taken")
         assert await get(port) == b""
+        for each in patience:
+            if not each.expired():
+                each.reschedule(asyncio.get_running_loop().time())
         for reader, _ in silent:
-            assert await asyncio.wait_for(reader.read(), 10) == b""
+            assert await asyncio.wait_for(reader.read(), WITHIN_S) == b""
         assert b"200 OK" in await get(port)
         console.close()
         for _, writer in silent:

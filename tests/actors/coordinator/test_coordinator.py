@@ -31,7 +31,7 @@ from storage.disk.rocks import RocksLog
 from storage.log import LogError
 from tests.actors.cluster.test_data_dir import HOST
 from tests.failover.apis import asks
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 METADATA, OFFSET_COMMIT, OFFSET_FETCH, CREATE_TOPICS = 3, 8, 9, 19
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
@@ -144,7 +144,7 @@ class Caller:
 
     async def ask(self, api_key: int, message: Any) -> Any:
         self.send(api_key, message)
-        return await asyncio.wait_for(self.answer(api_key), 10)
+        return await asyncio.wait_for(self.answer(api_key), WITHIN_S)
 
     def close(self) -> None:
         self._writer.close()
@@ -281,7 +281,7 @@ def test_requests_that_arrive_together_share_one_write(
             for number, caller in enumerate(callers):
                 caller.send(OFFSET_COMMIT, asks.commit(f"g{number}", number))
             for caller in callers:
-                answer = await asyncio.wait_for(caller.answer(OFFSET_COMMIT), 10)
+                answer = await asyncio.wait_for(caller.answer(OFFSET_COMMIT), WITHIN_S)
                 assert answer.topics[0].partitions[0].error_code is ErrorCode.none
             monkeypatch.undo()
             assert 0 < len(writes) < len(callers) / 2
@@ -311,7 +311,7 @@ def test_while_it_loads_clients_are_told_so(
                     return True
                 return False
 
-            await until_async(listens, 10, "it listens")
+            await until_async(listens, WITHIN_S, "it listens")
             caller = await Caller.to(port)
             answer = await caller.ask(OFFSET_FETCH, asks.fetch("g"))
             assert answer.groups[0].error_code is ErrorCode.coordinator_load_in_progress
@@ -416,7 +416,7 @@ def test_a_turn_that_fails_ends_the_process_so_that_the_log_is_read_anew(
                 async def ended() -> bool:
                     return bool(codes)
 
-                await until_async(ended, 10, "the process would end")
+                await until_async(ended, WITHIN_S, "the process would end")
             caller.close()
 
     run(test)

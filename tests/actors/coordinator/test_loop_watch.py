@@ -4,11 +4,7 @@ import asyncio
 import time
 
 from actors.coordinator.loop_watch import LoopWatch
-from tests.waiting import until_async
-
-
-async def _true(value: bool) -> bool:
-    return value
+from tests.waiting import WITHIN_S, until_async
 
 
 def test_a_loop_that_was_held_says_for_how_long() -> None:
@@ -17,9 +13,11 @@ def test_a_loop_that_was_held_says_for_how_long() -> None:
         began_s = time.monotonic()
         while time.monotonic() - began_s < 0.03:
             pass  # this is what holds the loop
-        await until_async(
-            lambda: _true(watch.gauges()["event-loop-held-time-ms-max"] >= 25), 5, "it was noticed"
-        )
+
+        async def is_noticed() -> bool:
+            return watch.gauges()["event-loop-held-time-ms-max"] >= 25
+
+        await until_async(is_noticed, WITHIN_S, "it was noticed")
         watch.close()
 
     asyncio.run(test())

@@ -17,7 +17,7 @@ from actors.cluster.processes import is_alive, started
 from bench.servers.processes import descendants
 from tests.clients.wire import Wire
 from tests.conftest import NewCluster, RunningCluster, rollcall
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 API_VERSIONS, METADATA = 18, 3
 IDLE_CONNECTIONS = 10_000
@@ -78,9 +78,11 @@ def test_status_for_people_names_each_process(cluster: RunningCluster) -> None:
 
 
 def test_the_console_says_the_same_over_http(cluster: RunningCluster) -> None:
-    with urllib.request.urlopen(cluster.ready["console"] + "/status.json", timeout=10) as answer:
+    with urllib.request.urlopen(
+        cluster.ready["console"] + "/status.json", timeout=WITHIN_S
+    ) as answer:
         assert json.load(answer)["bootstrap"] == cluster.bootstrap
-    with urllib.request.urlopen(cluster.ready["console"], timeout=10) as answer:
+    with urllib.request.urlopen(cluster.ready["console"], timeout=WITHIN_S) as answer:
         assert cluster.bootstrap in answer.read().decode()
 
 
@@ -151,7 +153,7 @@ def killed_and_back(cluster: RunningCluster, node_id: int) -> int:
     before = cluster.pid_of(node_id)
     host, port = cluster.addresses[node_id]
     os.kill(before, signal.SIGKILL)
-    until(lambda: started(before) is None, 10, "the process is gone")
+    until(lambda: started(before) is None, WITHIN_S, "the process is gone")
     until(lambda: answers(f"{host}:{port}"), 60, "it answers again")
 
     def successor() -> int:
@@ -178,7 +180,7 @@ def test_the_controller_may_die_too_and_another_shell_takes_the_cluster_down(
 
     until(shown, 60, "the status is back")
     assert rollcall("down", "--data-dir", cluster.data_dir).returncode == 0
-    assert cluster.process.wait(10) == 0
+    assert cluster.process.wait(WITHIN_S) == 0
     (cluster.data_dir / "node-0" / "CURRENT").write_text("nonsense\n")
     done = rollcall("up", "--port", "0", "--data-dir", cluster.data_dir)
     assert done.returncode in {1, 2}
@@ -251,7 +253,7 @@ def test_left_alone_it_is_small_and_comes_to_rest(cluster: RunningCluster) -> No
 def _used_share(family: list[int]) -> float:
     """Measure which part of one processor they use for five seconds."""
     began_s, began = time.monotonic(), _cpu_ticks(family)
-    until(lambda: time.monotonic() - began_s > 5, 10, "five seconds have passed")
+    until(lambda: time.monotonic() - began_s > 5, WITHIN_S, "five seconds have passed")
     used_s = (_cpu_ticks(family) - began) / os.sysconf("SC_CLK_TCK")
     return used_s / (time.monotonic() - began_s)
 

@@ -11,7 +11,7 @@ from actors.cluster.spec import Address, ClusterSpec
 from actors.deployment.controller import Controller
 from failover.partitions.status import PartitionStatus
 from tests.failover.control.test_healing import leads, row
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 SPEC = ClusterSpec(
     cluster_id="controlled",
@@ -67,7 +67,7 @@ def test_a_damaged_node_begins_empty_only_when_a_majority_without_it_is_sound(
         async def has_looked() -> bool:
             return cluster.asked >= 6
 
-        await until_async(has_looked, 10, "the controller has looked twice")
+        await until_async(has_looked, WITHIN_S, "the controller has looked twice")
         looking.cancel()
         assert (("coordinator-1", "start_anew") in cluster.told) is is_voter
 
@@ -116,7 +116,7 @@ def test_a_cluster_that_starts_is_ready_when_preferred_nodes_lead(
         cluster = Willing(leader=2)
         controller = Controller(spec, cluster)
         looking = asyncio.create_task(controller._look())
-        await asyncio.wait_for(controller.settle(), 10)
+        await asyncio.wait_for(controller.settle(), WITHIN_S)
         looking.cancel()
         assert cluster.leaders == home
 

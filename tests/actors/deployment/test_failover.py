@@ -15,7 +15,7 @@ from failover.routing import partition_for
 from protocol.wire.errors import ErrorCode
 from tests.conftest import NewCluster, RunningCluster, rollcall
 from tests.failover.apis import asks
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -94,7 +94,7 @@ class Committer:
 def kill(pid: int) -> None:
     """End a process at once, and see it gone."""
     os.kill(pid, signal.SIGKILL)
-    until(lambda: started(pid) is None, 10, "the process is gone")
+    until(lambda: started(pid) is None, WITHIN_S, "the process is gone")
 
 
 def test_a_killed_leaders_partition_goes_on_elsewhere_and_comes_back_to_it(

@@ -25,7 +25,7 @@ from tests.actors.coordinator.test_damaged_logs import (
 )
 from tests.actors.deployment.test_starting import Operator
 from tests.failover.apis import asks
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 OFFSET_FETCH = 9
 GROUP = next(f"g-{n}" for n in range(100) if partition_for(f"g-{n}", 3) == 0)
@@ -98,8 +98,8 @@ def test_a_node_that_forgot_acknowledged_commits_does_not_vote(tmp_path: Path, l
                 await cluster.coordinators[node_id].stop()
             lose(cluster, tmp_path / "copy")
             forgetful, other = await cluster.restart(0), await cluster.restart(2)
-            await asyncio.wait_for(other.opened.wait(), 10)
-            await asyncio.wait_for(forgetful.opened.wait(), 10)
+            await asyncio.wait_for(other.opened.wait(), WITHIN_S)
+            await asyncio.wait_for(forgetful.opened.wait(), WITHIN_S)
             await _is_settled(forgetful, other)
             assert await committed(cluster) is None, "nodes 0 and 2 must not elect anybody"
             await cluster.restart(1)
@@ -127,7 +127,7 @@ async def _is_settled(forgetful: Coordinator, other: Coordinator) -> None:
     async def is_over() -> bool:
         return loop.time() > patience_s
 
-    await until_async(is_over, 10, "an election's time is over")
+    await until_async(is_over, WITHIN_S, "an election's time is over")
 
 
 def test_a_cluster_whose_databases_are_all_gone_does_not_begin_empty(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_cluster_whose_databases_are_all_gone_does_not_begin_empty(tmp_path: P
                 empty(cluster.path(node_id))
             again = [await cluster.restart(node_id) for node_id in range(3)]
             for each in again:
-                await asyncio.wait_for(each.opened.wait(), 10)
+                await asyncio.wait_for(each.opened.wait(), WITHIN_S)
             opened = [
                 Opened(each.directory_id, each.failure, each.is_damaged, each.is_new)
                 for each in again

@@ -22,7 +22,7 @@ import pytest
 from actors.cluster import processes
 from actors.cluster.processes import is_alive
 from tests.conftest import rollcall
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 MOMENTS = int(os.environ.get("ROLLCALL_STOP_MOMENTS", "8"))
 SEED = int(os.environ.get("ROLLCALL_STOP_SEED", "0"))
@@ -168,7 +168,7 @@ def test_whatever_moment_it_is_stopped_at_nothing_is_left_behind(place: Place) -
         else:
             # One that has not yet taken the signals dies of them.
             assert process.returncode in {0, 1, -signals[0]}, story
-        until(lambda: not place.processes(), 10, f"{story}: all processes are gone")
+        until(lambda: not place.processes(), WITHIN_S, f"{story}: all processes are gone")
         assert place.files() == [], story
     assert time_to_ready(place) > 0, "and it starts as ever"
 
@@ -219,7 +219,9 @@ def test_down_removes_a_cluster_of_which_one_process_is_dead(place: Place) -> No
     assert out.startswith("READY "), err
     (control_store,) = (pid for pid, _ in place.processes() if "gcs_server" in command(pid))
     os.kill(control_store, signal.SIGKILL)
-    until(lambda: control_store not in dict(place.processes()), 10, "its control store is dead")
+    until(
+        lambda: control_store not in dict(place.processes()), WITHIN_S, "its control store is dead"
+    )
     down = place.run("down", "--data-dir", place.data_dir)
     assert down.returncode == 0, down.stderr
     assert down.stderr.count("\n") == 1

@@ -30,7 +30,7 @@ from storage import peer_packing
 from storage.batch import Batch
 from storage.disk.incarnation import TOKENS_MAX, Incarnation, Memory
 from storage.messages import Append, Leading, Message, ReplicaKey
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 HOST = "127.0.0.1"
 SECRET = b"s" * 32
@@ -111,7 +111,7 @@ async def seen(condition: Callable[[], object], what: str) -> None:
     async def ask() -> object:
         return condition()
 
-    await until_async(ask, 10, what)
+    await until_async(ask, WITHIN_S, what)
 
 
 async def linked(*nodes: Node) -> None:
@@ -321,7 +321,7 @@ def test_peers_of_another_version_refuse_each_other(
             newer = msgpack.unpackb(hello(me(0), 1, os.urandom(32)))
             newer[1] = PROTOCOL_VERSION + 1
             _send(writer, msgpack.packb([*newer, "something that came with the next version"]))
-            answer = await asyncio.wait_for(reader.read(), 5)
+            answer = await asyncio.wait_for(reader.read(), WITHIN_S)
             assert msgpack.unpackb(answer[4:])[1] == PROTOCOL_VERSION  # so that it can say the same
             said = f"speaks version {PROTOCOL_VERSION + 1} of the peer protocol"
             await seen(lambda: said in caplog.text, "it is said")
@@ -354,7 +354,7 @@ def test_garbage_from_a_stranger_closes_the_connection(
         async with pair() as nodes:
             reader, writer = await asyncio.open_connection(HOST, nodes[1].port)
             writer.write(garbage)
-            assert await asyncio.wait_for(reader.read(), 5) == b""
+            assert await asyncio.wait_for(reader.read(), WITHIN_S) == b""
             assert "refused a caller" in caplog.text
             assert nodes[1].story == [("up", 0)]
             writer.close()
@@ -383,7 +383,7 @@ def test_who_does_not_say_who_it_is_is_let_go(monkeypatch: pytest.MonkeyPatch) -
         async with some() as made:
             node = await made.add(me(1))
             reader, writer = await asyncio.open_connection(HOST, node.port)
-            assert await asyncio.wait_for(reader.read(), 5) == b""
+            assert await asyncio.wait_for(reader.read(), WITHIN_S) == b""
             writer.close()
 
     run(test)
@@ -529,7 +529,7 @@ def test_a_caller_that_does_not_know_the_secret_has_no_peers_place() -> None:
             node = await made.add(me(1))
             reader, writer = await asyncio.open_connection(HOST, node.port)
             _send(writer, hello(me(0, secret=b"t" * 32), 1, os.urandom(32)))
-            await asyncio.wait_for(reader.read(), 5)
+            await asyncio.wait_for(reader.read(), WITHIN_S)
             assert not node.peers._strangers
             assert not node.peers._recognized
             writer.close()

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +28,11 @@ from tests.actors.serving.test_listener import (
     listening,
     read_answer,
     run,
+    seen,
 )
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 HOST = "127.0.0.1"
-
-
-async def seen(condition: Callable[[], object], what: str, deadline_s: float = 10) -> None:
-    async def ask() -> object:
-        return condition()
-
-    await until_async(ask, deadline_s, what)
 
 
 class Clients(contextlib.AsyncExitStack):
@@ -61,7 +54,7 @@ def test_above_max_connections_the_next_wait_to_be_accepted() -> None:
             made[5][1].write(api_versions(1))
             assert len(door.listener.connections) == 5
             made[0][1].close()
-            await asyncio.wait_for(read_answer(made[5][0]), 5)
+            await asyncio.wait_for(read_answer(made[5][0]), WITHIN_S)
             assert len(door.listener.connections) == 5
 
     run(test)
@@ -265,7 +258,7 @@ def test_unfinished_frames_take_no_more_than_the_limit_and_harm_no_other(
                 assert held.held <= 2_000_000 + 600_000
             whole = await clients.connect(port)
             whole[1].write(frame_of(900_000))
-            await asyncio.wait_for(read_answer(whole[0]), 10)
+            await asyncio.wait_for(read_answer(whole[0]), WITHIN_S)
 
     with caplog.at_level(logging.WARNING, "rollcall.listener"):
         run(test)
@@ -297,7 +290,7 @@ def test_whole_requests_above_the_limit_wait_in_their_sockets_and_are_all_answer
             door.wake()
             for reader, _ in made:
                 for _ in range(30):
-                    await asyncio.wait_for(read_answer(reader), 10)
+                    await asyncio.wait_for(read_answer(reader), WITHIN_S)
             assert held.held == held.unfinished == 0
             assert not held._unread
 
@@ -312,12 +305,13 @@ def test_a_frame_that_does_not_come_to_its_end_is_closed(
             reader, writer = await clients.connect(port)
 
             async def dribble() -> bool:
-                writer.write(b"\0")
-                return reader.at_eof() or writer.transport.is_closing()
+                if reader.at_eof() or writer.transport.is_closing():
+                    return True
+                writer.write(b"\0")  # a transport that is closed refuses this
+                return False
 
             writer.write(struct.pack(">i", 9_000))
-            with contextlib.suppress(ConnectionError):
-                await until_async(dribble, 20, "the slow writer is closed")
+            await until_async(dribble, WITHIN_S, "the slow writer is closed")
             assert await is_served(port)
 
     with caplog.at_level(logging.WARNING, "rollcall.listener"):

@@ -30,7 +30,7 @@ from protocol.wire.messages import (
     HeartbeatResponse,
     ProduceRequest,
 )
-from tests.waiting import until_async
+from tests.waiting import WITHIN_S, until_async
 
 PRODUCE, API_VERSIONS, HEARTBEAT = 0, 18, 12
 BYTES_MAX = 10_000
@@ -98,11 +98,14 @@ async def listening(
         yield door, port
     finally:
         listener.close()
-        await until_async(lambda: _true(not listener.connections), 5, "all connections are closed")
+        await seen(lambda: not listener.connections, "all connections are closed")
 
 
-async def _true(value: bool) -> bool:
-    return value
+async def seen(condition: Callable[[], object], what: str) -> None:
+    async def ask() -> object:
+        return condition()
+
+    await until_async(ask, WITHIN_S, what)
 
 
 def heartbeat(correlation_id: int, client_id: str = "c", group_id: str = "g") -> bytes:
@@ -126,7 +129,7 @@ async def is_served(port: int) -> bool:
     """Say whether a well-behaved client gets its answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(api_versions(77))
-    answer = await asyncio.wait_for(read_answer(reader), 5)
+    answer = await asyncio.wait_for(read_answer(reader), WITHIN_S)
     writer.close()
     return decode_response(API_VERSIONS, 3, answer)[0] == 77
 
@@ -134,7 +137,7 @@ async def is_served(port: int) -> bool:
 async def is_closed(reader: asyncio.StreamReader) -> bool:
     """Wait until the other side closes."""
     with contextlib.suppress(ConnectionError):
-        await asyncio.wait_for(reader.read(), 5)
+        await asyncio.wait_for(reader.read(), WITHIN_S)
     return True
 
 
@@ -203,7 +206,7 @@ def test_whatever_the_bytes_the_listener_goes_on(pieces: list[bytes]) -> None:
                 for piece in pieces:
                     writer.write(piece)
                 writer.write_eof()
-                await asyncio.wait_for(reader.read(), 5)
+                await asyncio.wait_for(reader.read(), WITHIN_S)
             writer.close()
             assert await is_served(port)
 
@@ -222,7 +225,7 @@ def test_a_request_with_flipped_bytes_is_answered_or_closed(data: st.DataObject)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(bytes(request))
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                await asyncio.wait_for(read_answer(reader), 5)
+                await asyncio.wait_for(read_answer(reader), WITHIN_S)
             writer.close()
             assert await is_served(port)
 
@@ -268,7 +271,7 @@ def test_one_request_is_in_flight_and_answers_come_in_order() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"".join(heartbeat(n) for n in range(20)))
             for number in range(20):
-                await until_async(lambda: _true(bool(door.requests)), 5, "a request arrives")
+                await seen(lambda: bool(door.requests), "a request arrives")
                 assert len(door.requests) == 1, "the next request waits for the answer"
                 door.answer(door.requests.pop())
                 assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == number
@@ -286,7 +289,7 @@ def test_a_client_that_sends_without_waiting_is_no_longer_read() -> None:
             writer.write(b"".join(heartbeat(n) for n in range(many)))
             answered = 0
             while answered < many:
-                await until_async(lambda: _true(bool(door.requests)), 5, "a request arrives")
+                await seen(lambda: bool(door.requests), "a request arrives")
                 door.answer(door.requests.pop())
                 assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == answered
                 answered += 1
@@ -321,7 +324,7 @@ def test_a_leased_heartbeat_does_not_wait_behind_the_requests_of_others() -> Non
             door.is_serving = False
             _, other_writer = await asyncio.open_connection("127.0.0.1", port)
             other_writer.write(api_versions(1))
-            await until_async(lambda: _true(bool(door.listener.inbox)), 5, "the other waits")
+            await seen(lambda: bool(door.listener.inbox), "the other waits")
             writer.write(heartbeat(2))
             assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 2
             assert len(door.listener.inbox) == 1
@@ -351,9 +354,7 @@ def test_floods_of_leased_heartbeats_wait_their_turn_whoever_sends_one_does_not(
             floods = [await asyncio.open_connection("127.0.0.1", port) for _ in range(FLOODS)]
             for _, flooding in floods:
                 flooding.write(b"".join(map(heartbeat, range(FLOOD))))
-            await until_async(
-                lambda: _true(len(door.listener.inbox) == FLOODS), 5, "the floods wait"
-            )
+            await seen(lambda: len(door.listener.inbox) == FLOODS, "the floods wait")
             assert memo.recalls == 0  # before the coordinator's turn, that is bounded in time
             writer.write(heartbeat(2))
             assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 2
@@ -379,9 +380,9 @@ def test_a_group_that_asks_much_waits_for_itself_and_lets_others_through() -> No
             door.is_serving, door.serve_s = False, 0.0
             for _, writer in many:
                 writer.write(heartbeat(2, group_id="many"))
-            await until_async(lambda: _true(len(door.listener.inbox) == 20), 5, "all wait")
+            await seen(lambda: len(door.listener.inbox) == 20, "all wait")
             one[1].write(heartbeat(2, group_id="one"))
-            await until_async(lambda: _true(len(door.listener.inbox) == 21), 5, "the last waits")
+            await seen(lambda: len(door.listener.inbox) == 21, "the last waits")
             assert door.listener.serve(0.0), "one is served at a time"
             assert all(door.listener.serve(0.0) for _ in range(2))
             assert [each.message.group_id for each in door.requests] == ["many", "many", "one"]
@@ -402,10 +403,10 @@ def test_who_asks_for_the_first_time_does_not_wait_behind_a_group_of_newcomers()
             newcomers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
             for _, writer in newcomers:
                 writer.write(heartbeat(1, group_id="many"))
-            await until_async(lambda: _true(len(door.listener.inbox) == 20), 5, "all wait")
+            await seen(lambda: len(door.listener.inbox) == 20, "all wait")
             one = await asyncio.open_connection("127.0.0.1", port)
             one[1].write(encode_request(API_VERSIONS, 3, 1, "c", API_VERSIONS_ASKED))
-            await until_async(lambda: _true(len(door.listener.inbox) == 21), 5, "the last waits")
+            await seen(lambda: len(door.listener.inbox) == 21, "the last waits")
             assert all(door.listener.serve(0.0) for _ in range(3))
             assert [each.api_key for each in door.requests] == [HEARTBEAT, HEARTBEAT, API_VERSIONS]
             for _, writer in (known, *newcomers, one):
@@ -430,9 +431,9 @@ def test_a_request_whose_client_goes_before_it_is_served_is_not_asked() -> None:
             door.is_serving = False
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(heartbeat(1))
-            await until_async(lambda: _true(bool(door.listener.inbox)), 5, "the request waits")
+            await seen(lambda: bool(door.listener.inbox), "the request waits")
             writer.transport.abort()
-            await until_async(lambda: _true(not door.listener.connections), 5, "the client is gone")
+            await seen(lambda: not door.listener.connections, "the client is gone")
             assert door.listener.serve(1.0) is False
             assert door.requests == []
             assert door.abandoned == []
@@ -446,9 +447,9 @@ def test_a_request_whose_client_has_gone_is_abandoned_and_its_late_answer_is_dro
             door.answers_at_once = False
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(heartbeat(1))
-            await until_async(lambda: _true(bool(door.requests)), 5, "the request arrives")
+            await seen(lambda: bool(door.requests), "the request arrives")
             writer.transport.abort()
-            await until_async(lambda: _true(bool(door.abandoned)), 5, "it is abandoned")
+            await seen(lambda: bool(door.abandoned), "it is abandoned")
             assert door.abandoned == [door.requests[0].ticket]
             door.answer(door.requests[0])
             assert await is_served_later(door, port)
@@ -470,13 +471,13 @@ def test_a_client_that_does_not_read_is_let_go_and_harms_no_other(
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             deaf.connect(("127.0.0.1", port))
             deaf.setblocking(False)
-            loop = asyncio.get_running_loop()
-            chunk = b"".join(api_versions(n) for n in range(500))
+            chunk = unsent = b"".join(api_versions(n) for n in range(500))
 
             async def flood() -> bool:
+                nonlocal unsent
                 try:
-                    await asyncio.wait_for(loop.sock_sendall(deaf, chunk), 0.05)
-                except TimeoutError:
+                    unsent = unsent[deaf.send(unsent) :] or chunk
+                except BlockingIOError:
                     return False
                 except ConnectionError:
                     return True

@@ -27,7 +27,7 @@ from protocol.groups.facts import (
     RebalanceTrigger,
 )
 from tests.actors.telemetry.facts import NOW, consumer_rebalance, member_event, rebalance
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 OTLP = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 
@@ -203,7 +203,7 @@ def test_spans_that_find_no_room_are_counted_while_the_backend_hangs(
 
     traces = Traces({}, losses, Failing(hang))
     traces.tell(rebalance(), None)
-    until(asked.is_set, 10, "an export has begun")
+    until(asked.is_set, WITHIN_S, "an export has begun")
     for _ in range(10):
         traces.tell(rebalance(), None)
     assert losses.spans == 33 - 1 - 4
@@ -221,7 +221,7 @@ def test_each_fact_is_one_sentence_in_the_log(
     caplog.set_level(logging.INFO, "rollcall.groups")
     telemetry.observe(member_event())
     telemetry.observe(rebalance())
-    until(lambda: len(caplog.messages) == 2, 10, "two sentences")
+    until(lambda: len(caplog.messages) == 2, WITHIN_S, "two sentences")
     assert caplog.messages[0].endswith('left: "closing"')
     assert caplog.messages[1].endswith("2 members, 2 of 4 partitions moved")
 
@@ -260,9 +260,11 @@ def test_a_fact_that_cannot_be_told_harms_none_of_the_next(
 ) -> None:
     caplog.set_level(logging.INFO)
     telemetry.observe(member_event(kind="unheard-of"))
-    until(lambda: telemetry.losses.facts == 1, 10, "the odd fact is counted")
+    until(lambda: telemetry.losses.facts == 1, WITHIN_S, "the odd fact is counted")
     telemetry.observe(member_event())
-    until(lambda: any("left" in message for message in caplog.messages), 10, "the next is told")
+    until(
+        lambda: any("left" in message for message in caplog.messages), WITHIN_S, "the next is told"
+    )
 
 
 # --- when traces are exported

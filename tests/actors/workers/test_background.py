@@ -18,6 +18,7 @@ from protocol.groups.effects import (
     RegexesResolved,
     ResolveRegexes,
 )
+from tests.waiting import WITHIN_S
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +36,7 @@ class Workers:
         self.took_ms: dict[str, float] = {}
         self.ran: list[tuple[str, int]] = []
         self.told: list[tuple[int, str]] = []
+        self.asked_for_pid = 0
         self.held = asyncio.Event()
         self.held.set()
         self._parts: dict[tuple[int, str, int], list[bytes]] = {}
@@ -43,6 +45,7 @@ class Workers:
         if worker in self.dead:
             raise ConnectionError("the worker is dead")
         if method == "pid":
+            self.asked_for_pid += 1
             return 1
         if method == "place":
             return "far" if worker < 2 else "near"
@@ -80,7 +83,7 @@ class Desk:
     async def done(self, task: Any, partition: int = 3) -> Any:
         before = len(self.answers)
         self.background.submit(partition, task)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while len(self.answers) == before:
                 await asyncio.sleep(0)
         return self.answers[-1]
@@ -136,7 +139,7 @@ def test_groups_whose_runs_are_long_keep_off_the_last_worker() -> None:
         desk.workers.held.clear()
         desk.background.submit(0, run_of("huge-0", 4))
         desk.background.submit(0, run_of("small"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while len(desk.workers.ran) < 6:
                 await asyncio.sleep(0)
         assert desk.workers.ran[-1] == ("small", 1)
@@ -171,7 +174,7 @@ def test_without_a_worker_the_group_is_told_so_and_with_one_again_it_is_served()
         resolve = ResolveRegexes(group_id="g", version=1, regexes=("a",), topics=["a"])
         assert (await desk.done(resolve))[1].topics is None
         desk.workers.dead.clear()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while not isinstance((await desk.done(run_of("g")))[1], AssignmentComputed):
                 await asyncio.sleep(0.02)
         desk.background.close()
@@ -187,18 +190,18 @@ def test_assignors_are_loaded_beside_the_event_loop_before_they_run_in_place(
 
         def load() -> None:
             loads.append(threading.current_thread())
-            assert loaded.wait(10)
+            assert loaded.wait(WITHIN_S)
 
         monkeypatch.setattr("actors.workers.background.load_assignors", load)
         desk = Desk(count=0)
         desk.background.submit(3, run_of("g"))
         desk.background.submit(3, run_of("h"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while not loads:
                 await asyncio.sleep(0)
         assert not desk.answers
         loaded.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while len(desk.answers) < 2:
                 await asyncio.sleep(0)
         assert all(answer.no_worker for _, answer in desk.answers)
@@ -251,10 +254,12 @@ def test_a_worker_that_works_for_long_is_asked_whether_it_lives() -> None:
         desk.background._wait_s = 0.01
         desk.workers.held.clear()
         desk.background.submit(3, run_of("g"))
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(WITHIN_S):
+            while desk.workers.asked_for_pid < 3:
+                await asyncio.sleep(0)
         assert not desk.answers, "it lives, so its answer is awaited"
         desk.workers.dead.add(0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while not desk.answers:
                 await asyncio.sleep(0.01)
         assert desk.answers[0][1].retriable

@@ -7,7 +7,7 @@ from bench.client.asking import Connection
 from bench.load.driver import FINAL, Load, drive, now_ms
 from protocol.members.classic import MemberConfig
 from protocol.members.history import Kind
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 MEMBERS = 20
 
@@ -58,9 +58,11 @@ def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_come
         connection.create_topic("t", MEMBERS)
     with ThreadPoolExecutor(1) as background:
         loading = background.submit(drive, crowd((dead, node.address), 12))
-        until(lambda: is_stable(node.address), 10, "the group is Stable")
+        until(lambda: is_stable(node.address), WITHIN_S, "the group is Stable")
         stable_ms = now_ms()  # offsets are the times of the commits
-        until(lambda: everybody_has_committed(node.address, stable_ms), 5, "everybody commits")
+        until(
+            lambda: everybody_has_committed(node.address, stable_ms), WITHIN_S, "everybody commits"
+        )
         killed_ms = now_ms()
         node.kill()
         node.start()

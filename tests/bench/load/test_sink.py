@@ -6,6 +6,7 @@ import struct
 
 from bench.load.sink import running_sinks
 from bench.servers import machine
+from tests.waiting import WITHIN_S
 
 FRAME = struct.pack(">ihhih", 14, 12, 4, 77, -1) + b"rest"
 ANSWER = struct.pack(">ii", 4, 77)
@@ -15,7 +16,7 @@ def test_a_sink_answers_each_frame_however_it_comes_and_closes_for_a_wrong_lengt
     with running_sinks(2) as addresses:
         assert len(set(addresses)) == 2
         with socket.create_connection(addresses[0]) as connection:
-            connection.settimeout(10)
+            connection.settimeout(WITHIN_S)
             connection.sendall(FRAME * 3)
             assert received(connection, 3) == ANSWER * 3
             for at in range(0, len(FRAME), 5):
@@ -25,7 +26,7 @@ def test_a_sink_answers_each_frame_however_it_comes_and_closes_for_a_wrong_lengt
             assert received(connection, 3) == ANSWER * 3
         for length in (-1, 0, 3, 2**31 - 1):
             with socket.create_connection(addresses[1]) as connection:
-                connection.settimeout(10)
+                connection.settimeout(WITHIN_S)
                 connection.sendall(struct.pack(">i", length) + FRAME)
                 assert not connection.recv(1)
 
