@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from actors.workers.task_frames import Timing, pack_answer, read_answer, read_task, task_parts
-from protocol.groups.consumer.group import UNKNOWN_MEMBER, ConsumerGroup
+from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.consumer.records import UNKNOWN_MEMBER
 from protocol.groups.effects import AssignmentComputed
 from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.topics import Topic, Topics

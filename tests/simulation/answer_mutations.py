@@ -147,9 +147,9 @@ def tombstones_not_compacted() -> list[Patch]:
 
 
 def who_left_comes_back() -> list[Patch]:
-    from protocol.groups.consumer import leave as consumer_leave
+    from protocol.groups.modern import leave as modern_leave
 
-    return [(consumer_leave, "remove", lambda *arguments, **named: None)]
+    return [(modern_leave, "remove", lambda *arguments, **named: None)]
 
 
 def offsets_never_expire() -> list[Patch]:

@@ -6,16 +6,17 @@ from typing import Any
 
 from failover.simulation.patches import Patch
 from failover.simulation.settings import Groups
-from protocol.groups.consumer import members as consumer_members
-from protocol.groups.consumer import steps as consumer_steps
-from protocol.groups.consumer.group import NO_STANDING, ConsumerGroup, ConsumerMember
+from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
 from protocol.groups.effects import AssignmentComputed
 from protocol.groups.group_types import TABLES
 from protocol.groups.migration import downgrade as migration_downgrade
 from protocol.groups.migration import mixed_join
 from protocol.groups.migration import upgrade as migration_upgrade
 from protocol.groups.modern import group as modern
+from protocol.groups.modern import members as modern_members
 from protocol.groups.modern import reconcile, target
+from protocol.groups.modern import steps as modern_steps
+from protocol.groups.modern.hard_state import NO_STANDING
 from protocol.groups.modern.runtime import ModernRuntime
 from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.offsets import commit as offsets
@@ -45,12 +46,12 @@ def stale_assignment_applied() -> list[Patch]:
 
 
 def unreleased_partition_handed_out() -> list[Patch]:
-    original = consumer_steps.Wish
+    original = modern_steps.Wish
 
     def wish(**known: Any) -> reconcile.Wish:
         return original(**{**known, "is_free": lambda _: True})
 
-    return [(consumer_steps, "Wish", wish)]
+    return [(modern_steps, "Wish", wish)]
 
 
 def revocation_not_awaited() -> list[Patch]:
@@ -68,15 +69,15 @@ def epoch_not_persisted() -> list[Patch]:
 
 
 def static_successor_loses_its_share() -> list[Patch]:
-    original = consumer_members.replace_member
+    original = modern_members.replace_member
 
     def replace_member(ctx: Any, live: ModernRuntime, old: Any, member_id: str, now: int) -> None:
         original(ctx, live, old, member_id, now)
         key = ConsumerGroupTargetAssignmentMemberKey(live.group_id, member_id)
         ctx.emit(Record(key, None))
-        consumer_members.emit_standing(ctx, live.group_id, member_id, NO_STANDING)
+        modern_members.emit_standing(ctx, live.group_id, member_id, NO_STANDING)
 
-    return [(consumer_members, "replace_member", replace_member)]
+    return [(modern_members, "replace_member", replace_member)]
 
 
 def classic_member_told_by_group_epoch() -> list[Patch]:

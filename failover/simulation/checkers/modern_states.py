@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import gt
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from failover.simulation.story import Violation
 from protocol.groups.group_types import TABLES
@@ -13,16 +13,18 @@ from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from protocol.groups.consumer.group import ArrivingTarget, ConsumerGroup
+    from protocol.groups.modern.hard_state import ArrivingTarget, ModernGroup
     from protocol.groups.topic_numbers import Partition, TopicNumbers
 
+    Group: TypeAlias = ModernGroup[Any]
 
-def reconciles(group: Any) -> TypeGuard[ConsumerGroup]:
+
+def reconciles(group: Any) -> TypeGuard[Group]:
     """Tell whether a group's members are given partitions step by step; None is no group."""
     return group is not None and TABLES.types[group.type_name].logs_member_epochs
 
 
-def described(context: Any, group: ConsumerGroup, *, with_targets: bool = True) -> Any:
+def described(context: Any, group: Group, *, with_targets: bool = True) -> Any:
     """Give all that the log says of a group; topics by their ids, not by a machine's numbers.
 
     While a target arrives, whoever loaded the group cannot tell the members' records of it from
@@ -64,7 +66,7 @@ def _set(target: bytes, numbers: TopicNumbers) -> frozenset[Any]:
     return frozenset(_named(dict.fromkeys(read_target(target, numbers), 0), numbers))
 
 
-def _is_same(group: ConsumerGroup, before: tuple[ConsumerGroup, frozenset[str], int, int]) -> bool:
+def _is_same(group: Group, before: tuple[Group, frozenset[str], int, int]) -> bool:
     """Tell whether a group cannot have been deleted since it was seen: a member of it stayed."""
     return before[0] is group and not before[1].isdisjoint(group.members)
 
@@ -73,7 +75,7 @@ class Progress:
     """Follows one partition's consumer groups from batch to batch."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[ConsumerGroup, frozenset[str], int, int]] = {}
+        self._seen: dict[str, tuple[Group, frozenset[str], int, int]] = {}
         self._arriving: dict[str, ArrivingTarget] = {}
         self._halves: set[str] = set()
 
@@ -105,7 +107,7 @@ class Progress:
             self._follow(group)
             self._is_whole(context.numbers, group)
 
-    def _follow(self, group: ConsumerGroup) -> None:
+    def _follow(self, group: Group) -> None:
         """Note whether a target that was arriving came to its end, or gave way to another one."""
         before, arriving = self._arriving.pop(group.group_id, None), group.arriving
         if arriving is None:
@@ -116,7 +118,7 @@ class Progress:
         if before is not arriving and not was_whole:
             self._halves.add(group.group_id)
 
-    def _is_whole(self, numbers: TopicNumbers, group: ConsumerGroup) -> None:
+    def _is_whole(self, numbers: TopicNumbers, group: Group) -> None:
         owners: dict[Partition, str] = {}
         for member_id, target in group.targets.items():
             for partition in read_target(target, numbers):

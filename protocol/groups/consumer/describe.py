@@ -6,13 +6,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.classic.group import CONSUMER
-from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupState
+from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.consumer.requests import check_served
 from protocol.groups.facts import GroupDeleted
 from protocol.groups.group_type import GroupSummary
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
 from protocol.groups.modern.assignment_records import read_target
+from protocol.groups.modern.hard_state import ModernGroupState
 from protocol.groups.topic_numbers import by_topic
 from protocol.records import (
     ConsumerGroupMetadataKey,
@@ -139,7 +140,7 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
     """Remove an Empty group from the log."""
     group = ctx.groups[group_id]
     assert isinstance(group, ConsumerGroup)
-    assert group.state is ConsumerGroupState.EMPTY
+    assert group.state is ModernGroupState.EMPTY
     live = ctx.modern.get(group_id)
     if live is not None:
         modern.forget(ctx, live)

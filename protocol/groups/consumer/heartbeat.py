@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups import settings as group_settings
 from protocol.groups.consumer import leave as consumer_leave
 from protocol.groups.consumer import members as consumer_members
-from protocol.groups.consumer import steps as consumer_steps
-from protocol.groups.consumer.group import JOIN_EPOCH, UNKNOWN_MEMBER
+from protocol.groups.consumer.records import UNKNOWN_MEMBER
 from protocol.groups.consumer.requests import check, owned_partitions
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import regexes, target, unsettled
+from protocol.groups.modern import steps as modern_steps
+from protocol.groups.modern.hard_state import JOIN_EPOCH
 from protocol.groups.modern.reconcile import MemberState
+from protocol.groups.timers import TimerKind
 from protocol.groups.topic_numbers import by_topic
 from protocol.records import (
     ConsumerGroupMemberMetadataKey,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from protocol.groups.consumer.group import ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Client, Request
+    from protocol.groups.modern.hard_state import ModernMember
     from protocol.groups.modern.reconcile import Standing
     from protocol.groups.modern.runtime import ModernRuntime, Session
 
@@ -109,14 +112,14 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     group_id = message.group_id
     place = consumer_members.find_place(ctx, message, now)
     metadata = _said(place.member, message, request.client)
-    regexes.check_new(place.group, place.member, metadata)
-    member_id = message.member_id or consumer_steps.new_member_id(ctx)
+    regexes.check_new(place.group, place.member, metadata.subscribed_topic_regex or "")
+    member_id = message.member_id or modern_steps.new_member_id(ctx)
 
     # From here on the group changes.
     consumer_members.take_place(ctx, place, member_id, now)
     live = modern.find(ctx, group_id, now)
     known = None if live is None else live.group.members.get(member_id)
-    before = consumer_steps.before(known)
+    before = modern_steps.before(known)
     was_classic = known is not None and known.is_classic
     says_new = known is None or known.metadata != metadata
     if says_new:
@@ -128,15 +131,15 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
         live.feed.member_changed(member_id)
     became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
     event = modern.event(live, member, became, now)
-    has_changed = consumer_steps.bump(ctx, live, event, before, now)
+    has_changed = modern_steps.bump(ctx, live, event, before, now)
     if known is None or has_changed:
         live.diary.note(ctx, event)
     target.update(ctx, live, now)
-    says = consumer_steps.Says(owned_partitions(ctx, message), has_changed)
-    consumer_steps.step(ctx, live, member, says, now)
+    says = modern_steps.Says(owned_partitions(ctx, message), has_changed)
+    modern_steps.step(ctx, live, member, says, now)
 
     if was_classic:
-        modern.changed_protocol(ctx, live, member, now)
+        _changed_protocol(ctx, live, member, now)
     session = modern.session_of(ctx, live, member_id, now)
     session.stamp += 1
     session.answer = None
@@ -153,10 +156,23 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     )
     interval_ms = _interval_ms(ctx, live)
     if unsettled.awaits_something(live, member.standing):
-        assignment_ms = group_settings.integer(ctx, group_id, target.INTERVAL)
+        assignment_ms = group_settings.integer(
+            ctx, group_id, live.group.kind.configs.assignment_interval
+        )
         interval_ms = unsettled.heartbeat_interval_ms(ctx, live, assignment_ms, interval_ms, now)
     answer = _answer(ctx, member, interval_ms, with_assignment=with_assignment)
     ctx.reply(request.ticket, answer, group_id)
+
+
+def _changed_protocol(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
+    """Wait for a member as for others of the consumer protocol: it was a classic one before."""
+    group_id, member_id = live.group_id, member.member_id
+    ctx.timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
+    ctx.timers.cancel(TimerKind.MEMBER_SYNC, group_id, member_id)
+    if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
+        modern.arm_revocation(ctx, live, member, now)
+    session = modern.session_of(ctx, live, member_id, now)
+    session.session_timeout_ms = modern.session_timeout_ms(ctx, live, member)
 
 
 def _said(
@@ -188,11 +204,11 @@ def _said(
 
 
 def _interval_ms(ctx: Context, live: ModernRuntime) -> int:
-    return group_settings.integer(ctx, live.group_id, modern.HEARTBEAT_INTERVAL)
+    return group_settings.integer(ctx, live.group_id, live.group.kind.configs.heartbeat_interval)
 
 
 def _answer(
-    ctx: Context, member: ConsumerMember, interval_ms: int, *, with_assignment: bool
+    ctx: Context, member: ModernMember, interval_ms: int, *, with_assignment: bool
 ) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         throttle_time=NO_THROTTLE,

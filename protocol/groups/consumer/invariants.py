@@ -1,4 +1,4 @@
-"""What must hold of a shard's consumer groups between any two events."""
+"""What must hold of a shard's consumer groups beside what holds of all that reconcile."""
 
 from __future__ import annotations
 
@@ -6,125 +6,29 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from protocol.groups.consumer.group import ConsumerGroup
-from protocol.groups.modern.reconcile import MemberState
-from protocol.groups.timers import TimerKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from protocol.groups.context import Context
-    from protocol.groups.modern.runtime import ModernRuntime
-    from protocol.groups.topic_numbers import Partition
 
 
 def broken(ctx: Context) -> Iterator[str]:
     """Name everything that does not hold."""
     for group_id, group in ctx.groups.items():
         if isinstance(group, ConsumerGroup):
-            for checks in (_owners, _epochs, _topics, _counts):
-                yield from (f"{group_id}: {sentence}" for sentence in checks(group))
-    for group_id, live in ctx.modern.items():
-        yield from (f"{group_id}: {sentence}" for sentence in _sessions(ctx, live))
-        if ctx.groups.get(group_id) is not live.group:
-            yield f"{group_id}: the soft state has lost its hard state"
-        if group_id in ctx.live:
-            yield f"{group_id}: it is a classic group as well"
-
-
-def _owners(group: ConsumerGroup) -> Iterator[str]:
-    """Each partition has one holder at most: the member that the sums say."""
-    holders: dict[Partition, str] = {}
-    for member_id, member in group.members.items():
-        standing = member.standing
-        if standing.assigned.keys() & standing.revoking.keys():
-            yield f"{member_id} both has and gives up a partition"
-        for partition in (*standing.assigned, *standing.revoking):
-            if partition in holders:
-                yield f"{member_id} and {holders[partition]} hold the same partition"
-            holders[partition] = member_id
-    if holders != group.holders:
-        yield "the holders of partitions are not those that members are said to be"
-
-
-def _epochs(group: ConsumerGroup) -> Iterator[str]:
-    if group.assignment_epoch > group.epoch:
-        yield "the target assignment is ahead of the group"
-    for member_id, member in group.members.items():
-        standing = member.standing
-        if standing.epoch > group.assignment_epoch:
-            yield f"{member_id} is ahead of the target assignment"
-        if any(epoch > max(standing.epoch, 0) for epoch in standing.assigned.values()):
-            yield f"{member_id} got a partition in an epoch that it has not reached"
-        if standing.state is not MemberState.UNREVOKED_PARTITIONS and standing.revoking:
-            yield f"{member_id} gives up partitions and nobody waits for it"
-
-
-def _topics(group: ConsumerGroup) -> Iterator[str]:
-    """Topics and subscriptions are counted and numbered as they are."""
-    if group.numbered != {each.number: each for each in group.subscriptions.values()}:
-        yield "a subscription is filed under another number"
-    topics = Counter(name for each in group.subscriptions.values() for name in each.names)
-    topics.update(name for each in group.regexes.values() for name in each.topics)
-    if topics != Counter(group.topics):
-        yield "the topics are miscounted"
-    names = group.name_numbers.names
-    if {name for name in names if name} != {name for name in topics if name}:
-        yield "the numbered names are not those of the topics"
-    if any(
-        {names[number] for number in each.row.tolist()} != each.names
-        for each in group.subscriptions.values()
-    ):
-        yield "a subscription's numbers are not those of its names"
+            yield from (f"{group_id}: {sentence}" for sentence in _counts(group))
 
 
 def _counts(group: ConsumerGroup) -> Iterator[str]:
     """Every sum that is kept equals what counting anew gives."""
     members = group.members.values()
-    stable = (m.standing.epoch for m in members if m.standing.state is MemberState.STABLE)
-    if Counter(stable) != +group.settled:
-        yield "the settled members are miscounted"
-    if Counter(m.subscription.number for m in members) != Counter(
-        {each.number: each.members for each in group.subscriptions.values()}
-    ):
-        yield "the subscriptions are miscounted"
-    static = {
-        m.metadata.instance_id: m.member_id for m in members if m.metadata.instance_id is not None
-    }
-    if static != group.static_members:
-        yield "the static members are not those of the map"
+    asked = Counter(m.metadata.server_assignor for m in members if m.metadata.server_assignor)
+    if asked != group.assignors:
+        yield "the assignors are miscounted"
     classic = [m.metadata.classic_member_metadata for m in members]
     offers = [{each.name for each in m.supported_protocols} for m in classic if m is not None]
     if len(offers) != group.classic_members or Counter(
         name for names in offers for name in names
     ) != Counter(group.protocols):
         yield "the classic members are miscounted"
-    if group.targets.keys() - group.members.keys():
-        yield "somebody who is not a member has a target"
-    if any(member.member_id != member_id for member_id, member in group.members.items()):
-        yield "a member is filed under another id"
-
-
-def _sessions(ctx: Context, live: ModernRuntime) -> Iterator[str]:
-    """Nothing waits for ever: each wait has its timer, and what is due is under way."""
-    timers, name, group = ctx.timers, live.group_id, live.group
-    if live.sessions.keys() - group.members.keys():
-        yield "somebody who is not a member has a session"
-    if group.members.keys() - live.sessions.keys() - {*live.unarmed}:
-        yield "a member has no session"
-    for member_id, session in live.sessions.items():
-        armed = timers.deadline(TimerKind.MEMBER_SESSION, name, member_id)
-        if armed is None or armed > session.session_deadline_ms:
-            yield f"the session of {member_id} is not watched"
-        standing = session.member.standing
-        is_awaited = standing.state is MemberState.UNREVOKED_PARTITIONS and standing.epoch >= 0
-        is_awaited &= not session.member.is_classic
-        if is_awaited != (timers.deadline(TimerKind.REVOCATION, name, member_id) is not None):
-            yield f"the rebalance timeout of {member_id} is not what its state asks for"
-    lags = group.epoch > group.assignment_epoch and bool(group.members)
-    waits = timers.deadline(TimerKind.ASSIGNMENT, name, "") is not None
-    writes = timers.deadline(TimerKind.TARGET, name, "") is not None
-    refreshes = timers.deadline(TimerKind.REFRESH, name, "") is not None
-    if lags and not (waits or writes or refreshes) and live.failed_epoch < group.epoch:
-        yield "the target assignment lags behind and nobody sees to it"
-    if (live.delivery is not None) != writes:
-        yield "a target assignment is half written and its timer is not set"

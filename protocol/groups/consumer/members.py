@@ -16,38 +16,22 @@ above 0  of another        FENCED_INSTANCE_ID
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import diary
 from protocol.groups import settings as group_settings
-from protocol.groups.consumer.group import (
-    JOIN_EPOCH,
-    STATIC_LEAVE_EPOCH,
-    ConsumerGroup,
-    ConsumerMember,
-)
+from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
 from protocol.groups.consumer.requests import names_only, owned_partitions
-from protocol.groups.facts import MemberEventKind
 from protocol.groups.group_type import edge_to
 from protocol.groups.modern import group as modern
-from protocol.groups.modern import target
-from protocol.groups.modern.assignment_records import CurrentAssignment, write_current, write_owned
-from protocol.groups.modern.reconcile import MemberState, Standing
-from protocol.records import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    Record,
-)
+from protocol.groups.modern import members as modern_members
+from protocol.groups.modern.hard_state import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
-    from protocol.groups.modern.runtime import ModernRuntime
     from protocol.wire.messages import ConsumerGroupHeartbeatRequest
 
-MAX_SIZE: Final = "group.consumer.max.size"
 TAKEOVER: Final = "consumer.static.takeover.enable"
 
 
@@ -74,14 +58,14 @@ def find_place(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -
     instance_id = message.instance_id
     holder = None if group is None or instance_id is None else group.static_member(instance_id)
     if group is not None and holder is None and member_id not in group.members:
-        check_room(ctx, group)
+        modern_members.check_room(ctx, group)
     if instance_id is not None and message.member_epoch == JOIN_EPOCH and holder is not None:
         return _join_static(ctx, group_id, group, holder, member_id)
     if message.member_epoch == JOIN_EPOCH:
         return Place(group_id, group, None if group is None else group.members.get(member_id))
     assert group is not None
     if instance_id is not None:
-        member = holding(ctx, group, member_id, instance_id, now)
+        member = modern_members.holding(ctx, group, member_id, instance_id, now)
     else:
         member = group.member(member_id)
     _check_epoch(ctx, member, message)
@@ -114,16 +98,6 @@ def _find_group(
     return planned
 
 
-def check_room(ctx: Context, group: ConsumerGroup) -> None:
-    """Refuse one more member than may be in a consumer group."""
-    most = ctx.configs.integer(MAX_SIZE)
-    if len(group.members) >= most:
-        raise KafkaError(
-            ErrorCode.group_max_size_reached,
-            f"The consumer group has reached its maximum capacity of {most} members.",
-        )
-
-
 def _join_static(
     ctx: Context,
     group_id: str,
@@ -142,26 +116,6 @@ def _join_static(
             f" the group because the instance id is owned by {holder.member_id} member.",
         )
     return Place(group_id, group, holder, replaced=holder)
-
-
-def holding(
-    ctx: Context, group: ConsumerGroup, member_id: str, instance_id: str, now: int
-) -> ConsumerMember:
-    """Find the member that holds an instance id; anybody else is fenced."""
-    holder = group.static_member(instance_id)
-    if holder is None:
-        raise KafkaError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
-    if holder.member_id != member_id:
-        live = ctx.modern.get(group.group_id)
-        if live is not None:
-            zombie = diary.fenced(group.group_id, member_id, instance_id, now)
-            live.diary.note_fenced(ctx, zombie)
-        raise KafkaError(
-            ErrorCode.fenced_instance_id,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member"
-            f" {holder.member_id}.",
-        )
-    return holder
 
 
 def _check_epoch(
@@ -195,67 +149,4 @@ def take_place(ctx: Context, place: Place, member_id: str, now: int) -> None:
     if place.replaced is not None:
         live = modern.find(ctx, place.group_id, now)
         assert live is not None
-        replace_member(ctx, live, place.replaced, member_id, now)
-
-
-def replace_member(
-    ctx: Context, live: ModernRuntime, old: ConsumerMember, member_id: str, now: int
-) -> None:
-    """Give a static member's place to its successor: what it said, its target and its partitions.
-
-    Nothing else in the group changes: that is what static members are for (KIP-345).
-    """
-    target.deliver_all(ctx, live, now)
-    group, old_id = live.group, old.member_id
-    metadata, goal = old.metadata, group.targets.get(old_id)
-    standing = Standing(
-        JOIN_EPOCH, JOIN_EPOCH, MemberState.STABLE, dict.fromkeys(old.standing.assigned, 0), {}
-    )
-    if old_id == member_id:
-        emit_standing(ctx, group.group_id, member_id, standing)
-        return
-    emit_tombstones(ctx, group.group_id, old_id)
-    modern.drop_session(ctx, live, old_id)
-    group_id = group.group_id
-    ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), metadata))
-    if goal is not None:
-        ctx.emit(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), goal))
-    emit_standing(ctx, group_id, member_id, standing)
-    live.feed.member_gone(old_id, member_id)
-    live.feed.member_changed(member_id)
-    if live.run is not None:
-        live.run.replaced(old_id, member_id)
-    event = modern.event(live, group.members[member_id], MemberEventKind.REPLACED, now)
-    live.diary.note(ctx, replace(event, previous_member_id=old_id))
-
-
-def emit_standing(ctx: Context, group_id: str, member_id: str, standing: Standing) -> None:
-    """Write what a member has now."""
-    current = CurrentAssignment(
-        standing.epoch,
-        standing.previous_epoch,
-        standing.state,
-        standing.assigned,
-        standing.revoking,
-    )
-    group = ctx.groups[group_id]
-    assert isinstance(group, ConsumerGroup)
-    member = group.members[member_id]
-    if member.written is None or member.written[0] is not standing.assigned:
-        member.written = (standing.assigned, write_owned(standing.assigned, ctx.numbers))
-    value = write_current(current, ctx.numbers, member.written[1])
-    ctx.emitted = (value, standing)
-    ctx.emit(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), value))
-    goal, has = member.goal, standing.assigned.keys()
-    if goal is not None and goal[1] == has:
-        member.goal = (goal[0], has)  # it need not be kept twice
-
-
-def emit_tombstones(ctx: Context, group_id: str, member_id: str) -> None:
-    """Remove a member from the log: what it has, what it should have, what it said."""
-    for key in (
-        ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id),
-        ConsumerGroupTargetAssignmentMemberKey(group_id, member_id),
-        ConsumerGroupMemberMetadataKey(group_id, member_id),
-    ):
-        ctx.emit(Record(key, None))
+        modern_members.replace_member(ctx, live, place.replaced, member_id, now)

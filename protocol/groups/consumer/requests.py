@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups.consumer.group import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from protocol.groups.modern.target import ASSIGNORS
+from protocol.groups.consumer.group import KIND
+from protocol.groups.modern.hard_state import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from protocol.groups.topic_numbers import TOPIC_SHIFT
 from protocol.wire.errors import ErrorCode, KafkaError
 
@@ -40,7 +40,7 @@ def check(ctx: Context, message: ConsumerGroupHeartbeatRequest, api_version: int
         raise _invalid("InstanceId can't be null.")
     elif epoch < STATIC_LEAVE_EPOCH:
         raise _invalid("MemberEpoch is invalid.")
-    assignor, known = message.server_assignor, ctx.configs.strings(ASSIGNORS)
+    assignor, known = message.server_assignor, ctx.configs.strings(KIND.configs.assignors)
     if assignor is not None and assignor not in known:
         raise KafkaError(
             ErrorCode.unsupported_assignor,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups.classic import membership, rebuild
 from protocol.groups.classic.ballots import Ballots
 from protocol.groups.classic.group import CONSUMER
+from protocol.groups.consumer.group import consumer_group_of
 from protocol.groups.facts import GroupConverted
 from protocol.groups.migration import policy as migration
 from protocol.groups.modern import group as modern
@@ -77,7 +78,7 @@ def convert(ctx: Context, live: ModernRuntime, leaving: Collection[str], now: in
 
     It is Stable if they have all that they should have and nobody left, else it rebalances.
     """
-    hard, group_id = live.group, live.group_id
+    hard, group_id = consumer_group_of(live), live.group_id
     staying = [member for member_id, member in hard.members.items() if member_id not in leaving]
     protocols = {each.member_id: _protocols(each) for each in staying}
     has_leader = not leaving and is_settled(hard)

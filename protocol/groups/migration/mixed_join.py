@@ -15,13 +15,14 @@ from protocol.groups.classic import answers, membership
 from protocol.groups.classic import join as classic_join
 from protocol.groups.classic import join_request as joining
 from protocol.groups.classic.group import CONSUMER
-from protocol.groups.consumer import members as consumer_members
-from protocol.groups.consumer import steps as consumer_steps
+from protocol.groups.consumer.group import consumer_group_of
 from protocol.groups.facts import MemberEvent, MemberEventKind
 from protocol.groups.migration import downgrade as migration_downgrade
 from protocol.groups.migration import policy as migration
 from protocol.groups.migration.upgrade import classic_metadata, partitions
 from protocol.groups.modern import group as modern
+from protocol.groups.modern import members as modern_members
+from protocol.groups.modern import steps as modern_steps
 from protocol.groups.modern import target
 from protocol.groups.timers import TimerKind
 from protocol.records import (
@@ -72,11 +73,11 @@ def _join(ctx: Context, join: Join) -> None:
     classic_join.check_session_timeout(ctx, join)
     live = modern.find(ctx, message.group_id, now)
     assert live is not None
-    group = live.group
+    group = consumer_group_of(live)
     _check(ctx, group, join)
     if _is_nameless(join):
         refusal = answers.join_refused(
-            ErrorCode.member_id_required, consumer_steps.new_member_id(ctx)
+            ErrorCode.member_id_required, modern_steps.new_member_id(ctx)
         )
         ctx.reply(join.request.ticket, refusal, live.group_id)
         return
@@ -96,7 +97,7 @@ def _check(ctx: Context, group: ConsumerGroup, join: Join) -> None:
         message.group_instance_id in group.static_members
     )
     if not is_known:
-        consumer_members.check_room(ctx, group)
+        modern_members.check_room(ctx, group)
     count = group.classic_members
     has_common = any(group.protocols[name] == count for name in join.ballot)
     if message.protocol_type != CONSUMER or not has_common:
@@ -120,16 +121,16 @@ def _find(
     if instance_id is None:
         return group.members.get(member_id), None
     if member_id:
-        return consumer_members.holding(ctx, group, member_id, instance_id, now), None
+        return modern_members.holding(ctx, group, member_id, instance_id, now), None
     holder = group.static_member(instance_id)
     return holder, holder
 
 
 def _enter(ctx: Context, live: ModernRuntime, newcomer: _Newcomer) -> None:
     """Take in what the member says, and go a step with it; or go back to a classic group."""
-    join, group, group_id = newcomer.join, live.group, live.group_id
+    join, group, group_id = newcomer.join, consumer_group_of(live), live.group_id
     message, now, holder = join.message, join.now, newcomer.known
-    member_id = message.member_id or consumer_steps.new_member_id(ctx)
+    member_id = message.member_id or modern_steps.new_member_id(ctx)
     said = _said(newcomer)
     is_static = message.group_instance_id is not None
     downgrades = (
@@ -140,9 +141,9 @@ def _enter(ctx: Context, live: ModernRuntime, newcomer: _Newcomer) -> None:
 
     # From here on the group changes.
     if newcomer.replaced is not None:
-        consumer_members.replace_member(ctx, live, newcomer.replaced, member_id, now)
+        modern_members.replace_member(ctx, live, newcomer.replaced, member_id, now)
     known = group.members.get(member_id)
-    before = consumer_steps.before(known)
+    before = modern_steps.before(known)
     if known is None or known.metadata != said:
         ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), said))
         live.feed.member_changed(member_id)
@@ -150,12 +151,12 @@ def _enter(ctx: Context, live: ModernRuntime, newcomer: _Newcomer) -> None:
     event = _event(live, member, newcomer)
     if newcomer.replaced is None:
         live.diary.note(ctx, event)
-    has_changed = consumer_steps.bump(ctx, live, event, before, now)
+    has_changed = modern_steps.bump(ctx, live, event, before, now)
     if not downgrades:
         target.update(ctx, live, now)
     owned = {*partitions(ctx, newcomer.subscription.owned_partitions)}
     if not downgrades or group.assignment_epoch == group.epoch:
-        consumer_steps.step(ctx, live, member, consumer_steps.Says(owned, has_changed), now)
+        modern_steps.step(ctx, live, member, modern_steps.Says(owned, has_changed), now)
     if downgrades:
         _downgrade(ctx, live, member, join)
     else:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.classic import answers
 from protocol.groups.classic.group import CONSUMER
-from protocol.groups.consumer import leave as consumer_leave
-from protocol.groups.consumer import members as consumer_members
+from protocol.groups.consumer.group import consumer_group_of
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.migration.downgrade import assignment_of
 from protocol.groups.modern import group as modern
+from protocol.groups.modern import leave as modern_leave
+from protocol.groups.modern import members as modern_members
 from protocol.groups.modern import target
 from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.timers import TimerKind
@@ -51,7 +52,7 @@ def sync_group(ctx: Context, request: Request, now: int) -> None:
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
     live = modern.find(ctx, message.group_id, now)
     assert live is not None
-    group = live.group
+    group = consumer_group_of(live)
     member = _speaker(ctx, group, message, now)
     classic = member.metadata.classic_member_metadata
     assert classic is not None
@@ -86,7 +87,7 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
     assert isinstance(message, HeartbeatRequest)
     live = modern.find(ctx, message.group_id, now)
     assert live is not None
-    group = live.group
+    group = consumer_group_of(live)
     member = _speaker(ctx, group, message, now)
     session = modern.session_of(ctx, live, member.member_id, now)
     modern.arm(ctx, live, session, now + session.session_timeout_ms)
@@ -108,7 +109,7 @@ def _speaker(
         member = group.member(message.member_id)
     else:
         ids = (message.member_id, message.group_instance_id)
-        member = consumer_members.holding(ctx, group, *ids, now)
+        member = modern_members.holding(ctx, group, *ids, now)
     if not member.is_classic:
         raise KafkaError(ErrorCode.unknown_member_id)
     if message.generation_id != member.standing.epoch:
@@ -148,7 +149,7 @@ def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 def _remove(ctx: Context, key: TimerKey, kind: MemberEventKind, now: int) -> None:
     live = ctx.modern.get(key.group_id)
     if live is not None and key.member_id in live.group.members:
-        consumer_leave.remove(ctx, live, {key.member_id: None}, kind, now)
+        modern_leave.remove(ctx, live, {key.member_id: None}, kind, now)
 
 
 TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(

@@ -13,11 +13,12 @@ from protocol.groups.classic import lifecycle as classic_lifecycle
 from protocol.groups.classic import membership, rebuild
 from protocol.groups.classic.group import CONSUMER
 from protocol.groups.classic.story import tell
-from protocol.groups.consumer.group import EMPTY_EPOCH, ConsumerGroup
+from protocol.groups.consumer.group import KIND, ConsumerGroup, consumer_group_of
 from protocol.groups.facts import GroupConverted, RebalanceOutcome
 from protocol.groups.migration import policy as migration
 from protocol.groups.modern import group as modern
 from protocol.groups.modern.assignment_records import CurrentAssignment, write_current, write_target
+from protocol.groups.modern.hard_state import EMPTY_EPOCH
 from protocol.groups.modern.reconcile import MemberState, Standing
 from protocol.groups.timers import TimerKind
 from protocol.groups.topic_numbers import TOPIC_SHIFT
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from protocol.groups.topic_numbers import Partition
     from protocol.wire.embedded import Subscription, TopicPartition
     from protocol.wire.messages import JoinGroupRequestProtocol
-
-MAX_SIZE = "group.consumer.max.size"
 
 
 def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup | None:
@@ -84,7 +83,7 @@ def _check(ctx: Context, group: Group) -> None:
         raise _refusal(group, "online upgrade is disabled")
     if group.protocol_type != CONSUMER:
         raise _refusal(group, "the group does not use the consumer embedded protocol")
-    if len(group.members) > ctx.configs.integer(MAX_SIZE):
+    if len(group.members) > ctx.configs.integer(KIND.configs.max_size):
         raise _refusal(group, "the group size exceeds the consumer group maximum size")
 
 
@@ -223,7 +222,7 @@ def convert(ctx: Context, group_id: str, planned: HardGroup | None, now: int) ->
         modern.arm(ctx, live, session, now + session.session_timeout_ms)
     live.diary = group.diary
     live.is_stale = False
-    live.must_bump = group.rebalance is not None or _is_open(ctx, live.group)
+    live.must_bump = group.rebalance is not None or _is_open(ctx, consumer_group_of(live))
     ctx.fact(
         GroupConverted(
             group_id=group_id,

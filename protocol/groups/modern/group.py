@@ -1,4 +1,4 @@
-"""Consumer groups in use: the soft half, and what any change of a group has to do.
+"""Groups that reconcile, in use: the soft half, and what any change of a group has to do.
 
 The same five steps answer every heartbeat (``consumer_heartbeat``): a member joins or changes, the
 group epoch is bumped, the target assignment is brought up to date (``target``), the member takes
@@ -8,11 +8,9 @@ its next step towards it (``reconcile``), the answer is given.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups import settings as group_settings
-from protocol.groups.consumer.group import ConsumerGroupState
-from protocol.groups.consumer.replay import find as find_hard
 from protocol.groups.effects import CancelAssignment, HeartbeatLease
 from protocol.groups.facts import (
     GroupReconciled,
@@ -22,35 +20,22 @@ from protocol.groups.facts import (
     TopicsChanged,
 )
 from protocol.groups.group_type import Built
+from protocol.groups.modern.hard_state import ModernGroup, ModernGroupState
 from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.modern.runtime import Change, ModernRuntime, Session
 from protocol.groups.timers import TimerKind
-from protocol.records import (
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    Record,
-)
+from protocol.records import Record
 
 if TYPE_CHECKING:
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.diary import Diary
+    from protocol.groups.modern.hard_state import ModernMember
     from protocol.groups.topics import Topics
 
-SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
-RACK_AWARE: Final = "consumer.assignor.rack.aware.enable"
-HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
-
-MEMBER_TIMERS: Final = (
-    TimerKind.MEMBER_SESSION,
-    TimerKind.REVOCATION,
-    TimerKind.MEMBER_JOIN,
-    TimerKind.MEMBER_SYNC,
-)
 
 GROUP_TIMERS: Final = (TimerKind.ASSIGNMENT, TimerKind.TARGET, TimerKind.REFRESH)
 
-SETTLED: Final = (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
+SETTLED: Final = (ModernGroupState.STABLE, ModernGroupState.EMPTY)
 
 SLICE_SESSIONS: Final = 500
 """Sessions armed per REBUILD timer."""
@@ -62,17 +47,22 @@ RETRY_MS: Final = 1_000
 # --- finding and forgetting
 
 
+def _find_hard(ctx: Context, group_id: str) -> ModernGroup[Any] | None:
+    group = ctx.groups.get(group_id)
+    return group if isinstance(group, ModernGroup) else None
+
+
 def find(ctx: Context, group_id: str, now: int) -> ModernRuntime | None:
     """Find a consumer group, ready for use; None if there is none."""
     live = ctx.modern.get(group_id)
     if live is None:
-        group = find_hard(ctx, group_id)
+        group = _find_hard(ctx, group_id)
         if group is not None:
             live = _build(ctx, group, now)
     return live
 
 
-def _build(ctx: Context, group: ConsumerGroup, now: int) -> ModernRuntime:
+def _build(ctx: Context, group: ModernGroup[Any], now: int) -> ModernRuntime:
     live = ModernRuntime(group)
     ctx.modern[group.group_id] = live
     group.news = [(name, True) for name in group.topics]
@@ -125,12 +115,12 @@ def session_of(ctx: Context, live: ModernRuntime, member_id: str, now: int) -> S
     return session
 
 
-def session_timeout_ms(ctx: Context, live: ModernRuntime, member: ConsumerMember) -> int:
-    """Tell how long nothing may be heard of a member: a classic one brings its own time."""
-    classic = member.metadata.classic_member_metadata
-    if classic is not None:
-        return classic.session_timeout_ms
-    return group_settings.integer(ctx, live.group_id, SESSION_TIMEOUT)
+def session_timeout_ms(ctx: Context, live: ModernRuntime, member: ModernMember) -> int:
+    """Tell how long nothing may be heard of a member: some bring their own time."""
+    own_ms = member.session_timeout_ms
+    if own_ms is not None:
+        return own_ms
+    return group_settings.integer(ctx, live.group_id, live.group.kind.configs.session_timeout)
 
 
 def shift_deadlines(ctx: Context, stall_ms: int) -> None:
@@ -163,7 +153,7 @@ def forget(ctx: Context, live: ModernRuntime) -> None:
     cancel_run(ctx, live)
     timers, group_id = ctx.timers, live.group_id
     for member_id in live.sessions:
-        for kind in MEMBER_TIMERS:
+        for kind in live.group.kind.member_timers:
             timers.cancel(kind, group_id, member_id)
     for kind in GROUP_TIMERS:
         timers.cancel(kind, group_id, "")
@@ -176,13 +166,16 @@ def forget(ctx: Context, live: ModernRuntime) -> None:
 def forget_failed(ctx: Context, group_id: str) -> None:
     """Drop the soft state of a group whose handling raised; its records are replayed next."""
     members: set[str] = set()
+    member_timers: tuple[str, ...] = ()
     live = ctx.modern.pop(group_id, None)
     if live is not None:
         live.end_leases()
         cancel_run(ctx, live)
         members.update(live.sessions)
-    group = find_hard(ctx, group_id)
+        member_timers = live.group.kind.member_timers
+    group = _find_hard(ctx, group_id)
     if group is not None:
+        member_timers = group.kind.member_timers
         group.news = None
         members.update(group.members)
         for name in group.topics:
@@ -190,8 +183,8 @@ def forget_failed(ctx: Context, group_id: str) -> None:
     for kind in GROUP_TIMERS:
         ctx.timers.cancel(kind, group_id, "")
     for member_id in members:
-        for kind in MEMBER_TIMERS:
-            ctx.timers.cancel(kind, group_id, member_id)
+        for timer in member_timers:
+            ctx.timers.cancel(timer, group_id, member_id)
 
 
 def cancel_run(ctx: Context, live: ModernRuntime) -> None:
@@ -211,11 +204,10 @@ def arm(ctx: Context, live: ModernRuntime, session: Session, deadline_ms: int) -
     ctx.timers.set(TimerKind.MEMBER_SESSION, live.group_id, member_id, deadline_ms)
 
 
-def arm_revocation(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
-    """Give a member its rebalance timeout to give up partitions: a classic one by joining again."""
-    kind = TimerKind.MEMBER_JOIN if member.is_classic else TimerKind.REVOCATION
-    deadline_ms = now + max(member.metadata.rebalance_timeout_ms, 0)
-    ctx.timers.set(kind, live.group_id, member.member_id, deadline_ms)
+def arm_revocation(ctx: Context, live: ModernRuntime, member: ModernMember, now: int) -> None:
+    """Give a member its rebalance timeout to give up partitions."""
+    deadline_ms = now + max(member.rebalance_timeout_ms, 0)
+    ctx.timers.set(member.revocation_timer, live.group_id, member.member_id, deadline_ms)
 
 
 def drop_session(ctx: Context, live: ModernRuntime, member_id: str) -> None:
@@ -223,19 +215,8 @@ def drop_session(ctx: Context, live: ModernRuntime, member_id: str) -> None:
     session = live.sessions.pop(member_id, None)
     if session is not None:
         session.stamp += 1
-    for kind in MEMBER_TIMERS:
+    for kind in live.group.kind.member_timers:
         ctx.timers.cancel(kind, live.group_id, member_id)
-
-
-def changed_protocol(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
-    """Wait for a member as for others of the consumer protocol: it was a classic one before."""
-    group_id, member_id = live.group_id, member.member_id
-    ctx.timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
-    ctx.timers.cancel(TimerKind.MEMBER_SYNC, group_id, member_id)
-    if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
-        arm_revocation(ctx, live, member, now)
-    session = session_of(ctx, live, member_id, now)
-    session.session_timeout_ms = session_timeout_ms(ctx, live, member)
 
 
 def lease(session: Session) -> HeartbeatLease:
@@ -252,7 +233,7 @@ def configs_changed(ctx: Context, live: ModernRuntime) -> None:
         session.session_timeout_ms = session_timeout_ms(ctx, live, session.member)
         session.answer = None
         session.stamp += 1
-    if live.is_rack_aware != group_settings.boolean(ctx, live.group_id, RACK_AWARE):
+    if live.is_rack_aware != is_rack_aware(ctx, live):
         live.is_stale = True
     if live.is_stale or live.group.regex_members:
         ctx.timers.set(TimerKind.REFRESH, live.group_id, "", 0)
@@ -267,10 +248,9 @@ def bump(
     """Begin a new group epoch: the target assignment has to be computed anew."""
     group = live.group
     live.change = (live.change or Change(now, cause)) if group.members else None
-    value = ConsumerGroupMetadataValue(
-        epoch=group.epoch + 1, metadata_hash=metadata_hash(ctx, live)
-    )
-    ctx.emit(Record(ConsumerGroupMetadataKey(live.group_id), value))
+    codec = group.kind.codec
+    value = codec.epoch(group, group.epoch + 1, metadata_hash(ctx, live))
+    ctx.emit(Record(codec.epoch_key(live.group_id), value))
     live.is_stale = live.must_bump = False
 
 
@@ -305,12 +285,18 @@ def bump_if_topics_changed(ctx: Context, live: ModernRuntime, now: int) -> None:
     live.is_stale = False
 
 
+def is_rack_aware(ctx: Context, live: ModernRuntime) -> bool:
+    """Whether the racks of members and partitions matter to the group's assignors."""
+    config = live.group.kind.configs.rack_aware
+    return config is not None and group_settings.boolean(ctx, live.group_id, config)
+
+
 def metadata_hash(ctx: Context, live: ModernRuntime) -> int:
     """Hash the subscribed topics that exist: a signed 64-bit sum, kept up as topics come and go."""
     group = live.group
-    is_rack_aware = group_settings.boolean(ctx, live.group_id, RACK_AWARE)
-    has_image = live.image is ctx.topics and live.is_rack_aware == is_rack_aware
-    live.is_rack_aware = is_rack_aware
+    has_racks = is_rack_aware(ctx, live)
+    has_image = live.image is ctx.topics and live.is_rack_aware == has_racks
+    live.is_rack_aware = has_racks
     for name, is_new in group.news or ():
         live.feed.topics_changed = True
         if is_new:
@@ -318,13 +304,13 @@ def metadata_hash(ctx: Context, live: ModernRuntime) -> int:
         else:
             _unsubscribe(ctx, name, group.group_id)
         if has_image:
-            value = _topic_hash(ctx, name, is_rack_aware)
+            value = _topic_hash(ctx, name, has_racks)
             live.hash_sum += value if is_new else -value
     group.news = []
     if not has_image:
         live.image = ctx.topics
         live.feed.topics_changed = True
-        live.hash_sum = sum(_topic_hash(ctx, name, is_rack_aware) for name in group.topics)
+        live.hash_sum = sum(_topic_hash(ctx, name, has_racks) for name in group.topics)
     unsigned = live.hash_sum % (1 << 64)
     return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
@@ -380,7 +366,7 @@ def topics_changed(ctx: Context, before: Topics) -> None:
 
 
 def event(
-    live: ModernRuntime, member: ConsumerMember, kind: MemberEventKind, now: int
+    live: ModernRuntime, member: ModernMember, kind: MemberEventKind, now: int
 ) -> MemberEvent:
     """Say what became of a member."""
     metadata = member.metadata
@@ -389,7 +375,7 @@ def event(
         time_ms=now,
         kind=kind,
         member_id=member.member_id,
-        group_instance_id=metadata.instance_id,
+        group_instance_id=member.instance_id,
         client_id=metadata.client_id,
         client_host=metadata.client_host,
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups.consumer import leave as consumer_leave
-from protocol.groups.effects import AssignmentComputed, AssignmentFailed
+from protocol.groups.effects import AssignmentComputed, AssignmentFailed, RegexesResolved
 from protocol.groups.group_type import Part
 from protocol.groups.modern import group as modern
-from protocol.groups.modern import regexes, target
+from protocol.groups.modern import invariants, regexes, target
+from protocol.groups.modern import leave as modern_leave
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,8 +34,14 @@ def group_configs_changed(ctx: Context, group_ids: Sequence[str] | Iterable[str]
 
 PART: Final = Part(
     name="modern",
-    timeouts=MappingProxyType({**consumer_leave.TIMEOUTS, **target.TIMEOUTS, **regexes.TIMEOUTS}),
-    events=MappingProxyType({AssignmentComputed: target.computed, AssignmentFailed: target.failed}),
+    timeouts=MappingProxyType({**modern_leave.TIMEOUTS, **target.TIMEOUTS, **regexes.TIMEOUTS}),
+    events=MappingProxyType(
+        {
+            AssignmentComputed: target.computed,
+            AssignmentFailed: target.failed,
+            RegexesResolved: regexes.resolved,
+        }
+    ),
     resigned=modern.resigned,
     shift_deadlines=modern.shift_deadlines,
     configs_changed=configs_changed,
@@ -43,4 +49,5 @@ PART: Final = Part(
     topics_changed=modern.topics_changed,
     forget=modern.forget_failed,
     events_of=modern.events_of,
+    broken=invariants.broken,
 )

@@ -7,7 +7,7 @@ expression; still, looking through all topics is not the coordinator's work.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import re2
 
@@ -17,23 +17,16 @@ from protocol.groups.facts import TopicsCause
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
 from protocol.groups.timers import TimerKind
-from protocol.records import (
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupRegularExpressionValue,
-    Record,
-)
+from protocol.records import Record
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
+    from protocol.groups.modern.hard_state import ModernGroup, ModernMember
     from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.timers import TimerKey
-    from protocol.records import ConsumerGroupMemberMetadataValue
-
-REFRESH_INTERVAL: Final = "group.consumer.regex.refresh.interval.ms"
 
 REFRESH_MIN_MS: Final = 10_000
 """New topics are gathered for so long before expressions are resolved anew."""
@@ -42,16 +35,11 @@ _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 
 
-def check_new(
-    group: ConsumerGroup | None,
-    member: ConsumerMember | None,
-    metadata: ConsumerGroupMemberMetadataValue,
-) -> None:
+def check_new(group: ModernGroup[Any] | None, member: ModernMember | None, regex: str) -> None:
     """Refuse an expression that is new to the group and not one."""
-    regex = metadata.subscribed_topic_regex
     if not regex or (group is not None and group.regex_members[regex]):
         return
-    if member is not None and member.metadata.subscribed_topic_regex == regex:
+    if member is not None and member.subscription.regex == regex:
         return
     try:
         re2.compile(regex, _OPTIONS)
@@ -64,17 +52,19 @@ def check_new(
         ) from None
 
 
-def changed(ctx: Context, group: ConsumerGroup, old: str, new: str) -> bool:
+def changed(ctx: Context, group: ModernGroup[Any], old: str, new: str) -> bool:
     """Follow a member to another expression; tell whether its topics are known already."""
     if old:
         drop_unused(ctx, group)
     return new in group.regexes if new else bool(old)
 
 
-def drop_unused(ctx: Context, group: ConsumerGroup) -> None:
+def drop_unused(ctx: Context, group: ModernGroup[Any]) -> None:
     """Forget what expressions match that nobody subscribes to any more."""
+    key = group.kind.codec.regex_key
     for regex in [regex for regex in group.regexes if not group.regex_members[regex]]:
-        ctx.emit(Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), None))
+        assert key is not None
+        ctx.emit(Record(key(group.group_id, regex), None))
 
 
 def resolve_if_due(ctx: Context, live: ModernRuntime, now: int) -> None:
@@ -86,7 +76,9 @@ def resolve_if_due(ctx: Context, live: ModernRuntime, now: int) -> None:
     last_ms = max(resolved_ms, default=None)
     wanted = [regex for regex in group.regex_members if regex not in group.regexes]
     if not wanted and last_ms is not None:
-        interval_ms = ctx.configs.integer(REFRESH_INTERVAL)
+        config = group.kind.configs.regex_refresh_interval
+        assert config is not None
+        interval_ms = ctx.configs.integer(config)
         wait_ms = REFRESH_MIN_MS if live.has_new_topics else interval_ms
         due_ms = last_ms + wait_ms
         if last_ms <= now < due_ms:  # what was resolved in the future was by a wrong clock
@@ -117,6 +109,9 @@ def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
         wanted = [each for each in group.regex_members if each not in group.regexes]
         topics = matching_topics(wanted or list(group.regex_members), ctx.topics.names())
     has_changed = False
+    codec = group.kind.codec
+    assert codec.regex is not None
+    assert codec.regex_key is not None
     for regex, names in topics.items():
         if not group.regex_members[regex]:
             continue
@@ -124,10 +119,8 @@ def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
         if frozenset(names) != (frozenset() if known is None else known.topics):
             has_changed = True
             live.feed.regex_changed(group.subscriptions.values(), regex)
-        value = ConsumerGroupRegularExpressionValue(
-            topics=names, version=event.version, timestamp=ctx.wall.at(now)
-        )
-        ctx.emit(Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), value))
+        value = codec.regex(names, event.version, ctx.wall.at(now))
+        ctx.emit(Record(codec.regex_key(group.group_id, regex), value))
     if has_changed:
         modern.bump_for_topics(ctx, live, TopicsCause.REGEX_RESOLVED, now)
     else:

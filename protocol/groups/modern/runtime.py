@@ -6,7 +6,7 @@ It exists on the leader alone. What may change it is in ``modern`` and ``target`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from protocol.groups.diary import Diary
 from protocol.groups.modern.target_feed import TargetFeed
@@ -15,9 +15,9 @@ from protocol.groups.modern.unrest import Unrest
 if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.effects import AssignmentComputed, HeartbeatLease
     from protocol.groups.facts import MemberEvent, TopicsCause
+    from protocol.groups.modern.hard_state import ModernGroup, ModernMember
     from protocol.groups.topics import Topics
 
 
@@ -28,7 +28,7 @@ class Session:
     ``stamp`` is bumped by whatever could change that answer.
     """
 
-    member: ConsumerMember
+    member: ModernMember
     session_timeout_ms: int
     session_deadline_ms: int = 0
     stamp: int = 0
@@ -101,7 +101,7 @@ class ModernRuntime:
     to come again soon.
     """
 
-    group: ConsumerGroup
+    group: ModernGroup[Any]
     sessions: dict[str, Session] = field(default_factory=dict)
     feed: TargetFeed = field(default_factory=TargetFeed)
     run: Run | None = None

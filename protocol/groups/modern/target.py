@@ -13,37 +13,28 @@ record opens and closes it; only the last one puts the new target in force.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups import settings as group_settings
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed
 from protocol.groups.facts import AssignmentUnmade, MemberEvent, MemberEventKind, TargetAssigned
 from protocol.groups.modern import group as modern
-from protocol.groups.modern.assignment_records import read_target
 from protocol.groups.modern.runtime import Change, Delivery, Run
 from protocol.groups.timers import TimerKind
-from protocol.records import (
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-    Record,
-)
+from protocol.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
 
     from protocol.assignors.executor import Executor
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.effects import ComputeAssignment
+    from protocol.groups.modern.hard_state import ModernGroup, ModernMember
     from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.timers import TimerKey
     from protocol.groups.topic_numbers import Partition
 
-INTERVAL: Final = "consumer.assignment.interval.ms"
-OFFLOAD: Final = "consumer.assignor.offload.enable"
-ASSIGNORS: Final = "group.consumer.assignors"
 
 SLICE_MEMBERS: Final = 200
 SLICE_BYTES: Final = 128 * 1024
@@ -59,14 +50,14 @@ FAILURES_MAX: Final = 3
 RETRY_MS: Final = 1_000
 
 
-def preferred_assignor(ctx: Context, group: ConsumerGroup) -> str:
+def preferred_assignor(ctx: Context, group: ModernGroup[Any]) -> str:
     """Name the assignor that most members ask for, else the first one configured."""
-    names = ctx.configs.strings(ASSIGNORS)
+    names = ctx.configs.strings(group.kind.configs.assignors)
     wanted = [name for name in group.assignors if name in names]
     return max(wanted, key=lambda name: (group.assignors[name], name), default=names[0])
 
 
-def of_member(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Set[Partition]:
+def of_member(ctx: Context, group: ModernGroup[Any], member: ModernMember) -> Set[Partition]:
     """Read a member's target assignment.
 
     Half a target may be all that a new leader finds: until there is another, members without one
@@ -75,7 +66,7 @@ def of_member(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Set
     target = group.targets.get(member.member_id)
     if target is not None:
         if member.goal is None or member.goal[0] is not target:
-            member.goal = (target, read_target(target, ctx.numbers))
+            member.goal = (target, group.kind.codec.read_target(target, ctx.numbers))
         return member.goal[1]
     return frozenset() if group.arriving is None else member.standing.assigned.keys()
 
@@ -97,10 +88,12 @@ def update(ctx: Context, live: ModernRuntime, now: int, *, is_due: bool = False)
         _start(ctx, live, now)
 
 
-def _due_ms(ctx: Context, group: ConsumerGroup, now: int) -> int:
+def _due_ms(ctx: Context, group: ModernGroup[Any], now: int) -> int:
     """Tell when the next target may be computed; never further away than the interval."""
     last_ms = ctx.wall.since(group.assignment_timestamp_ms)
-    interval_ms = group_settings.integer(ctx, group.group_id, INTERVAL)
+    interval_ms = group_settings.integer(
+        ctx, group.group_id, group.kind.configs.assignment_interval
+    )
     return now if not last_ms else min(last_ms, now) + interval_ms
 
 
@@ -123,7 +116,7 @@ def _start(ctx: Context, live: ModernRuntime, now: int) -> None:
     group = live.group
     modern.metadata_hash(ctx, live)  # whatever topics are new are in the feed after this
     assignor = preferred_assignor(ctx, group)
-    offloads = group_settings.boolean(ctx, live.group_id, OFFLOAD)
+    offloads = group_settings.boolean(ctx, live.group_id, group.kind.configs.offload)
     in_place = not offloads and may_run_here(assignor)
     run = _begin_run(ctx, live, assignor, now, in_place)
     if in_place:
@@ -294,14 +287,14 @@ def deliver_all(ctx: Context, live: ModernRuntime, now: int) -> None:
 
 def _deliver(ctx: Context, live: ModernRuntime, delivery: Delivery) -> None:
     group, members, successors = live.group, delivery.result.members, delivery.run.successors
+    target_key = group.kind.codec.target_key
     size, end = 0, min(delivery.written + SLICE_MEMBERS, len(members))
     while delivery.written < end and size < SLICE_BYTES:
         member_id, value = members[delivery.written]
         delivery.written += 1
         member_id = successors.get(member_id, member_id)
         if member_id in group.members:
-            key = ConsumerGroupTargetAssignmentMemberKey(group.group_id, member_id)
-            ctx.emit(Record(key, value))
+            ctx.emit(Record(target_key(group.group_id, member_id), value))
             size += len(value)
 
 
@@ -335,12 +328,11 @@ def _finish(ctx: Context, live: ModernRuntime, delivery: Delivery, now: int) -> 
 
 
 def _emit_metadata(
-    ctx: Context, group: ConsumerGroup, epoch: int, timestamp_ms: int, arriving_epoch: int
+    ctx: Context, group: ModernGroup[Any], epoch: int, timestamp_ms: int, arriving_epoch: int
 ) -> None:
-    value = ConsumerGroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=timestamp_ms, arriving_epoch=arriving_epoch
-    )
-    ctx.emit(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
+    codec = group.kind.codec
+    value = codec.target_epoch(epoch, timestamp_ms, arriving_epoch)
+    ctx.emit(Record(codec.target_epoch_key(group.group_id), value))
     if arriving_epoch:
         # The target of the epoch before may be in this turn too, and must be whole in the log.
         ctx.result.ends_batch = True

@@ -8,7 +8,7 @@ next run be told everything.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.assignors.flat import Row, SubscriptionRows
 from protocol.groups.effects import ComputeAssignment, GroupChanges
@@ -16,8 +16,8 @@ from protocol.groups.effects import ComputeAssignment, GroupChanges
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from protocol.groups.consumer.group import ConsumerGroup, Subscription
     from protocol.groups.effects import MemberRow, TopicRow
+    from protocol.groups.modern.hard_state import ModernGroup, Subscription
     from protocol.groups.topics import Topics
 
 MANY: Final = 50
@@ -60,7 +60,7 @@ class TargetFeed:
 
     def task(
         self,
-        group: ConsumerGroup,
+        group: ModernGroup[Any],
         topics: Topics,
         run: int,
         assignor: str,
@@ -84,7 +84,7 @@ class TargetFeed:
         self.sent = set(group.numbered)
         return task
 
-    def _whole(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
+    def _whole(self, group: ModernGroup[Any], topics: tuple[TopicRow, ...] | None) -> GroupChanges:
         members = group.members
         targets = group.targets or ({} if group.arriving is None else group.arriving.targets)
         return GroupChanges(
@@ -94,7 +94,7 @@ class TargetFeed:
             targets=tuple([each for each in targets.items() if each[0] in members]),
         )
 
-    def _news(self, group: ConsumerGroup, topics: tuple[TopicRow, ...] | None) -> GroupChanges:
+    def _news(self, group: ModernGroup[Any], topics: tuple[TopicRow, ...] | None) -> GroupChanges:
         in_use = group.numbered.keys()
         return GroupChanges(
             topics=topics,
@@ -105,7 +105,7 @@ class TargetFeed:
         )
 
 
-def _topics_of(group: ConsumerGroup, numbers: Collection[int]) -> Mapping[int, frozenset[str]]:
+def _topics_of(group: ModernGroup[Any], numbers: Collection[int]) -> Mapping[int, frozenset[str]]:
     """Name the topics of subscriptions; of many as rows of numbers, and no name is looked up."""
     numbered = group.numbered
     if len(numbers) < MANY:
@@ -119,13 +119,13 @@ def _topics_of(group: ConsumerGroup, numbers: Collection[int]) -> Mapping[int, f
     )
 
 
-def _topic_rows(group: ConsumerGroup, topics: Topics, with_racks: bool) -> tuple[TopicRow, ...]:
+def _topic_rows(group: ModernGroup[Any], topics: Topics, with_racks: bool) -> tuple[TopicRow, ...]:
     known = [topic for topic in map(topics.by_name, group.topics) if topic is not None]
     if not with_racks:
         return tuple([topic.row for topic in known])
     return tuple([topic.row._replace(racks=topics.partition_racks(topic)) for topic in known])
 
 
-def _member_rows(group: ConsumerGroup, member_ids: Iterable[str]) -> tuple[MemberRow, ...]:
+def _member_rows(group: ModernGroup[Any], member_ids: Iterable[str]) -> tuple[MemberRow, ...]:
     members = group.members
     return tuple([members[each].row for each in member_ids if each in members])

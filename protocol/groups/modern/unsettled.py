@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from protocol.groups.modern.reconcile import Standing
     from protocol.groups.modern.runtime import ModernRuntime
 
-SOON: Final = "group.consumer.unsettled.heartbeat.interval.ms"
-"""After the assignment interval: by then a target that was put off has been computed."""
-
 LASTING_HEARTBEATS_PER_S: Final = 100
 """So many heartbeats a second, of all members together, are asked for in a lasting unrest."""
 
@@ -43,10 +40,12 @@ def heartbeat_interval_ms(
 ) -> int:
     """Return when a member that awaits something is to come again.
 
+    A target that was put off has been computed soon after the assignment interval.
     ``assignment_ms`` and ``interval_ms`` are the group's assignment and heartbeat interval; the
     member is never asked to come later than after the latter.
     """
-    soon_ms = assignment_ms + ctx.configs.integer(SOON)
+    config = live.group.kind.configs.unsettled_interval
+    soon_ms = assignment_ms + (0 if config is None else ctx.configs.integer(config))
     if live.unrest.goes_on(now, interval_ms) >= interval_ms:
         soon_ms = max(soon_ms, len(live.group.members) * 1000 // LASTING_HEARTBEATS_PER_S)
         if soon_ms >= interval_ms:

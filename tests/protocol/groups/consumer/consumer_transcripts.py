@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from protocol.groups.consumer.replay import _encoded
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment
 from protocol.groups.facts import (
     AssignmentUnmade,
@@ -17,6 +16,7 @@ from protocol.groups.facts import (
 )
 from protocol.groups.modern.assignment_records import read_current, read_target
 from protocol.groups.modern.reconcile import MemberState
+from protocol.groups.modern.replay import encoded
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -137,10 +137,10 @@ class ConsumerStage(MixedStage):
         if record.value is None:
             return told
         if name == "ConsumerGroupTargetAssignmentMemberKey":
-            return f"{told} {self._named(read_target(_encoded(record.key, record.value), numbers))}"
+            return f"{told} {self._named(read_target(encoded(record.key, record.value), numbers))}"
         if name == "ConsumerGroupCurrentMemberAssignmentKey":
-            encoded = _encoded(record.key, record.value)
-            epoch, _, state, assigned, revoking = read_current(encoded, numbers)
+            written = encoded(record.key, record.value)
+            epoch, _, state, assigned, revoking = read_current(written, numbers)
             gives_up = f" gives up {self._named(revoking)}" if revoking else ""
             return (
                 f"{told} epoch={epoch} {MemberState(state).name} {self._named(assigned)}{gives_up}"

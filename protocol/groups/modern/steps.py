@@ -1,4 +1,4 @@
-"""The steps of a heartbeat or a JoinGroup that are the same for a member of either protocol.
+"""The steps of a member's request that are the same for all groups that reconcile.
 
 Whoever has said something new of itself may begin a group epoch (``bump``); whoever speaks takes
 its next step towards its target (``step``).
@@ -9,10 +9,10 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from protocol.groups.consumer import members as consumer_members
 from protocol.groups.modern import group as modern
+from protocol.groups.modern import members as modern_members
 from protocol.groups.modern import regexes, target
 from protocol.groups.modern.reconcile import MemberState, Wish, reconcile
 from protocol.groups.timers import TimerKind
@@ -20,11 +20,15 @@ from protocol.groups.timers import TimerKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
     from protocol.groups.context import Context
     from protocol.groups.facts import MemberEvent
+    from protocol.groups.modern.hard_state import ModernGroup, ModernMember
     from protocol.groups.modern.runtime import ModernRuntime
     from protocol.groups.topic_numbers import Partition
+
+
+NOTHING: Final[frozenset[Partition]] = frozenset()
+"""What a member is taken to have where nobody waits for it to give anything up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Says:
     has_changed: bool
 
 
-def before(member: ConsumerMember | None) -> Before:
+def before(member: ModernMember | None) -> Before:
     """Note what a member wants and has, None being nobody."""
     if member is None:
         return Before(frozenset(), "", MappingProxyType({}))
@@ -81,13 +85,13 @@ def bump(ctx: Context, live: ModernRuntime, event: MemberEvent, before: Before, 
         modern.bump_if_topics_changed(ctx, live, now)
     if group.regex_members:
         regexes.resolve_if_due(ctx, live, now)
-    return names_changed or regex_changed
+    return bool(names_changed or regex_changed)
 
 
 def step(
     ctx: Context,
     live: ModernRuntime,
-    member: ConsumerMember,
+    member: ModernMember,
     says: Says,
     now: int,
 ) -> None:
@@ -102,25 +106,25 @@ def step(
         Wish(
             epoch=epoch,
             target=target.of_member(ctx, group, member),
-            owned=says.owned,
+            owned=says.owned if group.kind.form.awaits_revocation else NOTHING,
             is_subscribed=_wants(ctx, group, member),
-            is_free=lambda partition: holders.get(partition, member_id) == member_id,
+            is_free=lambda place: holders.get(place, member_id) == member_id,
             has_changed=says.has_changed,
         ),
     )
     if after is standing:
         return
-    consumer_members.emit_standing(ctx, group.group_id, member_id, after)
+    modern_members.emit_standing(ctx, group.group_id, member_id, after)
     modern.tell_if_settled(ctx, live, now)
-    if member.is_classic:
-        return  # its JoinGroup and SyncGroup are awaited, by timers of their own
+    if member.revocation_timer != TimerKind.REVOCATION:
+        return  # its next requests are awaited, by timers of its type's own
     if after.state is MemberState.UNREVOKED_PARTITIONS:
         modern.arm_revocation(ctx, live, member, now)
     else:
         ctx.timers.cancel(TimerKind.REVOCATION, group.group_id, member_id)
 
 
-def _wants(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> Callable[[int], bool]:
+def _wants(ctx: Context, group: ModernGroup[Any], member: ModernMember) -> Callable[[int], bool]:
     """Tell by a topic's number whether the member is subscribed to it, and it exists."""
     wanted, name, topics = group.topics_of(member.subscription), ctx.numbers.name, ctx.topics
     return lambda number: name(number, topics) in wanted

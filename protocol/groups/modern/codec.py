@@ -1,0 +1,45 @@
+"""The records that all types of group have whose members reconcile, each type with its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence, Set
+
+    from kio.static.protocol import Entity
+
+    from protocol.groups.modern.assignment_records import CurrentAssignment
+    from protocol.groups.topic_numbers import Partition, TopicNumbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordCodec:
+    """Key classes are called with a group id, those of members with a member id after it.
+
+    ``epoch`` makes the value with the group epoch and the hash of the topics, for a group; it has
+    the fields of ``ConsumerGroupMetadataValue``, and may have more. ``target_epoch`` makes the
+    value with the assignment epoch, its time (Unix ms) and the epoch of a target that is arriving
+    (0: none); it has the fields of ``ConsumerGroupTargetAssignmentMetadataValue``. Target and
+    current assignments are bytes: ``read_target``, ``read_current`` and ``write_current`` know
+    their form, ``write_owned`` makes the part of the latter that stays the same from one epoch to
+    the next. ``unknown_member`` stands for a member of which only the assignment was read.
+    ``regex_key`` is called with a group id and an expression, ``regex`` with what it matches, the
+    version of the topics and the time (Unix ms); None: members cannot subscribe by one.
+    """
+
+    epoch_key: type[Any]
+    epoch: Callable[[Any, int, int], Entity]
+    member_key: type[Any]
+    unknown_member: Entity
+    target_epoch_key: type[Any]
+    target_epoch: Callable[[int, int, int], Entity]
+    target_key: type[Any]
+    read_target: Callable[[bytes, TopicNumbers], Set[Partition]]
+    current_key: type[Any]
+    read_current: Callable[[bytes, TopicNumbers], CurrentAssignment]
+    write_current: Callable[[CurrentAssignment, TopicNumbers, bytes | None], bytes]
+    write_owned: Callable[[Mapping[Partition, int], TopicNumbers], bytes]
+    regex_key: type[Any] | None = None
+    regex: Callable[[Sequence[str], int, int], Entity] | None = None

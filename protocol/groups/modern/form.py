@@ -1,0 +1,78 @@
+"""Forms of an assignment: what a member is given, and what several may hold at one time.
+
+Whatever the form, a member holds *places*: integers whose upper bits name a unit, and whose lower
+32 bits are an index in it (``topic_numbers``). A unit is a topic, or a subtopology in one role.
+
+=============== ================== ========================= ====================================
+form            units              a place is held by        before a member gives one up
+=============== ================== ========================= ====================================
+``PARTITIONS``  topics             one member                it is waited for
+``SHARED``      topics             any number                nobody waits
+``TASKS``       role, subtopology  one active member, any    it is waited for
+                                   number of others
+=============== ================== ========================= ====================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.topic_numbers import TOPIC_SHIFT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Set
+
+    from protocol.groups.topic_numbers import Partition
+
+ROLE_SHIFT: Final = TOPIC_SHIFT + 28
+"""A task's role stands above the number of its subtopology."""
+
+
+class Role(IntEnum):
+    """What a member does with a task (KIP-1071)."""
+
+    ACTIVE = 0
+    STANDBY = 1
+    WARMUP = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AssignmentForm:
+    """``exclusive`` picks the places that only one member may hold at a time.
+
+    ``awaits_revocation``: a member keeps its epoch until it says that it has given up what it
+    should not have.
+    """
+
+    name: str
+    exclusive: Callable[[Set[Partition]], Iterable[Partition]]
+    awaits_revocation: bool
+
+
+def task_unit(role: Role, subtopology: int) -> int:
+    """Name a subtopology, by its number in the group, in one role."""
+    return role << (ROLE_SHIFT - TOPIC_SHIFT) | subtopology
+
+
+def role_of(place: Partition) -> Role:
+    """Tell what a member does with a task."""
+    return Role(place >> ROLE_SHIFT)
+
+
+def _all(places: Set[Partition]) -> Set[Partition]:
+    return places
+
+
+def _none(_places: Set[Partition]) -> Iterable[Partition]:
+    return ()
+
+
+def _active(places: Set[Partition]) -> Iterable[Partition]:
+    return [place for place in places if not place >> ROLE_SHIFT]
+
+
+PARTITIONS: Final = AssignmentForm(name="partitions", exclusive=_all, awaits_revocation=True)
+SHARED: Final = AssignmentForm(name="shared", exclusive=_none, awaits_revocation=False)
+TASKS: Final = AssignmentForm(name="tasks", exclusive=_active, awaits_revocation=True)

@@ -1,0 +1,340 @@
+"""Hard state of a group whose members reconcile: what the log says. Written by replays only.
+
+Consumer, share and streams groups have this in common; a type adds to it by a subclass. Beside what
+the records say, some sums are kept as records come, so that nothing a request asks costs the number
+of members: who holds each partition, how many members have each subscription, how many
+subscriptions name each topic, how many members are settled at each epoch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+from protocol.assignors.spec import no_values
+from protocol.groups.effects import MemberRow
+from protocol.groups.modern.name_numbers import NameNumbers
+from protocol.groups.modern.reconcile import MemberState, Standing
+from protocol.groups.timers import TimerKind
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Set
+
+    from protocol.assignors.spec import Int32s
+    from protocol.groups.modern.kind import ModernKind
+    from protocol.groups.topic_numbers import Partition
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+STATIC_LEAVE_EPOCH: Final = -2
+"""A static member went and means to come back within its session."""
+
+EMPTY_EPOCH: Final = 1
+"""The group epoch and assignment epoch of a new group: nobody has anything (KIP-1263)."""
+
+
+class ModernGroupState(StrEnum):
+    """A state as Kafka spells it on the wire; always derived, never stored."""
+
+    EMPTY = "Empty"
+    """No members."""
+    ASSIGNING = "Assigning"
+    """The group has changed since the target assignment was computed."""
+    RECONCILING = "Reconciling"
+    """Members are on their way to the target assignment."""
+    STABLE = "Stable"
+    """Every member has its target assignment."""
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """What some members subscribe to: topic names and a regular expression ("" is none).
+
+    All members of a group with equal subscriptions share one. ``number`` is not used twice;
+    ``row`` has the group's numbers for the names, while it is in use.
+    """
+
+    names: frozenset[str]
+    regex: str
+    number: int
+    members: int = 0
+    row: Int32s = field(default_factory=no_values)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegex:
+    """What a regular expression matched, in which image of the topics, when (Unix ms)."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
+
+
+NO_STANDING: Final = Standing(0, 0, MemberState.STABLE, {}, {})
+"""A member that has only just come."""
+
+
+@dataclass(slots=True, eq=False)
+class ModernMember:
+    """A member as the log has it; ``row`` is what an assignor's run is told of it.
+
+    ``metadata`` is the value of its member record; a type says by a subclass what it reads there.
+    ``goal`` keeps what its target assignment was read as, ``written`` what its assignment was
+    written as, each beside the very object that it was made of: the next is often the same.
+    """
+
+    member_id: str
+    metadata: Any
+    subscription: Subscription
+    standing: Standing = NO_STANDING
+    row: MemberRow = field(init=False)
+    goal: tuple[bytes, Set[Partition]] | None = None
+    written: tuple[Mapping[Partition, int], bytes] | None = None
+
+    def __post_init__(self) -> None:
+        self.says(self.metadata, self.subscription)
+
+    def says(self, metadata: Any, subscription: Subscription) -> None:
+        """Take in what it says of itself."""
+        self.metadata, self.subscription = metadata, subscription
+        self.row = MemberRow(
+            self.member_id, self.instance_id, metadata.rack_id, subscription.number
+        )
+
+    @property
+    def instance_id(self) -> str | None:
+        """The instance id of a static member; a type may know none."""
+        return None
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long it is waited for when it has partitions to give up; a type may never wait."""
+        return 0
+
+    @property
+    def session_timeout_ms(self) -> int | None:
+        """The session timeout that it brings itself; None: that of its group's configs."""
+        return None
+
+    @property
+    def revocation_timer(self) -> str:
+        """The timer that ends the wait for partitions that it has to give up."""
+        return TimerKind.REVOCATION
+
+
+@dataclass(slots=True, eq=False)
+class ArrivingTarget:
+    """A target assignment whose records are coming in and whose metadata record has not yet."""
+
+    epoch: int
+    targets: dict[str, bytes] = field(default_factory=dict)
+
+
+MemberT = TypeVar("MemberT", bound=ModernMember)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ModernGroup(Generic[MemberT]):
+    """A group of members of one class; ``kind`` is what its type does its own way.
+
+    ``targets`` holds each member's target assignment as the bytes of its record's value.
+
+    ``numbered`` has the subscriptions by number, ``holders`` maps a partition to the member that
+    holds it, be it only until it is revoked.
+    Of partitions that several members may hold at a time no holder is kept.
+    ``topics`` counts, per topic name, the subscriptions in use and the resolved regular expressions
+    that name it, ``name_numbers`` has their numbers; ``news`` collects the names that came to it or
+    went, for whoever sets it to a list and empties it. ``assignors`` counts the members that ask
+    for each assignor.
+    """
+
+    type_name: ClassVar[str]
+    kind: ClassVar[ModernKind]
+    member_class: ClassVar[type[Any]] = ModernMember
+
+    group_id: str
+    epoch: int = EMPTY_EPOCH
+    metadata_hash: int = 0
+    assignment_epoch: int = EMPTY_EPOCH
+    assignment_timestamp_ms: int = 0
+    members: dict[str, MemberT] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, bytes] = field(default_factory=dict)
+    arriving: ArrivingTarget | None = None
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
+    subscriptions: dict[tuple[frozenset[str], str], Subscription] = field(default_factory=dict)
+    numbered: dict[int, Subscription] = field(default_factory=dict)
+    regex_members: Counter[str] = field(default_factory=Counter)
+    topics: dict[str, int] = field(default_factory=dict)
+    name_numbers: NameNumbers = field(default_factory=NameNumbers)
+    news: list[tuple[str, bool]] | None = None
+    holders: dict[Partition, str] = field(default_factory=dict)
+    assignors: Counter[str] = field(default_factory=Counter)
+    settled: Counter[int] = field(default_factory=Counter)
+    last_subscription: int = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.group_id!r}, {self.state}, epoch {self.epoch})"
+
+    @property
+    def has_members(self) -> bool:
+        """Whether anybody is in the group."""
+        return bool(self.members)
+
+    @property
+    def state(self) -> str:
+        """What describing and listing groups calls it."""
+        if not self.members:
+            return ModernGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ModernGroupState.ASSIGNING
+        if self.settled[self.assignment_epoch] < len(self.members):
+            return ModernGroupState.RECONCILING
+        return ModernGroupState.STABLE
+
+    def member(self, member_id: str) -> MemberT:
+        """Find a member by its id."""
+        member = self.members.get(member_id)
+        if member is None:
+            sentence = f"Member {member_id} is not a member of group {self.group_id}."
+            raise KafkaError(ErrorCode.unknown_member_id, sentence)
+        return member
+
+    def static_member(self, instance_id: str) -> MemberT | None:
+        """Find the member that holds an instance id."""
+        holder = self.static_members.get(instance_id)
+        return None if holder is None else self.members[holder]
+
+    def topics_of(self, subscription: Subscription) -> frozenset[str]:
+        """Name the topics of a subscription; a regex that is not resolved yet matches none."""
+        resolved = self.regexes.get(subscription.regex)
+        if resolved is None:
+            return subscription.names
+        return subscription.names | resolved.topics if subscription.names else resolved.topics
+
+    # --- for types
+
+    def subscribed(self, metadata: Any) -> tuple[Iterable[str], str]:
+        """Read topic names and a regular expression ("" is none) off a member's record."""
+        return metadata.subscribed_topic_names, ""
+
+    def count(self, member: MemberT, step: int) -> None:
+        """Count what a member's record says in (1) or out (-1) of the sums of the type's own."""
+
+    # --- for replays
+
+    def put_member(self, member_id: str, metadata: Any) -> None:
+        """Take in what a member says of itself."""
+        names, regex = self.subscribed(metadata)
+        subscription = self._subscription(frozenset(names), regex)
+        self._enter(subscription)
+        member = self.members.get(member_id)
+        if member is None:
+            member = self.member_class(member_id, metadata, subscription)
+            self.members[member_id] = member
+            self.settled[NO_STANDING.epoch] += 1
+        else:
+            self._forget_metadata(member)
+            member.says(metadata, subscription)
+        instance_id = member.instance_id
+        if instance_id is not None:
+            self.static_members[instance_id] = member_id
+        self.count(member, 1)
+
+    def remove_member(self, member_id: str) -> None:
+        """Forget a member."""
+        member = self.members.get(member_id)
+        if member is None:
+            return
+        self.put_standing(member, NO_STANDING)
+        self.settled[NO_STANDING.epoch] -= 1
+        self._forget_metadata(member)
+        del self.members[member_id]
+
+    def put_standing(self, member: MemberT, standing: Standing) -> None:
+        """Take in what a member has now."""
+        before, holders, member_id = member.standing, self.holders, member.member_id
+        if before.assigned is not standing.assigned or before.revoking or standing.revoking:
+            holds = standing.assigned.keys() | standing.revoking.keys()
+            for partitions in (before.assigned, before.revoking):
+                for partition in partitions.keys() - holds:
+                    if holders.get(partition) == member_id:
+                        del holders[partition]
+            exclusive = self.kind.form.exclusive(holds)
+            holders.update(dict.fromkeys(exclusive, member_id))
+        if before.state is MemberState.STABLE:
+            self.settled[before.epoch] -= 1
+            if not self.settled[before.epoch]:
+                del self.settled[before.epoch]
+        if standing.state is MemberState.STABLE:
+            self.settled[standing.epoch] += 1
+        member.standing = standing
+
+    def put_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
+        """Take in what a regular expression matches; None: nobody subscribes to it any more."""
+        before = self.regexes.pop(regex, None)
+        if resolved is not None:
+            self.regexes[regex] = resolved
+            self._count(resolved.topics, 1)
+        if before is not None:
+            self._count(before.topics, -1)
+
+    def _subscription(self, names: frozenset[str], regex: str) -> Subscription:
+        key = (names, regex)
+        subscription = self.subscriptions.get(key)
+        if subscription is None:
+            self.last_subscription += 1
+            subscription = Subscription(names, regex, self.last_subscription)
+            self.subscriptions[key] = self.numbered[subscription.number] = subscription
+        return subscription
+
+    def _enter(self, subscription: Subscription) -> None:
+        subscription.members += 1
+        if subscription.members == 1:
+            self._count(subscription.names, 1)
+            subscription.row = self.name_numbers.row(subscription.names)
+        if subscription.regex:
+            self.regex_members[subscription.regex] += 1
+
+    def _leave(self, subscription: Subscription) -> None:
+        subscription.members -= 1
+        if not subscription.members:
+            self._count(subscription.names, -1)
+            del self.subscriptions[(subscription.names, subscription.regex)]
+            del self.numbered[subscription.number]
+        if subscription.regex:
+            lessen(self.regex_members, subscription.regex)
+
+    def _forget_metadata(self, member: MemberT) -> None:
+        self._leave(member.subscription)
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
+        self.count(member, -1)
+
+    def _count(self, names: Iterable[str], step: int) -> None:
+        topics, news = self.topics, self.news
+        for name in names:
+            count = topics.get(name, 0) + step
+            if count:
+                topics[name] = count
+            else:
+                del topics[name]
+            if count != max(step, 0):
+                continue
+            if step > 0:
+                self.name_numbers.add(name)
+            else:
+                self.name_numbers.drop(name)
+            if news is not None:
+                news.append((name, step > 0))
+
+
+def lessen(counts: Counter[str], name: str) -> None:
+    """Count one out; a name that nobody has any more is dropped."""
+    counts[name] -= 1
+    if not counts[name]:
+        del counts[name]

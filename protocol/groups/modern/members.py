@@ -1,0 +1,112 @@
+"""Members of a group that reconciles: who may be in it, and what is written of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from protocol.groups import diary
+from protocol.groups.facts import MemberEventKind
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import target
+from protocol.groups.modern.assignment_records import CurrentAssignment
+from protocol.groups.modern.hard_state import JOIN_EPOCH, MemberT, ModernGroup
+from protocol.groups.modern.reconcile import MemberState, Standing
+from protocol.records import Record
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from protocol.groups.context import Context
+    from protocol.groups.modern.hard_state import ModernMember
+    from protocol.groups.modern.runtime import ModernRuntime
+
+
+def check_room(ctx: Context, group: ModernGroup[Any]) -> None:
+    """Refuse one more member than may be in a group of this type."""
+    most = ctx.configs.integer(group.kind.configs.max_size)
+    if len(group.members) >= most:
+        raise KafkaError(
+            ErrorCode.group_max_size_reached,
+            f"The {group.type_name} group has reached its maximum capacity of {most} members.",
+        )
+
+
+def holding(
+    ctx: Context, group: ModernGroup[MemberT], member_id: str, instance_id: str, now: int
+) -> MemberT:
+    """Find the member that holds an instance id; anybody else is fenced."""
+    holder = group.static_member(instance_id)
+    if holder is None:
+        raise KafkaError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
+    if holder.member_id != member_id:
+        live = ctx.modern.get(group.group_id)
+        if live is not None:
+            zombie = diary.fenced(group.group_id, member_id, instance_id, now)
+            live.diary.note_fenced(ctx, zombie)
+        raise KafkaError(
+            ErrorCode.fenced_instance_id,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member"
+            f" {holder.member_id}.",
+        )
+    return holder
+
+
+def replace_member(
+    ctx: Context, live: ModernRuntime, old: ModernMember, member_id: str, now: int
+) -> None:
+    """Give a static member's place to its successor: what it said, its target and its partitions.
+
+    Nothing else in the group changes: that is what static members are for (KIP-345).
+    """
+    target.deliver_all(ctx, live, now)
+    group, old_id = live.group, old.member_id
+    metadata, goal = old.metadata, group.targets.get(old_id)
+    standing = Standing(
+        JOIN_EPOCH, JOIN_EPOCH, MemberState.STABLE, dict.fromkeys(old.standing.assigned, 0), {}
+    )
+    if old_id == member_id:
+        emit_standing(ctx, group.group_id, member_id, standing)
+        return
+    emit_tombstones(ctx, group, old_id)
+    modern.drop_session(ctx, live, old_id)
+    group_id, codec = group.group_id, group.kind.codec
+    ctx.emit(Record(codec.member_key(group_id, member_id), metadata))
+    if goal is not None:
+        ctx.emit(Record(codec.target_key(group_id, member_id), goal))
+    emit_standing(ctx, group_id, member_id, standing)
+    live.feed.member_gone(old_id, member_id)
+    live.feed.member_changed(member_id)
+    if live.run is not None:
+        live.run.replaced(old_id, member_id)
+    event = modern.event(live, group.members[member_id], MemberEventKind.REPLACED, now)
+    live.diary.note(ctx, replace(event, previous_member_id=old_id))
+
+
+def emit_standing(ctx: Context, group_id: str, member_id: str, standing: Standing) -> None:
+    """Write what a member has now."""
+    current = CurrentAssignment(
+        standing.epoch,
+        standing.previous_epoch,
+        standing.state,
+        standing.assigned,
+        standing.revoking,
+    )
+    group = ctx.groups[group_id]
+    assert isinstance(group, ModernGroup)
+    member = group.members[member_id]
+    codec = group.kind.codec
+    if member.written is None or member.written[0] is not standing.assigned:
+        member.written = (standing.assigned, codec.write_owned(standing.assigned, ctx.numbers))
+    value = codec.write_current(current, ctx.numbers, member.written[1])
+    ctx.emitted = (value, standing)
+    ctx.emit(Record(codec.current_key(group_id, member_id), value))
+    goal, has = member.goal, standing.assigned.keys()
+    if goal is not None and goal[1] == has:
+        member.goal = (goal[0], has)  # it need not be kept twice
+
+
+def emit_tombstones(ctx: Context, group: ModernGroup[Any], member_id: str) -> None:
+    """Remove a member from the log: what it has, what it should have, what it said."""
+    codec = group.kind.codec
+    for key in (codec.current_key, codec.target_key, codec.member_key):
+        ctx.emit(Record(key(group.group_id, member_id), None))

@@ -1,0 +1,159 @@
+"""Replays: how each record of a group that reconciles changes its hard state.
+
+On leader and standby alike. Records of one group come in any order when a compacted log is read, so
+each stands for itself: a member's assignment may be read before what the member says of itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from protocol.groups.modern.hard_state import (
+    EMPTY_EPOCH,
+    NO_STANDING,
+    ArrivingTarget,
+    ModernGroup,
+    ResolvedRegex,
+)
+from protocol.groups.modern.reconcile import MemberState, Standing
+from protocol.records import encode_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kio.static.protocol import Entity
+
+    from protocol.groups.context import Context
+    from protocol.groups.group_type import Replay
+
+GroupT = TypeVar("GroupT", bound=ModernGroup[Any])
+
+
+class Replays(Generic[GroupT]):
+    """The replays of one type of group, whose hard state is of class ``group_class``."""
+
+    def __init__(self, group_class: type[GroupT]) -> None:
+        self._class = group_class
+        self._codec = group_class.kind.codec
+
+    def table(self) -> Mapping[type, Replay]:
+        """Give the replay of each key class that all such types have."""
+        codec = self._codec
+        regexes: dict[type, Replay] = {}
+        if codec.regex_key is not None:
+            regexes[codec.regex_key] = self.regex
+        return {
+            **regexes,
+            codec.epoch_key: self.epoch,
+            codec.member_key: self.member,
+            codec.target_epoch_key: self.target_epoch,
+            codec.target_key: self.target,
+            codec.current_key: self.current,
+        }
+
+    def find(self, ctx: Context, group_id: str) -> GroupT | None:
+        """Find the group of that id; None if there is none, or one of another type."""
+        group = ctx.groups.get(group_id)
+        return group if isinstance(group, self._class) else None
+
+    def found(self, ctx: Context, group_id: str) -> GroupT:
+        """Find the group, or let it be: whatever of another type has the id is gone already.
+
+        All there may be is a simple group that was made up because offsets are committed.
+        """
+        group = ctx.groups.get(group_id)
+        if not isinstance(group, self._class):
+            group = ctx.groups[group_id] = self._class(group_id)
+        return group
+
+    def epoch(self, ctx: Context, key: Any, value: Any) -> None:
+        """Apply a group epoch; a tombstone removes the group."""
+        if value is not None:
+            group = self.found(ctx, key.group_id)
+            group.epoch = value.epoch
+            group.metadata_hash = value.metadata_hash
+        elif self.find(ctx, key.group_id) is not None:
+            del ctx.groups[key.group_id]
+
+    def member(self, ctx: Context, key: Any, value: Any) -> None:
+        """Apply what a member says of itself; a tombstone removes the member."""
+        if value is not None:
+            self.found(ctx, key.group_id).put_member(key.member_id, value)
+            return
+        group = self.find(ctx, key.group_id)
+        if group is not None:
+            group.remove_member(key.member_id)
+
+    def target(self, ctx: Context, key: Any, value: Entity | bytes | None) -> None:
+        """Apply a member's target assignment.
+
+        While a new target is arriving it is built aside: only its metadata record puts it in force.
+        """
+        if value is None:
+            group = self.find(ctx, key.group_id)
+            if group is not None:
+                group.targets.pop(key.member_id, None)
+                if group.arriving is not None:
+                    group.arriving.targets.pop(key.member_id, None)
+            return
+        group = self.found(ctx, key.group_id)
+        targets = group.targets if group.arriving is None else group.arriving.targets
+        targets[key.member_id] = encoded(key, value)
+
+    def target_epoch(self, ctx: Context, key: Any, value: Any) -> None:
+        """Put a target assignment in force, or learn that the records of one are coming."""
+        if value is None:
+            group = self.find(ctx, key.group_id)
+            if group is not None:
+                group.assignment_epoch, group.assignment_timestamp_ms = EMPTY_EPOCH, 0
+                group.arriving = None
+            return
+        group = self.found(ctx, key.group_id)
+        group.assignment_epoch = value.assignment_epoch
+        group.assignment_timestamp_ms = value.assignment_timestamp
+        arriving = group.arriving
+        is_followed = arriving is not None and arriving.epoch == value.assignment_epoch
+        if arriving is not None and (is_followed or not value.arriving_epoch):
+            # Is followed: of the record that closes it and the one that opens the next, both in one
+            # batch, only the last was written.
+            group.targets.update(arriving.targets)
+        group.arriving = ArrivingTarget(value.arriving_epoch) if value.arriving_epoch else None
+
+    def current(self, ctx: Context, key: Any, value: Entity | bytes | None) -> None:
+        """Apply what a member has; a tombstone sets everything it had free."""
+        group = self.find(ctx, key.group_id)
+        if value is None:
+            member = None if group is None else group.members.get(key.member_id)
+            if group is not None and member is not None:
+                group.put_standing(member, NO_STANDING)
+            return
+        group = self.found(ctx, key.group_id)
+        if key.member_id not in group.members:
+            group.put_member(key.member_id, self._codec.unknown_member)
+        emitted, ctx.emitted = ctx.emitted, None
+        if emitted is not None and emitted[0] is value:
+            standing = emitted[1]
+        else:
+            current = self._codec.read_current(encoded(key, value), ctx.numbers)
+            epoch, previous, state, assigned, revoking = current
+            standing = Standing(epoch, previous, MemberState(state), assigned, revoking)
+        group.put_standing(group.members[key.member_id], standing)
+
+    def regex(self, ctx: Context, key: Any, value: Any) -> None:
+        """Apply what a regular expression matches."""
+        if value is not None:
+            resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+            self.found(ctx, key.group_id).put_regex(key.regular_expression, resolved)
+            return
+        group = self.find(ctx, key.group_id)
+        if group is not None:
+            group.put_regex(key.regular_expression, None)
+
+
+def encoded(key: Entity, value: Entity | bytes) -> bytes:
+    """Give the bytes of a value, which may be bytes already."""
+    if isinstance(value, bytes):
+        return value
+    encoded = encode_value(key, value)
+    assert encoded is not None
+    return encoded
