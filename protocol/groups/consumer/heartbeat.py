@@ -11,23 +11,21 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import settings as group_settings
 from protocol.groups.consumer import leave as consumer_leave
 from protocol.groups.consumer import members as consumer_members
+from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.consumer.records import UNKNOWN_MEMBER
 from protocol.groups.consumer.requests import check, owned_partitions
-from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern import group as modern
-from protocol.groups.modern import regexes, target, unsettled
+from protocol.groups.modern import regexes
 from protocol.groups.modern import steps as modern_steps
 from protocol.groups.modern.hard_state import JOIN_EPOCH
 from protocol.groups.modern.reconcile import MemberState
+from protocol.groups.modern.steps import Speech
 from protocol.groups.timers import TimerKind
 from protocol.groups.topic_numbers import by_topic
 from protocol.records import (
-    ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
-    Record,
 )
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -102,7 +100,7 @@ def _steady_answer(
     The session timeout may be another one than before, too.
     """
     modern.arm(ctx, live, session, now + session.session_timeout_ms)
-    interval_ms = _interval_ms(ctx, live)
+    interval_ms = modern_steps.heartbeat_interval_ms(ctx, live)
     session.answer = answer = _answer(ctx, session.member, interval_ms, with_assignment=False)
     return answer
 
@@ -117,33 +115,13 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
 
     # From here on the group changes.
     consumer_members.take_place(ctx, place, member_id, now)
-    live = modern.find(ctx, group_id, now)
-    known = None if live is None else live.group.members.get(member_id)
-    before = modern_steps.before(known)
+    known = consumer_members.known(ctx, group_id, member_id)
     was_classic = known is not None and known.is_classic
-    says_new = known is None or known.metadata != metadata
-    if says_new:
-        ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), metadata))
-    live = live or modern.find(ctx, group_id, now)
-    assert live is not None
-    member = live.group.members[member_id]
-    if says_new:
-        live.feed.member_changed(member_id)
-    became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
-    event = modern.event(live, member, became, now)
-    has_changed = modern_steps.bump(ctx, live, event, before, now)
-    if known is None or has_changed:
-        live.diary.note(ctx, event)
-    target.update(ctx, live, now)
-    says = modern_steps.Says(owned_partitions(ctx, message), has_changed)
-    modern_steps.step(ctx, live, member, says, now)
-
+    speech = Speech(group_id, member_id, metadata, lambda: owned_partitions(ctx, message))
+    live, member, before = modern_steps.speak(ctx, ConsumerGroup, speech, now)
     if was_classic:
         _changed_protocol(ctx, live, member, now)
-    session = modern.session_of(ctx, live, member_id, now)
-    session.stamp += 1
-    session.answer = None
-    modern.arm(ctx, live, session, now + session.session_timeout_ms)
+    interval_ms = modern_steps.expect(ctx, live, member, now)
     is_full = (
         message.rebalance_timeout != UNCHANGED
         and (
@@ -154,17 +132,11 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     with_assignment = (
         message.member_epoch == JOIN_EPOCH or is_full or before.assigned != member.standing.assigned
     )
-    interval_ms = _interval_ms(ctx, live)
-    if unsettled.awaits_something(live, member.standing):
-        assignment_ms = group_settings.integer(
-            ctx, group_id, live.group.kind.configs.assignment_interval
-        )
-        interval_ms = unsettled.heartbeat_interval_ms(ctx, live, assignment_ms, interval_ms, now)
     answer = _answer(ctx, member, interval_ms, with_assignment=with_assignment)
     ctx.reply(request.ticket, answer, group_id)
 
 
-def _changed_protocol(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
+def _changed_protocol(ctx: Context, live: ModernRuntime, member: ModernMember, now: int) -> None:
     """Wait for a member as for others of the consumer protocol: it was a classic one before."""
     group_id, member_id = live.group_id, member.member_id
     ctx.timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
@@ -201,10 +173,6 @@ def _said(
         classic_member_metadata=None,
     )
     return known if said == known else said
-
-
-def _interval_ms(ctx: Context, live: ModernRuntime) -> int:
-    return group_settings.integer(ctx, live.group_id, live.group.kind.configs.heartbeat_interval)
 
 
 def _answer(

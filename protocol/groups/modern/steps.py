@@ -9,13 +9,16 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from protocol.groups import settings as group_settings
+from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
-from protocol.groups.modern import regexes, target
+from protocol.groups.modern import regexes, target, unsettled
 from protocol.groups.modern.reconcile import MemberState, Wish, reconcile
 from protocol.groups.timers import TimerKind
+from protocol.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,6 +66,73 @@ def new_member_id(ctx: Context) -> str:
         text = urlsafe_b64encode(drawn).decode().rstrip("=")
         if not text.startswith("-"):
             return text
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What a member's request says: the value of its member record, and what it owns.
+
+    ``owned`` reads that off the request; None: it does not say.
+    """
+
+    group_id: str
+    member_id: str
+    metadata: Any
+    owned: Callable[[], set[Partition] | None]
+
+
+class Spoken(NamedTuple):
+    """Who spoke, in which group, and what the member wanted and had before."""
+
+    live: ModernRuntime
+    member: ModernMember
+    before: Before
+
+
+def speak(ctx: Context, group_class: type[ModernGroup[Any]], speech: Speech, now: int) -> Spoken:
+    """Take in what a member says, and go a step with it: the five steps but for the answer.
+
+    The group is made if there is none. Whatever may be refused has been by now.
+    """
+    group_id, member_id, metadata = speech.group_id, speech.member_id, speech.metadata
+    live = modern.find(ctx, group_id, now)
+    known = None if live is None else live.group.members.get(member_id)
+    before_it = before(known)
+    says_new = known is None or known.metadata != metadata
+    if says_new:
+        ctx.emit(Record(group_class.kind.codec.member_key(group_id, member_id), metadata))
+    live = live or modern.find(ctx, group_id, now)
+    assert live is not None
+    member = live.group.members[member_id]
+    if says_new:
+        live.feed.member_changed(member_id)
+    became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
+    event = modern.event(live, member, became, now)
+    has_changed = bump(ctx, live, event, before_it, now)
+    if known is None or has_changed:
+        live.diary.note(ctx, event)
+    target.update(ctx, live, now)
+    step(ctx, live, member, Says(speech.owned(), has_changed), now)
+    return Spoken(live, member, before_it)
+
+
+def expect(ctx: Context, live: ModernRuntime, member: ModernMember, now: int) -> int:
+    """Expect to hear of a member within its session; return when to ask it back, in ms."""
+    session = modern.session_of(ctx, live, member.member_id, now)
+    session.stamp += 1
+    session.answer = None
+    modern.arm(ctx, live, session, now + session.session_timeout_ms)
+    interval_ms = heartbeat_interval_ms(ctx, live)
+    if unsettled.awaits_something(live, member.standing):
+        config = live.group.kind.configs.assignment_interval
+        assignment_ms = group_settings.integer(ctx, live.group_id, config)
+        interval_ms = unsettled.heartbeat_interval_ms(ctx, live, assignment_ms, interval_ms, now)
+    return interval_ms
+
+
+def heartbeat_interval_ms(ctx: Context, live: ModernRuntime) -> int:
+    """Give the group's configured heartbeat interval."""
+    return group_settings.integer(ctx, live.group_id, live.group.kind.configs.heartbeat_interval)
 
 
 def bump(ctx: Context, live: ModernRuntime, event: MemberEvent, before: Before, now: int) -> bool:

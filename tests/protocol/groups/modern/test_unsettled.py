@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from protocol.config import Configs
+from protocol.groups.consumer.group import KIND
 from protocol.groups.modern.unrest import Unrest
 from protocol.groups.modern.unsettled import LASTING_HEARTBEATS_PER_S, heartbeat_interval_ms
 
@@ -19,7 +20,7 @@ class Asking:
 
     def __init__(self, members: int) -> None:
         self.live: Any = SimpleNamespace(
-            unrest=Unrest(), group=SimpleNamespace(members=range(members))
+            unrest=Unrest(), group=SimpleNamespace(kind=KIND, members=range(members))
         )
         self.ctx: Any = SimpleNamespace(configs=Configs({}), rng=random.Random(1))
 
