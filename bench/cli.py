@@ -26,6 +26,7 @@ from bench.client.looping import AnswerError
 from bench.interruption import Interrupted, interruptible
 from bench.load.consumers import MemberError
 from bench.load.joining import JoinError
+from bench.report.progress import note
 from bench.report.rounds import Row, Setting
 from bench.report.tables import as_json, table
 from bench.servers.rollcall import ONE_COORDINATOR, running_rollcall
@@ -186,11 +187,14 @@ def _run(bench: Bench | KillingBench, asked: argparse.Namespace) -> list[Row]:
     if isinstance(bench, KillingBench):
         return bench.run(setting, asked.kafka)
     with ExitStack() as running:
+        note("Starting Rollcall ...")
         servers = [running.enter_context(running_rollcall(bench.settings))]
         if asked.kafka:
             from bench.servers.kafka import running_kafka
 
+            note("Starting Apache Kafka ...")
             servers.append(running.enter_context(running_kafka(bench.peer_settings)))
+        note("Warming up ...")
         return bench.run(servers, setting)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from actors.telemetry.sentences import plain
+from failover.columns import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +19,7 @@ NO_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Align columns to the left; what is None or empty is shown as ``-``."""
-    lines = [tuple(header), *(tuple(_cell(value) for value in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+    return aligned([header, *([_cell(value) for value in row] for row in rows)])
 
 
 def documents(

@@ -24,9 +24,10 @@ from bench.cases.assignor_cases import ABOUT_SHAPES, MODES, SHAPES, group, ownin
 from bench.cases.assignor_peer import AssignorPeer
 from bench.cases.assignor_worker import WORKER_MODES, time_worker
 from bench.report.rounds import Figures, Row
-from bench.report.tables import OURS, PEER, aligned, as_json
+from bench.report.tables import OURS, PEER, as_json
 from bench.servers.kafka_jars import NoJavaError
 from bench.servers.server import StartError
+from failover.columns import aligned
 from protocol.assignors.registry import BUILT_IN, assign, assignor
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
 
@@ -185,7 +186,7 @@ def _table(rows: Sequence[Row]) -> str:
             both = [f"{each[name]:.0f}" for each in (ours, theirs) if each and name in each]
             line.append(" / ".join(both))
         lines.append(line)
-    return aligned(lines)
+    return aligned(lines, right=range(2, len(lines[0])))
 
 
 def _parser() -> argparse.ArgumentParser:

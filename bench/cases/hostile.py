@@ -42,10 +42,11 @@ from bench.load.joining import heartbeat
 from bench.load.offsets import groups_on
 from bench.load.sink import running_sinks
 from bench.report.rounds import Row, latencies
-from bench.report.tables import aligned, document
+from bench.report.tables import document
 from bench.servers import machine, processes
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
+from failover.columns import aligned
 from protocol.client.frames import frame_of
 
 if TYPE_CHECKING:
@@ -157,7 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return FAILURE
     figures = row.rounds[0]
-    print(aligned([["figure", "", "value"], *([n, "", f"{v:,.3f}"] for n, v in figures.items())]))
+    print(
+        aligned([["figure", "value"], *([n, f"{v:,.3f}"] for n, v in figures.items())], right={1})
+    )
     print("\n".join([*notes, *(broken or ["Nothing was broken."])]))
     if asked.json:
         told = {**document("hostile", [row]), "notes": notes, "broken": broken}

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from bench.report.progress import turns
 from failover.percentiles import percentiles
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ def play(
 ) -> list[Row]:
     """Run ``turn`` ``rounds`` times on each server, alternating."""
     played: dict[str, list[Figures]] = {server.name: [] for server in servers}
-    for _ in range(rounds):
-        for server in servers:
+    with turns(case, rounds * len(servers)) as begin:
+        for server in [*servers] * rounds:
+            begin(server.name)
             gc.collect()
             gc.disable()
             try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.load.history import heartbeat_gaps, kept, lost_commits, owned_twice, rebalances
+from failover.columns import aligned
 from protocol.members.history import Kind
 
 if TYPE_CHECKING:
@@ -76,13 +77,12 @@ class Summary:
                 f"{self.dynamic.longest_gap_ms / 1000:.1f} s",
             ),
         ]
-        lines = [f"{name:28}{static:>16}{dynamic:>16}" for name, static, dynamic in rows]
         return "\n".join(
             (
                 f"The killed coordinator led {self.killed_groups} groups with "
                 f"{self.killed_members} members; {self.disconnects} connections broke or failed, "
                 "and another replica went on.",
-                *lines,
+                aligned(rows, right={1, 2}),
                 f"rebalances after the kill: {self.rebalances}",
                 f"partitions with two owners in one generation: {self.owned_twice}",
                 f"acknowledged commits: {self.commits}, lost: {self.lost_commits}",

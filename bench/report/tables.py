@@ -7,6 +7,8 @@ import os
 import platform
 from typing import TYPE_CHECKING, Any, Final
 
+from failover.columns import aligned
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -25,7 +27,7 @@ def table(rows: Sequence[Row]) -> str:
         for name in next(iter(medians.values())):
             values = [medians[server].get(name) for server in servers]
             lines.append([case, name, *map(_number, values), *_ratio(medians, name)])
-    return aligned(lines)
+    return aligned(lines, right=range(2, len(lines[0])))
 
 
 def document(benchmark: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -69,15 +71,3 @@ def _number(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
-
-
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lay cells out in columns, the first two to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )

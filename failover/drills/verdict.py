@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from failover.columns import aligned
 from failover.percentiles import percentiles
 from protocol.members.history import Kind
 
@@ -102,15 +103,12 @@ class Verdict:
 
     def text(self) -> str:
         """Return it as a table."""
-        width = max(len(row.name) for row in self.rows)
-        lines = [f"{'':{width}}  {'value':>10}  {'at most':>10}"]
+        lines = [["", "value", "at most", ""]]
         for row in self.rows:
-            judged = "" if row.limit is None else "  ok" if row.is_clean else "  NOT CLEAN"
-            lines.append(
-                f"{row.name:{width}}  {_shown(row.value):>10}  {_shown(row.limit):>10}{judged}"
-            )
-        lines.append(f"verdict: {'clean' if self.is_clean else 'NOT CLEAN'}")
-        return "\n".join([*lines, *self.complaints])
+            judged = "" if row.limit is None else "ok" if row.is_clean else "NOT CLEAN"
+            lines.append([row.name, _shown(row.value), _shown(row.limit), judged])
+        verdict = f"verdict: {'clean' if self.is_clean else 'NOT CLEAN'}"
+        return "\n".join([aligned(lines, right={1, 2}), verdict, *self.complaints])
 
 
 def judge(drill: Drill, record: Record) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from failover.columns import aligned
 from failover.simulation.settings import DiskFaults, Faults, GroupFaults
 
 SAFE: Final = "nothing acknowledged is lost, one leader per epoch"
@@ -102,10 +103,8 @@ FAULTS: Final = tuple(
 
 def lines() -> list[str]:
     """Return the table as text."""
-    width = max(len(each.name) for each in FAULTS)
-    return [
-        f"{each.name:{width}}  {_mean(each):>9}  {each.what}; {each.promise}" for each in FAULTS
-    ]
+    rows = [[each.name, _mean(each), f"{each.what}; {each.promise}"] for each in FAULTS]
+    return aligned(rows, right={1}).splitlines()
 
 
 def _mean(each: FaultClass) -> str:
