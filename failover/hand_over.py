@@ -89,10 +89,10 @@ class HandOver:
 
         Each time another replica in sync is asked, in turn.
         """
-        assert partition.unleased_from_ms is not None, "answers wait"
-        waited_ms = now - partition.unleased_from_ms
+        assert partition.replies.unleased_from_ms is not None, "answers wait"
+        waited_ms = now - partition.replies.unleased_from_ms
         attempt = waited_ms // HAND_OVER_MS
-        partition.silent_at_ms = now + HAND_OVER_MS
+        partition.replies.silent_at_ms = now + HAND_OVER_MS
         replica, number = partition.replica, partition.number
         others = [node for node in self._preferred(number) if node in _near(replica)]
         if others:

@@ -173,7 +173,8 @@ class Host:
                 due = partition.machine.next_deadline()
                 if due is not None and due <= now:
                     partition.handle(TimersDue(), now)
-            if partition.silent_at_ms is not None and partition.silent_at_ms <= now:
+            silent_at_ms = partition.replies.silent_at_ms
+            if silent_at_ms is not None and silent_at_ms <= now:
                 self._hand_over.pass_on(partition, now)
         self._requests.tick(now)
         self._hand_over.tick(now)

@@ -35,7 +35,7 @@ OUTSIDE = {
 
 CLOCK_READERS = {"now", "utcnow", "today", "uuid1", "uuid4", "urandom"}
 
-MODULE_LINES_MAX = 700
+MODULE_LINES_MAX = 600
 MODULE_LINES_WARN = 500
 FUNCTION_LINES_MAX = 70
 FOLDER_MODULES_MAX = 25

@@ -20,17 +20,15 @@ from failover.partitions.containment import (
     PartitionFailed,
     about,
     asked,
-    code_of,
     cut,
     encoded,
     rows_of,
 )
-from failover.partitions.gate import Gate
 from failover.partitions.loading import Loading
-from protocol.groups.effects import Elected, Leadership, Reply, Request, Resigned
+from failover.partitions.replies import Replies
+from protocol.groups.effects import Elected, Leadership, Request, Resigned
 from protocol.reasons import reason, shown
 from protocol.records import BadRecord, UnknownRecordType
-from protocol.wire.apis import error_response
 from protocol.wire.errors import ErrorCode
 from storage.log import AppendBatch, LogError, TruncateFrom, UnknownRecordError
 from storage.replica import Replica, Role
@@ -87,7 +85,7 @@ class Partition:
         self.has_news = False
         self.stuck: ErrorCode | None = None
         self.skipped = 0
-        self.gate = Gate()
+        self.replies = Replies(setting.timing.election_min_ms)
         self.leadership = Leadership(0)
         self.upon_election: Callable[[], Sequence[Any]] = _nothing
         self._me = setting.me
@@ -103,17 +101,8 @@ class Partition:
         self._is_elected = False
         self._led_epoch = -1
         self._turn: dict[Any, Record] = {}
-        self._open: dict[Ticket, Request] = {}
         self.deferred: list[tuple[Request, Sequence[str] | None]] = []
-        self._replies: list[tuple[Reply, Sequence[str] | None]] = []
-        self._held: list[Reply] = []
         self._runs = Runs()
-        self._patience_ms = setting.timing.election_min_ms
-        self.unleased_from_ms: int | None = None
-        """Since when committed answers wait for the lease of this leader."""
-        self.silent_at_ms: int | None = None
-        """When they will have waited too long: somebody else had better lead."""
-
         self._facts: list[Fact] = []
         self._tasks: list[Task] = []
         self._notes: list[str] = []
@@ -221,7 +210,7 @@ class Partition:
             self._contain(event, error, now)
             return
         if isinstance(event, Request):
-            self._open[event.ticket] = event
+            self.replies.open[event.ticket] = event
             self._gather(result, now, event.ticket if waits != () else None, waits)
             self._run_on(event, result, now, waits)
         else:
@@ -254,12 +243,8 @@ class Partition:
         if result.ends_batch and turn and self._leads:
             self._runs.end()
             self._append_turn(now)
-        for reply in result.replies:
-            if reply.ticket == asked:
-                groups = waits
-            else:
-                groups = () if reply.group_id is None else (reply.group_id,)
-            self._replies.append((reply, groups))
+        if result.replies:
+            self.replies.add(result.replies, asked, waits)
         self._facts += result.facts
         self._tasks += result.tasks
 
@@ -268,7 +253,7 @@ class Partition:
     def _contain(self, event: Any, error: Exception, now: int) -> None:
         """Build the groups again that an event has left in doubt; a request has failed then."""
         if isinstance(event, Request):
-            self._open.pop(event.ticket, None)  # it may have waited; it is answered as failed
+            self.replies.open.pop(event.ticket, None)  # parked or not, it is answered as failed
         groups = self.machine.groups_of(event)
         if groups is None:
             name = type(event).__name__
@@ -299,7 +284,8 @@ class Partition:
         """Let a group be what the log says; whoever waits in it is told to ask again."""
         try:
             self.machine.forget(group_id)
-            self._send_off(group_id)
+            deferred = (request for request, _ in self.deferred)
+            self.replies.refuse_parked(group_id, self._kind.not_leader, deferred)
             prefixes = self._kind.prefixes_of(group_id)
             self._replay(rows_of(self.number, self._log, self.replica, self._loading, prefixes))
             group_of = self._kind.group_of
@@ -315,19 +301,9 @@ class Partition:
             )
             raise self._failure from error
 
-    def _send_off(self, group_id: str) -> None:
-        """Refuse the requests that are parked in a group, and no others."""
-        answered = {reply.ticket for reply, _ in self._replies}
-        answered.update(reply.ticket for reply in (*self._held, *self.gate.waiting()))
-        answered.update(request.ticket for request, _ in self.deferred)
-        for ticket, request in self._open.items():
-            named = getattr(request.message, "group_id", None)
-            if named == group_id and ticket not in answered:
-                self._replies.append((_refusal(request, self._kind.not_leader), ()))
-
     def defer(self, request: Request, waits: Sequence[str] | None) -> None:
         """Keep a request of a paused leader for :meth:`resumed`."""
-        self._open[request.ticket] = request
+        self.replies.open[request.ticket] = request
         self.deferred.append((request, waits))
 
     def resumed(self) -> list[tuple[Request, Sequence[str] | None]]:
@@ -356,7 +332,7 @@ class Partition:
             run_ms = self._runs.next_deadline()
             if run_ms is not None and (due is None or run_ms < due):
                 due = run_ms
-            silent_at_ms = self.silent_at_ms
+            silent_at_ms = self.replies.silent_at_ms
             if silent_at_ms is not None and (due is None or silent_at_ms < due):
                 return silent_at_ms
         elif self.state is PartitionState.LOADING:
@@ -386,7 +362,7 @@ class Partition:
         self._has_loaded = False
         if self.state is PartitionState.LEADER:
             self._runs.settle(now)
-            if self._replies or self._held:
+            if self.replies.new or self.replies.committed:
                 replica.need_lease(now)
             if self._turn and self._leads:
                 self._append_turn(now)
@@ -395,21 +371,17 @@ class Partition:
         while replica.is_ready:
             has_moved = True
             self._take(replica.ready(now, effects.number), now, effects)
-        if self._replies or self._facts or self._tasks or self._notes:
+        if self.replies.new or self._facts or self._tasks or self._notes:
             self._answer(effects)
         if self.state is PartitionState.LEADER:
             self.leadership.lease_until_ms = replica.lease_until_ms
-            self._use_lease(now, effects)
+            self.replies.use_lease(now, self.leadership, effects.replies)
         return has_moved
 
     def refuse_waiting(self, effects: Effects) -> None:
         """If stuck, answer those in the gate now; their later replies find nobody who waits."""
-        if self.stuck is None:
-            return
-        for reply in self.gate.waiting():
-            request = self._open.pop(reply.ticket, None)
-            if request is not None:
-                effects.replies.append(_refusal(request, self.stuck))
+        if self.stuck is not None:
+            self.replies.refuse_gate(self.stuck, effects.replies)
 
     def compact(self) -> list[Write]:
         """Return the writes that bring the state on disk up to the last commit (a clean stop)."""
@@ -444,7 +416,7 @@ class Partition:
         if ready.committed:
             if self._kind.tells_commits:
                 self.replica.tell()
-            self._held += self.gate.release(self.replica.high_watermark)
+            self.replies.release(self.replica.high_watermark)
 
     def _take_writes(self, ready: Ready, effects: Effects) -> None:
         """Pass on what is to be written and sent; follow what it does to the log."""
@@ -470,14 +442,7 @@ class Partition:
 
     def _answer(self, effects: Effects) -> None:
         """Let each new reply pass the gate, or wait there."""
-        gate, held = self.gate, self._held
-        replies, self._replies = self._replies, []
-        running = self._runs.groups
-        for reply, groups in replies:
-            if running and groups and groups[0] in running:
-                self._replies.append((reply, groups))
-            elif (free := gate.pass_or_hold(reply, groups)) is not None:
-                held.append(free)
+        self.replies.pass_gate(self._runs.groups)
         effects.facts += self._facts
         self._facts.clear()
         effects.notes += self._notes
@@ -486,25 +451,6 @@ class Partition:
             effects.tasks += [(self.number, task) for task in self._tasks]
             self._tasks.clear()
         self.refuse_waiting(effects)
-
-    def _use_lease(self, now: int, effects: Effects) -> None:
-        """Let committed answers out while there is a lease; note since when there is none."""
-        if self._held and now < self.leadership.lease_until_ms:
-            self._let_out(effects)
-        if not self._held:
-            self.unleased_from_ms = self.silent_at_ms = None
-        elif self.unleased_from_ms is None:
-            self.unleased_from_ms, self.silent_at_ms = now, now + self._patience_ms
-
-    def _let_out(self, effects: Effects) -> None:
-        """Send what only waited for the lease, but nothing twice."""
-        take, leadership = self._open.pop, self.leadership
-        for reply in self._held:
-            if take(reply.ticket, None) is not None:
-                if reply.lease is not None:
-                    reply.lease.leadership = leadership
-                effects.replies.append(reply)
-        self._held.clear()
 
     def _append_turn(self, now: int) -> None:
         """Append the turn's records, but those of groups that wait for more."""
@@ -527,7 +473,7 @@ class Partition:
 
     def _append(self, rows: Sequence[RawRecord], groups: Iterable[str], now: int) -> None:
         end_offset = self.replica.append(rows, now)
-        self.gate.wrote(end_offset, groups)
+        self.replies.gate.wrote(end_offset, groups)
         self._replayed = self._applied = end_offset
 
     def _append_by_groups(self, now: int) -> None:
@@ -542,15 +488,8 @@ class Partition:
 
     def _take_back(self, group_id: str, error: Exception) -> None:
         """Fail what this turn has answered for a group: its records can not be written."""
-        replies, self._replies = self._replies, []
-        for reply, groups in replies:
-            request = self._open.get(reply.ticket)
-            if request is None or (groups is not None and group_id not in groups):
-                self._replies.append((reply, groups))
-            else:
-                is_own = groups is not None and len(groups) == 1
-                self._replies.append((_refusal(request, code_of(error, request, is_own)), ()))
-                self._note(asked(request), group_id, reason(error))
+        for request in self.replies.take_back(group_id, error):
+            self._note(asked(request), group_id, reason(error))
         self._facts = [each for each in self._facts if about(each) != group_id]
         self._tasks = [each for each in self._tasks if about(each) != group_id]
 
@@ -570,7 +509,7 @@ class Partition:
         for batch in replica.uncommitted:
             self._replay_batch(batch)
         self.state = PartitionState.LEADER
-        self.gate.raise_floor(replica.end_offset)
+        self.replies.gate.raise_floor(replica.end_offset)
         for event in (Elected(), *self.upon_election()):
             self.handle(event, now)
         if self._turn:
@@ -584,16 +523,10 @@ class Partition:
         self.leadership.lease_until_ms = 0
         is_sound = self._resign(now, effects)
         self.state = PartitionState.FOLLOWER
-        for request in self._open.values():
-            effects.replies.append(_refusal(request, self._kind.not_leader))
-        self._open.clear()
+        self.replies.refuse_all(self._kind.not_leader, effects.replies)
         self.deferred.clear()
-        self._replies.clear()
-        self._held.clear()
-        self.unleased_from_ms = self.silent_at_ms = None
         self._tasks.clear()
         self._runs.end()
-        self.gate.clear()
         if self._turn or not is_sound:
             self._reload()
 
@@ -644,8 +577,3 @@ class Partition:
             else:
                 self.machine.replay(record)
         return replayed, skipped
-
-
-def _refusal(request: Request, code: ErrorCode) -> Reply:
-    answer = error_response(request.api_key, request.message, code, None, request.api_version)
-    return Reply(request.ticket, answer)

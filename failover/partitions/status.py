@@ -48,7 +48,7 @@ class PartitionStatus:
 def status_of(partition: Partition, now: int) -> PartitionStatus:
     """Describe a partition's replica."""
     replica = partition.replica
-    unleased_from_ms = partition.unleased_from_ms
+    unleased_from_ms = partition.replies.unleased_from_ms
     return PartitionStatus(
         partition=partition.number,
         state=partition.state,

@@ -209,8 +209,10 @@ def waiting_answered_after_demotion() -> list[Patch]:
         if self.state is PartitionState.LEADER:
             self.state = PartitionState.FOLLOWER
             self.leadership.lease_until_ms = 0
-            effects.replies += [r for r in self.gate.waiting() if self._open.pop(r.ticket, None)]
-            self.gate.clear()
+            replies = self.replies
+            waiting = replies.gate.waiting()
+            effects.replies += [r for r in waiting if replies.open.pop(r.ticket, None)]
+            replies.gate.clear()
             if self._turn:
                 self._reload()
 

@@ -89,9 +89,9 @@ class Evidence:
         evidence = self
 
         def watched_handle(self: Partition, event: Any, *arguments: Any) -> None:
-            before = len(self._replies)
+            before = len(self.replies.new)
             handle(self, event, *arguments)
-            if len(self._replies) > before:
+            if len(self.replies.new) > before:
                 evidence._answers(self, before)
 
         def watched_append(self: Partition, *arguments: Any) -> None:
@@ -143,8 +143,8 @@ class Evidence:
         """Note what the newest answers of a partition rest on."""
         term = self._term(partition)
         unwritten = {partition._kind.group_of(key) for key in partition._turn}
-        for reply, _ in partition._replies[first:]:
-            request = partition._open.get(reply.ticket)
+        for reply, _ in partition.replies.new[first:]:
+            request = partition.replies.open.get(reply.ticket)
             if request is None:
                 continue
             groups = _groups(request)

@@ -118,7 +118,7 @@ def test_a_request_that_waited_for_the_lease_and_raises_is_answered_once(
     driver.host.peer_up(1, driver.now)  # as good as any reason to look at it
     driver.pump()
     assert driver.replies[ticket].error_code is UNKNOWN
-    assert ticket not in partition._open
+    assert ticket not in partition.replies.open
 
 
 def test_a_group_is_built_again_from_what_was_committed_a_moment_ago() -> None:

@@ -1,0 +1,130 @@
+"""One partition's replies on their way out: end of the turn, commit of their records, lease."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from failover.partitions.containment import code_of
+from failover.partitions.gate import Gate
+from protocol.groups.effects import Reply
+from protocol.wire.apis import error_response
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from protocol.groups.effects import Leadership, Request, Ticket
+    from protocol.wire.errors import ErrorCode
+
+
+def refusal(request: Request, code: ErrorCode) -> Reply:
+    """Return the answer to a request that is refused."""
+    answer = error_response(request.api_key, request.message, code, None, request.api_version)
+    return Reply(request.ticket, answer)
+
+
+class Replies:
+    """``open`` has the requests that are not answered yet; a reply to any other goes nowhere.
+
+    ``new`` are the replies of this turn, each with the groups whose records it waits for (None:
+    all groups), ``gate`` holds those whose records are not committed, ``committed`` are those that
+    wait for the lease only: since ``unleased_from_ms``, if there is none. At ``silent_at_ms`` they
+    will have waited too long: another replica had better lead.
+    """
+
+    def __init__(self, patience_ms: int) -> None:
+        self.open: dict[Ticket, Request] = {}
+        self.new: list[tuple[Reply, Sequence[str] | None]] = []
+        self.gate = Gate()
+        self.committed: list[Reply] = []
+        self.unleased_from_ms: int | None = None
+        self.silent_at_ms: int | None = None
+        self._patience_ms = patience_ms
+
+    def add(
+        self,
+        replies: Iterable[Reply],
+        asked: Ticket | None = None,
+        waits: Sequence[str] | None = (),
+    ) -> None:
+        """Take replies: the one to ``asked`` waits for ``waits``, others for their own group."""
+        for reply in replies:
+            if reply.ticket == asked:
+                groups = waits
+            else:
+                groups = () if reply.group_id is None else (reply.group_id,)
+            self.new.append((reply, groups))
+
+    def pass_gate(self, running: Collection[str]) -> None:
+        """Let each new reply pass the gate or wait there; those of ``running`` groups stay new."""
+        gate, committed = self.gate, self.committed
+        replies, self.new = self.new, []
+        for reply, groups in replies:
+            if running and groups and groups[0] in running:
+                self.new.append((reply, groups))
+            elif (free := gate.pass_or_hold(reply, groups)) is not None:
+                committed.append(free)
+
+    def release(self, high_watermark: int) -> None:
+        """Let those pass the gate whose records are committed."""
+        self.committed += self.gate.release(high_watermark)
+
+    def use_lease(self, now: int, leadership: Leadership, out: list[Reply]) -> None:
+        """Let committed replies out while there is a lease; note since when there is none."""
+        if self.committed and now < leadership.lease_until_ms:
+            self.let_out(leadership, out)
+        if not self.committed:
+            self.unleased_from_ms = self.silent_at_ms = None
+        elif self.unleased_from_ms is None:
+            self.unleased_from_ms, self.silent_at_ms = now, now + self._patience_ms
+
+    def let_out(self, leadership: Leadership, out: list[Reply]) -> None:
+        """Send what only waited for the lease, but nothing twice."""
+        take = self.open.pop
+        for reply in self.committed:
+            if take(reply.ticket, None) is not None:
+                if reply.lease is not None:
+                    reply.lease.leadership = leadership
+                out.append(reply)
+        self.committed.clear()
+
+    # --- what is refused instead
+
+    def refuse_gate(self, code: ErrorCode, out: list[Reply]) -> None:
+        """Refuse those in the gate now; their later replies find nobody who waits."""
+        for reply in self.gate.waiting():
+            request = self.open.pop(reply.ticket, None)
+            if request is not None:
+                out.append(refusal(request, code))
+
+    def refuse_parked(self, group_id: str, code: ErrorCode, others: Iterable[Request]) -> None:
+        """Refuse the requests that are parked in a group; ``others`` are parked elsewhere."""
+        answered = {reply.ticket for reply, _ in self.new}
+        answered.update(reply.ticket for reply in (*self.committed, *self.gate.waiting()))
+        answered.update(request.ticket for request in others)
+        for ticket, request in self.open.items():
+            named = getattr(request.message, "group_id", None)
+            if named == group_id and ticket not in answered:
+                self.new.append((refusal(request, code), ()))
+
+    def take_back(self, group_id: str, error: Exception) -> list[Request]:
+        """Refuse what this turn has answered for a group; return the requests."""
+        failed: list[Request] = []
+        replies, self.new = self.new, []
+        for reply, groups in replies:
+            request = self.open.get(reply.ticket)
+            if request is None or (groups is not None and group_id not in groups):
+                self.new.append((reply, groups))
+            else:
+                is_own = groups is not None and len(groups) == 1
+                self.new.append((refusal(request, code_of(error, request, is_own)), ()))
+                failed.append(request)
+        return failed
+
+    def refuse_all(self, code: ErrorCode, out: list[Reply]) -> None:
+        """Refuse everybody who waits, and forget what was answered already."""
+        out += [refusal(request, code) for request in self.open.values()]
+        self.open.clear()
+        self.new.clear()
+        self.committed.clear()
+        self.unleased_from_ms = self.silent_at_ms = None
+        self.gate.clear()
