@@ -13,6 +13,7 @@ from storage.disk.incarnation import Incarnation, Memory, descends
 from storage.log import CorruptLogError, FullDiskError, LogError, MemoryLog, StaleLogError
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
     from storage.batch import Batch
@@ -75,6 +76,19 @@ class Disk:
         if self.fails_reads:
             self.fails_reads -= 1
             raise CorruptLogError("A sector of the simulated disk cannot be read.")
+
+    def sync(self, usual_ms: tuple[int, int], more_ms: int, rng: random.Random) -> int | None:
+        """Draw how long a sync takes, ``more_ms`` longer than else; None: no time at all.
+
+        Raises what a sync raises now.
+        """
+        low, high = self.sync_ms or usual_ms
+        if self.fails_syncs:
+            self.fails_syncs -= 1
+            raise LogError("The simulated disk failed a sync.")
+        if not high + more_ms:
+            return None
+        return low + more_ms + int(rng.random() * (high - low + 1))
 
     def open(self, directory: Directory, token: str) -> None:
         """Begin another start of a directory; raises when it can not be trusted."""

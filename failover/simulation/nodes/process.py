@@ -12,10 +12,11 @@ from failover.host import Host
 from failover.ports import Ports
 from failover.routing import partition_for
 from failover.simulation.nodes.disks import Directory, Disk, Readable
+from failover.simulation.nodes.judged import Judged
 from failover.simulation.nodes.requests import FORWARD_MS, ForwardedFrom, Requests
 from failover.simulation.story import Violation
 from failover.turn import Turn
-from storage.disk.incarnation import Incarnation, Vouching
+from storage.disk.incarnation import Incarnation
 from storage.log import CorruptLogError, LogError, MemoryLog, StaleLogError
 from storage.replica import Role
 
@@ -132,9 +133,7 @@ class Process:
         self.directory = Directory("", self.log, Incarnation(""))
         self.is_waiting = False
         self.patience_ms = 0
-        self._vouching = Vouching((), 0, 0)
-        self._linked: set[int] = set()
-        self._spoke_in = -1
+        self._judged = Judged()
         self.life = 0
         self.doom = 0
         self.workers: TaskTaker | None = None
@@ -161,9 +160,8 @@ class Process:
             self.is_waiting = True
             return
         self.is_waiting = False
-        self._linked.clear()
         peers = [other for other in self.network.processes if other != self.node_id]
-        self._vouching = Vouching(peers, self.world.now, self.patience_ms)
+        self._judged = Judged(peers, self.world.now, self.patience_ms)
         self.world.after(self.patience_ms, self._may_speak, self.life)
         self.is_alive, self.is_paused, self.is_loading, self.doom = True, False, True, 0
         self._inbox.clear()
@@ -381,17 +379,14 @@ class Process:
 
     def link_changed(self, node_id: int, is_up: bool) -> None:
         """Learn that a link came up or broke."""
-        if is_up:
-            self._linked.add(node_id)
-        else:
-            self._linked.discard(node_id)
+        self._judged.link_changed(node_id, is_up)
         if self.is_alive and self.may_speak:
             self.event(Host.peer_up if is_up else Host.peer_down, node_id)
 
     @property
     def may_speak(self) -> bool:
         """Whether replicas hear and are heard: the peers have judged this process's directory."""
-        return self._vouching.is_over(self.world.now)
+        return self._judged.may_speak(self.world.now)
 
     def judges(self, peer: Process) -> bool:
         """Judge a peer's directory in the handshake; one that is a copy is told, and waits."""
@@ -411,17 +406,13 @@ class Process:
     def accepted(self, node_id: int) -> None:
         """Learn that a peer takes this directory for the newest state of it."""
         if not self.may_speak:
-            self._vouching.accepted(node_id)
+            self._judged.accepted(node_id)
             self._may_speak(self.life)
 
     def _may_speak(self, life: int) -> None:
-        if life == self.life and self.is_alive and self.may_speak and not self._has_spoken():
-            self._spoke_in = life
-            for node_id in sorted(self._linked):
+        if life == self.life and self.is_alive:
+            for node_id in self._judged.begin_to_speak(self.world.now):
                 self.event(Host.peer_up, node_id)
-
-    def _has_spoken(self) -> bool:
-        return self._spoke_in == self.life
 
     def event(self, method: Callable[..., Any], *arguments: Any) -> None:
         """Give the host an event (a method of it that takes the time last), now or when thawed."""
@@ -479,17 +470,12 @@ class Process:
 
     def sync(self) -> bool:
         """Sync the disk; it takes as long as the settings say."""
-        low, high = self.disk.sync_ms or self.world.settings.sync_ms
-        if self.disk.fails_syncs:
-            self.disk.fails_syncs -= 1
-            raise LogError("The simulated disk failed a sync.")
-        high += self.slow_disk_ms
-        low += self.slow_disk_ms
-        if not high:
+        usual_ms = self.world.settings.sync_ms
+        sync_ms = self.disk.sync(usual_ms, self.slow_disk_ms, self._sync_rng)
+        if sync_ms is None:
             self.log.sync()
             self._step()
             return True
-        sync_ms = low + int(self._sync_rng.random() * (high - low + 1))
         self.world.after(sync_ms, self._synced, self.life, self.log.unsynced)
         return False
 
