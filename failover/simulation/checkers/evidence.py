@@ -30,12 +30,13 @@ from storage.quorum import majority
 from storage.replica import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from failover.simulation.checkers.replicated import Replicated
     from failover.simulation.nodes.process import Process
     from failover.simulation.world import World
     from protocol.groups.effects import Reply, Request
+    from storage.batch import RawRecord
     from storage.messages import Vote
 
 NOT_WRITTEN: Final = 1 << 60
@@ -54,6 +55,20 @@ class Need:
     epoch: int
     end_offset: int
     message: Any
+
+
+def _noting(ends: dict[str, int]) -> Callable[..., None]:
+    """Return ``Partition._append``, which notes of each group where its batch ends."""
+    append = Partition._append
+
+    def watched_batch(
+        self: Partition, rows: Sequence[RawRecord], groups: Iterable[str], now: int
+    ) -> None:
+        names = list(groups)
+        append(self, rows, names, now)
+        ends.update(dict.fromkeys(names, self.replica.end_offset))
+
+    return watched_batch
 
 
 @dataclass(slots=True, eq=False)
@@ -87,6 +102,7 @@ class Evidence:
         handle, append_turn = Partition.handle, Partition._append_turn
         merge, refresh, on_vote = Requests.merge, Host._refresh, Election.on_vote
         evidence = self
+        ends: dict[str, int] = {}  # of this turn's batches
 
         def watched_handle(self: Partition, event: Any, *arguments: Any) -> None:
             before = len(self.replies.new)
@@ -95,10 +111,10 @@ class Evidence:
                 evidence._answers(self, before)
 
         def watched_append(self: Partition, *arguments: Any) -> None:
-            groups = {self._kind.group_of(key) for key in self._turn}
+            ends.clear()
             append_turn(self, *arguments)
             left = {self._kind.group_of(key) for key in self._turn}
-            evidence._wrote(self, groups - left, left)
+            evidence._wrote(self, ends, left)
 
         def watched_merge(self: Requests, replies: list[Reply]) -> list[Reply]:
             if replies:
@@ -121,6 +137,7 @@ class Evidence:
             (Election, "on_vote", watched_on_vote),
             (Partition, "handle", watched_handle),
             (Partition, "_append_turn", watched_append),
+            (Partition, "_append", _noting(ends)),
             (Requests, "merge", watched_merge),
             (Host, "_refresh", watched_refresh),
         )
@@ -168,17 +185,18 @@ class Evidence:
             term = self._terms[partition] = Term(epoch, floor)
         return term
 
-    def _wrote(self, partition: Partition, groups: set[str], left: set[str]) -> None:
-        if not groups:
+    def _wrote(self, partition: Partition, ends: Mapping[str, int], left: set[str]) -> None:
+        """Note where each group's records end: a large turn is written in several batches."""
+        if not ends:
             return
-        term, end_offset = self._term(partition), partition.replica.end_offset
-        for group in groups:
-            term.ends[group] = end_offset
-        term.last_end = end_offset
+        term = self._term(partition)
+        term.ends |= ends
+        term.last_end = partition.replica.end_offset
         unwritten, term.unwritten = term.unwritten, []
         for need, of in unwritten:
             if left.isdisjoint(of):
-                need.end_offset = end_offset
+                written = [ends[group] for group in of if group in ends]
+                need.end_offset = max(written, default=term.last_end)
             else:
                 term.unwritten.append((need, of))
 
