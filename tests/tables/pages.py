@@ -2,7 +2,8 @@
 
 A page has steps: a line that names a file in backquotes, and below it a block marked ``diff``. Its
 lines begin with ``+`` (to add), ``-`` (to remove) or a blank (what is there already, and tells the
-place); ``@@`` stands between two places. A place of additions alone is the end of the file.
+place); ``@@`` stands between two places. A place of additions alone is the end of the file, or a
+new file.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = ROOT / "docs" / "how-to"
-PACKAGES = ("protocol", "storage", "failover", "actors", "tests", "docs")
+PACKAGES = ("protocol", "storage", "failover", "actors", "bench", "tests", "docs")
 
 BLOCK = re.compile(r"```diff\n(.*?)```", re.DOTALL)
-NAMED = re.compile(r"`([\w/.-]+\.py)`")
+NAMED = re.compile(r"`([\w/.-]+\.(?:py|toml))`")
 
 
 class Step(NamedTuple):
@@ -54,7 +55,7 @@ def copy_of_the_project(place: Path) -> Path:
 def take(step: Step, project: Path) -> None:
     """Change one file as a step says; what the step finds there must be there once."""
     path = project / step.path
-    text = path.read_text()
+    text = path.read_text() if path.exists() else ""
     for place in step.block.split("@@\n"):
         lines = [line or " " for line in place.splitlines()]
         found = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
@@ -63,7 +64,7 @@ def take(step: Step, project: Path) -> None:
             assert text.count(f"\n{found}") == 1, f"{step.path} has not this place once:\n{found}"
             text = text.replace(f"\n{found}", f"\n{wanted}")
         else:
-            text = f"{text}\n\n{wanted}"
+            text = f"{text}\n\n{wanted}" if text else wanted
     path.write_text(text)
 
 

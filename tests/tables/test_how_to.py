@@ -13,6 +13,9 @@ TOYS = {
 }
 """The pages, and what the tests of tables call what each of them adds."""
 
+RUN = {"add-a-drill.md": "check_drill.py", "add-a-benchmark.md": "check_benchmark.py"}
+"""The pages of what can be run, and the tests that run it."""
+
 TABLES = ("tests/tables/test_tables.py", "tests/tables/test_configs_are_read.py")
 CHECKS = tuple(f"tests/tables/toys/check_{toy}.py" for toy in ("request", "config", "record_type"))
 WHOLE = f"{' or '.join(TOYS.values())} or no_handler or has_a_replay or without_effect"
@@ -41,7 +44,17 @@ def test_the_tables_miss_the_last_step_of_each_page(tmp_path: Path) -> None:
         assert any(name in line for line in failed), ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("page", TOYS)
+@pytest.mark.parametrize(("page", "check"), RUN.items())
+def test_a_page_is_followed_and_what_it_adds_runs(page: str, check: str, tmp_path: Path) -> None:
+    project = copy_of_the_project(tmp_path)
+    for step in steps(PAGES / page):
+        take(step, project)
+    ran = run_tests(project, f"tests/tables/toys/{check}")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count(" PASSED") == 2, ran.stdout
+
+
+@pytest.mark.parametrize("page", [*TOYS, *RUN])
 def test_a_page_changes_at_most_three_files(page: str) -> None:
     assert 1 <= len({step.path for step in steps(PAGES / page)}) <= 3
 
