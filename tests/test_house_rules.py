@@ -342,3 +342,78 @@ def test_no_folders_import_each_other_in_a_circle() -> None:
         found += [folder for other in others if (folder := folder_of(other)) not in found]
     del imports[""]
     assert circles({name: [each for each in all_ if each] for name, all_ in imports.items()}) == []
+
+
+CODEC_OF_CLIENTS = {"decode_response", "encode_request"}
+CLIENT = "protocol/client/"
+FRAME_BUFFERS = {"actors/serving/connection.py"}
+"""The server's own end; every other one is a client's, which is in ``protocol/client``."""
+
+CONNECTS = {
+    "actors/client/blocking.py": "the blocking adapter",
+    "bench/client/stream.py": "the asyncio adapter",
+    "bench/client/reactor.py": "the epoll adapter",
+    "actors/cluster/running.py": "looks whether somebody listens",
+    "actors/deployment/actors.py": "looks whether a Ray listens",
+    "actors/deployment/controller.py": "notices the end of a coordinator's process",
+    "actors/peers/peers.py": "links between nodes, which speak no Kafka",
+    "bench/cases/hostile.py": "looks whether a port is for peers",
+}
+OPENS = {"create_connection", "open_connection"}
+
+
+def names_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of every variable, attribute and imported name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.Name):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.lineno, alias.name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_there_is_one_client(path: Path) -> None:
+    """It encodes requests, cuts and decodes answers; adapters carry its bytes, and only they do."""
+    if name_of(path).startswith((CLIENT, "protocol/wire/")):
+        return
+    forbidden = set(CODEC_OF_CLIENTS)
+    if name_of(path) not in FRAME_BUFFERS:
+        forbidden.add("FrameBuffer")
+    if name_of(path) not in CONNECTS:
+        forbidden |= OPENS
+    bad = [(line, name) for line, name in names_in(tree_of(path)) if name in forbidden]
+    assert bad == []
+
+
+def test_who_may_connect_does() -> None:
+    for name in CONNECTS:
+        assert OPENS & {found for _, found in names_in(tree_of(ROOT / name))}, name
+
+
+MEMBERS_REQUEST = re.compile(
+    r"(JoinGroup|SyncGroup|Heartbeat|(Consumer|Share|Streams)GroupHeartbeat)Request"
+)
+"""What only a member sends."""
+
+KERNEL = "protocol/members/requests.py"
+NOT_A_MEMBER = {"failover/simulation/clients/callers.py"}
+"""Calls every API for nobody, and gets errors."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_there_is_one_member_kernel(path: Path) -> None:
+    """Tests, simulator, drills and loads drive it; nothing else makes a member's requests."""
+    made = [
+        (node.lineno, name)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call)
+        for name in [getattr(node.func, "attr", getattr(node.func, "id", ""))]
+        if MEMBERS_REQUEST.fullmatch(name)
+    ]
+    if name_of(path) in {KERNEL, *NOT_A_MEMBER}:
+        assert made
+    else:
+        assert made == []

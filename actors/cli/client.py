@@ -5,30 +5,23 @@ Requests and answers are in the newest shape of their API, whatever version the 
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.client.blocking import BlockingConnection
 from actors.errors import FailureError
+from protocol.client.connection import NotServedError as BrokerNotServedError
 from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
-from protocol.wire.frames import (
-    API_VERSIONS,
-    BadFrame,
-    FrameBuffer,
-    FrameError,
-    decode_response,
-    encode_request,
-)
+from protocol.wire.frames import BadFrame, FrameError
 from protocol.wire.messages import (
-    ApiVersionsRequest,
     FindCoordinatorRequest,
     MetadataRequest,
     MetadataRequestTopic,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
     from kio.static.protocol import Entity
@@ -36,11 +29,8 @@ if TYPE_CHECKING:
 Address = tuple[str, int]
 
 CLIENT_ID: Final = "rollcall-admin"
-RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
 TIMEOUT_S: Final = 15.0
 BACKOFF_S: Final = 0.1
-VERSION_CAPS: Final[Mapping[int, int]] = {8: 9, 9: 9}
-"""OffsetCommit and OffsetFetch name topics by their ids after 9; an operator names them by name."""
 
 MOVING: Final = frozenset(
     {
@@ -65,74 +55,32 @@ class UnreachableError(ClientError):
 
 
 class Connection:
-    """One connection to one broker; versions are agreed on when it opens."""
+    """One connection to one broker, whose failures are sentences."""
 
     def __init__(self, address: Address, timeout_s: float) -> None:
         self._address = address
-        self._correlation_id = 0
-        self._frames = FrameBuffer(RESPONSE_BYTES_MAX)
         try:
-            self._socket = socket.create_connection(address, timeout_s)
+            self._connection = BlockingConnection(address, timeout_s, CLIENT_ID)
         except OSError as error:
             raise UnreachableError(f"{shown(address)} cannot be reached: {error}") from None
-        try:
-            self._versions = self._agree()
-        except BaseException:
-            self._socket.close()
-            raise
 
-    def ask(self, message: Entity) -> Any:
+    def ask(self, message: Any) -> Any:
         """Send a request and wait for its answer."""
-        key: int = message.__api_key__  # type: ignore[attr-defined]  # every payload has one
-        if key not in self._versions:
-            raise NotServedError(f"{shown(self._address)} does not serve {API[key].name}")
-        return self._exchange(key, self._versions[key], message)
+        at = shown(self._address)
+        try:
+            return self._connection.ask(message)
+        except BrokerNotServedError as error:
+            raise NotServedError(f"{at} does not serve {API[error.api_key].name}") from None
+        except TimeoutError:
+            raise ClientError(f"{at} did not answer in time") from None
+        except OSError as error:
+            raise UnreachableError(f"{at}: {error}") from None
+        except (BadFrame, FrameError) as error:
+            raise ClientError(f"{at}: {error}") from None
 
     def close(self) -> None:
         """Close the connection."""
-        self._socket.close()
-
-    def _agree(self) -> dict[int, int]:
-        """Choose for each API the newest version that both sides know."""
-        request = ApiVersionsRequest(client_software_name="rollcall", client_software_version="1")
-        newest = API[API_VERSIONS].max_version
-        answer = self._exchange(API_VERSIONS, newest, request)
-        if answer.error_code is ErrorCode.unsupported_version:
-            answer = self._exchange(API_VERSIONS, 0, request)
-        versions = {}
-        for theirs in answer.api_keys:
-            ours = API.get(theirs.api_key)
-            if ours is None:
-                continue
-            best = min(theirs.max_version, ours.max_version, VERSION_CAPS.get(ours.key, 99))
-            if best >= max(theirs.min_version, ours.min_version):
-                versions[ours.key] = best
-        return versions
-
-    def _exchange(self, key: int, version: int, message: Entity) -> Any:
-        self._correlation_id += 1
-        try:
-            self._socket.sendall(
-                encode_request(key, version, self._correlation_id, CLIENT_ID, message)
-            )
-            correlation_id, answer = decode_response(key, version, self._frame())
-        except TimeoutError:
-            raise ClientError(f"{shown(self._address)} did not answer in time") from None
-        except OSError as error:
-            raise UnreachableError(f"{shown(self._address)}: {error}") from None
-        except (BadFrame, FrameError) as error:
-            raise ClientError(f"{shown(self._address)}: {error}") from None
-        if correlation_id != self._correlation_id:
-            raise ClientError(f"{shown(self._address)} answered another request than ours")
-        return answer
-
-    def _frame(self) -> bytes:
-        while True:
-            received = self._socket.recv(65536)
-            if not received:
-                raise ConnectionError("the connection was closed before an answer came")
-            if frames := self._frames.feed(received):
-                return frames[0]
+        self._connection.close()
 
 
 class Client:

@@ -181,4 +181,4 @@ def _join(
 def _answer(address: tuple[str, int], question: RequestPayload) -> bytes:
     """Ask once: the answer that is to come again and again, with its length."""
     with Connection(address) as connection:
-        return connection.ask_raw(frame_of(question))
+        return connection.ask_frame(frame_of(question))

@@ -5,15 +5,14 @@ Load and measurement use their own, cheaper ways; see ``load`` and ``reactor``.
 
 from __future__ import annotations
 
-import socket
-import struct
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final
 
-from protocol.wire.apis import api_of
+from actors.client.blocking import BlockingConnection
+from protocol.client.frames import CLIENT_ID
+from protocol.client.versions import newest
 from protocol.wire.errors import ErrorCode, KafkaError
-from protocol.wire.frames import decode_response, encode_request
 from protocol.wire.messages import (
     ApiVersionsRequest,
     CreatableTopic,
@@ -31,52 +30,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from kio.static.protocol import RequestPayload
 
-CLIENT_ID: Final = "rollcall-bench"
 RETRY_SECONDS: Final = 30.0
 
 
-def version_of(request: RequestPayload) -> int:
-    """Return the version in which our clients send ``request``: they know topics by name."""
-    return api_of(request).newest_by_name
-
-
-class Connection:
-    """One connection to one node, one request at a time."""
+class Connection(BlockingConnection):
+    """One connection to one node, in the newest versions that name topics."""
 
     def __init__(self, address: tuple[str, int], timeout_s: float = 30.0) -> None:
-        self._socket = socket.create_connection(address, timeout=timeout_s)
-        self._correlation_id = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._socket.close()
-
-    def ask(self, request: RequestPayload) -> Any:
-        """Send ``request`` and return its answer, whose type the request settles."""
-        self._correlation_id += 1
-        key, version = request.__api_key__, version_of(request)
-        self._socket.sendall(encode_request(key, version, self._correlation_id, CLIENT_ID, request))
-        (size,) = struct.unpack(">i", self._receive(4))
-        return decode_response(key, version, self._receive(size))[1]
-
-    def ask_raw(self, frame: bytes | bytearray) -> bytes:
-        """Send a frame and return its answer, both with their lengths."""
-        self._socket.sendall(frame)
-        length = self._receive(4)
-        return length + self._receive(int.from_bytes(length, "big"))
-
-    def _receive(self, size: int) -> bytes:
-        received = bytearray()
-        while len(received) < size:
-            piece = self._socket.recv(size - len(received))
-            if not piece:
-                raise ConnectionResetError("the server closed the connection")
-            received += piece
-        return bytes(received)
+        super().__init__(address, timeout_s, CLIENT_ID, newest())
 
     def api_versions(self) -> None:
         """Ask for the API versions: the server is there and answers."""

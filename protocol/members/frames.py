@@ -30,7 +30,7 @@ from protocol.members.requests import (
 )
 from protocol.wire import compact
 from protocol.wire.errors import ErrorCode
-from protocol.wire.frames import BadFrame, decode_response
+from protocol.wire.frames import BadFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -156,7 +156,7 @@ class ClassicFrames(ClassicMessages):
 
     def assignments(self, member: AnyClassicMember, joined: JoinAnswer) -> bytes:  # noqa: ARG002 - the group's shares are ready
         """Give every member its share, in range order; the last members may have none."""
-        answer = decode_response(JOIN_GROUP, VERSIONS[JOIN_GROUP], joined.frame)[1]
+        answer = codec.decode(JOIN_GROUP, VERSIONS[JOIN_GROUP], joined.frame)
         ranked = sorted(
             (Subscriber(each.member_id, each.group_instance_id, ()) for each in answer.members),
             key=Subscriber.rank,

@@ -1,10 +1,10 @@
-"""The few requests that no client library lets a test send, one blocking socket at a time.
+"""The few requests that no client library lets a test send, one blocking connection at a time.
 
-Only kio is used here, nothing of ours: what these tests say of the wire is said by somebody else.
+Ours carries the frames; kio alone encodes and decodes what is in them: what these tests say of the
+wire is said by somebody else.
 """
 
 import io
-import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +15,7 @@ from kio.index import load_payload_module, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
+from actors.client.blocking import BlockingConnection
 from tests.waiting import until
 
 OFFSET_COMMIT, CONSUMER_GROUP_DESCRIBE = 8, 69
@@ -24,6 +25,7 @@ LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 # What a client asks again for: the group's coordinator is on its way.
 NOT_NOW = {REQUEST_TIMED_OUT, LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR}
 GENERATIONS_TRIED = 200
+CLIENT_ID = "rollcall-tests"
 
 
 def address(bootstrap: str) -> tuple[str, int]:
@@ -36,7 +38,7 @@ class Wire:
     """One connection; :meth:`call` sends one request and waits for its answer."""
 
     def __init__(self, bootstrap: str, timeout_s: float = 10) -> None:
-        self._socket = socket.create_connection(address(bootstrap), timeout_s)
+        self._connection = BlockingConnection(address(bootstrap), timeout_s, CLIENT_ID, {})
         self._correlation_id = 0
 
     def __enter__(self) -> "Wire":
@@ -48,11 +50,11 @@ class Wire:
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        self._socket.close()
+        self._connection.close()
 
     def close(self) -> None:
         """Close the connection."""
-        self._socket.close()
+        self._connection.close()
 
     def call(self, api_key: int, version: int, build: Callable[[Any], Any]) -> Any:
         """Send what ``build`` makes of the request's module, and return the decoded answer."""
@@ -64,26 +66,16 @@ class Wire:
             request_api_key=api_key,
             request_api_version=version,
             correlation_id=self._correlation_id,
-            client_id="rollcall-tests",
+            client_id=CLIENT_ID,
         )
         entity_writer(kind.__header_schema__)(body, header)
         entity_writer(kind)(body, request)
         frame = body.getvalue()
-        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
-        answer = self._exactly(struct.unpack(">i", self._exactly(4))[0])
+        answer = self._connection.ask_frame(struct.pack(">i", len(frame)) + frame)[4:]
         response = load_response_schema(api_key, version)
         read_header, size = entity_reader(response.__header_schema__)(answer, 0)
         assert read_header.correlation_id == self._correlation_id
         return entity_reader(response)(answer, size)[0]
-
-    def _exactly(self, size: int) -> bytes:
-        received = b""
-        while len(received) < size:
-            piece = self._socket.recv(size - len(received))
-            if not piece:
-                raise ConnectionError(f"closed after {len(received)} of {size} bytes")
-            received += piece
-        return received
 
 
 def coordinator_of(bootstrap: str, group_id: str) -> tuple[int, str] | None:

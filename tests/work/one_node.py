@@ -15,11 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from actors.serving.memo import LEASED_KEYS, Memo
-from bench.client.asking import version_of
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
 from failover.requests.inbox import Inbox, serve
 from protocol.client.frames import LENGTH
+from protocol.client.versions import version_of
 from protocol.groups.effects import CancelAssignment, Reply, Request, Task
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import (

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from failover.simulation.clients import modern_members as modern_clients
-from failover.simulation.clients.modern_members import AnyConfig
 from failover.simulation.kinds import is_modern
 from failover.simulation.nodes.connection import Connection
-from protocol.members.classic import ClassicMember, MemberConfig
-from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.classic import MemberConfig
 from protocol.members.conversation import State
+from protocol.members.heartbeating import HeartbeatingMember
+from protocol.members.kinds import Topics, member_of
 
 if TYPE_CHECKING:
     import random
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from failover.simulation.world import World
     from protocol.members.conversation import Outgoing
     from protocol.members.history import MemberHistoryEvent
+    from protocol.members.kinds import AnyConfig, Member
 
 
 class Driver:
@@ -37,11 +38,8 @@ class Driver:
 
     def __init__(self, cluster: Clients, name: str, config: AnyConfig) -> None:
         self.name = name
-        self.member: ClassicMember | ConsumerMember
-        if isinstance(config, ConsumerMemberConfig):
-            self.member = ConsumerMember(config, cluster.rng, cluster.topic_names)
-        else:
-            self.member = ClassicMember(config, cluster.rng, cluster.partitions_of)
+        topics = Topics(partitions_of=cluster.partitions_of, names=cluster.topic_names)
+        self.member: Member = member_of(config, cluster.rng, topics)
         self.is_gone = False
         self._cluster = cluster
         self._world = cluster.world
@@ -69,7 +67,7 @@ class Driver:
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Subscribe to other topics (a member of the consumer protocol only)."""
-        assert isinstance(self.member, ConsumerMember)
+        assert isinstance(self.member, HeartbeatingMember)
         self.member.subscribe(topics)
         self._poll()
 

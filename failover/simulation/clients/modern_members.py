@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from failover.simulation.settings import Settings
-    from protocol.members.classic import ClassicMember
-    from protocol.members.consumer import ConsumerMember
-
-AnyConfig: TypeAlias = MemberConfig | ConsumerMemberConfig
+    from protocol.members.kinds import AnyConfig, Member
 
 MORE_PARTITIONS: Final = 3
 """Of a group's second topic; the first one, called like the group, has more."""
@@ -36,7 +33,7 @@ class Driver(Protocol):
     """Who has a seat (:class:`failover.simulation.clients.members.Driver`)."""
 
     is_gone: bool
-    member: ClassicMember | ConsumerMember
+    member: Member
 
 
 class Seat(Protocol):
@@ -51,7 +48,7 @@ class Seat(Protocol):
         """Who sits there, if anybody."""
 
 
-Pair: TypeAlias = tuple[AnyConfig, AnyConfig | None]
+Pair: TypeAlias = "tuple[AnyConfig, AnyConfig | None]"
 """A member's settings, and those it would have under the other protocol if it may change."""
 
 

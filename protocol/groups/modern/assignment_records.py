@@ -12,7 +12,7 @@ from struct import Struct, pack, unpack_from
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.groups.topic_numbers import TOPIC_SHIFT, by_topic
-from protocol.wire.compact import NO_TAGS, uvarint
+from protocol.wire.compact import NO_TAGS, read_uvarint, uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ def write_target(partitions: Iterable[Partition], numbers: TopicNumbers) -> byte
 
 def read_target(data: bytes, numbers: TopicNumbers) -> frozenset[Partition]:
     """Read a member's target assignment."""
-    count, at = _read_uvarint(data, len(_VERSION))
+    count, at = read_uvarint(data, len(_VERSION))
     number = numbers.number
     partitions: list[Partition] = []
     for _ in range(count - 1):
@@ -125,7 +125,7 @@ def read_current(data: bytes, numbers: TopicNumbers) -> CurrentAssignment:
 def _read_owned(
     data: bytes, at: int, numbers: TopicNumbers, default: int
 ) -> tuple[dict[Partition, int], int]:
-    count, at = _read_uvarint(data, at)
+    count, at = read_uvarint(data, at)
     owned: dict[Partition, int] = {}
     for _ in range(count - 1):
         base = numbers.number(data[at : at + _UUID_BYTES]) << TOPIC_SHIFT
@@ -140,10 +140,10 @@ def _read_owned(
 
 def _read_epochs(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
     epochs: tuple[int, ...] = ()
-    count, at = _read_uvarint(data, at)
+    count, at = read_uvarint(data, at)
     for _ in range(count):
-        tag, at = _read_uvarint(data, at)
-        length, at = _read_uvarint(data, at)
+        tag, at = read_uvarint(data, at)
+        length, at = read_uvarint(data, at)
         if tag == _EPOCHS_TAG and data[at] != 0:  # 0 is null
             epochs, _ = _read_ints(data, at)
         at += length
@@ -151,7 +151,7 @@ def _read_epochs(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
 
 
 def _read_ints(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    above, at = _read_uvarint(data, at)
+    above, at = read_uvarint(data, at)
     if above <= 1:
         return (), at
     count = above - 1
@@ -159,23 +159,9 @@ def _read_ints(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
 
 
 def _skip_tags(data: bytes, at: int) -> int:
-    count, at = _read_uvarint(data, at)
+    count, at = read_uvarint(data, at)
     for _ in range(count):
-        _, at = _read_uvarint(data, at)
-        length, at = _read_uvarint(data, at)
+        _, at = read_uvarint(data, at)
+        length, at = read_uvarint(data, at)
         at += length
     return at
-
-
-def _read_uvarint(data: bytes, at: int) -> tuple[int, int]:
-    byte = data[at]
-    if byte < 0x80:
-        return byte, at + 1
-    value, shift = byte & 0x7F, 7
-    while True:
-        at += 1
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at + 1
-        shift += 7

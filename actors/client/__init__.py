@@ -1,0 +1,1 @@
+"""The client of `protocol/client` on a blocking socket: for commands, benchmarks and tests."""

@@ -1,0 +1,70 @@
+"""A blocking connection to one broker, with one request in flight at a time."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from protocol.client.connection import ClientConnection, NotServedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kio.static.protocol import RequestPayload
+
+RECEIVE_BYTES: Final = 65_536
+
+
+class BlockingConnection:
+    """One connection; ``agreed`` are the versions to send in, None: those that the broker tells.
+
+    Raises OSError when the broker cannot be reached, goes away or does not answer in time, and
+    ``BadFrame`` or ``FrameError`` when its bytes are no answer; close the connection then.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        timeout_s: float,
+        client_id: str,
+        agreed: Mapping[int, int] | None = None,
+    ) -> None:
+        self._client = ClientConnection(client_id, agreed)
+        self._socket = socket.create_connection(address, timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def ask(self, message: RequestPayload) -> Any:
+        """Send a request and return its answer, whose type the request settles.
+
+        Raises ``NotServedError`` where the broker serves no version that is known here.
+        """
+        self._client.ask(message)
+        response = self._answer()
+        if isinstance(response, NotServedError):
+            raise response
+        return response
+
+    def ask_frame(self, frame: bytes | bytearray) -> bytes:
+        """Send a request that is encoded already and return its answer, both with their lengths."""
+        self._client.ask_frame(frame)
+        answer: bytes = self._answer()
+        return len(answer).to_bytes(4) + answer
+
+    def _answer(self) -> Any:
+        while True:
+            if data := self._client.data_to_send():
+                self._socket.sendall(data)
+            received = self._socket.recv(RECEIVE_BYTES)
+            if not received:
+                raise ConnectionResetError("the server closed the connection")
+            for answer in self._client.receive(received):
+                return answer.response
