@@ -29,7 +29,7 @@ from bench.servers.kafka_jars import NoJavaError
 from bench.servers.server import StartError
 from failover.columns import aligned
 from protocol.assignors.registry import BUILT_IN, assign, assignor
-from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
+from protocol.assignors.spec import NOBODY, GroupAssignment, GroupSpec, Int32s, SharedAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,11 +90,16 @@ def time_shape(shape: str, modes: Sequence[str], spec: GroupSpec, asked: Asked) 
     return rows
 
 
+def _owner(assignment: GroupAssignment | SharedAssignment) -> Int32s:
+    assert isinstance(assignment, GroupAssignment)
+    return assignment.owner
+
+
 def _case(spec: GroupSpec, mode: str, asked: Asked) -> GroupSpec:
     """Let the group own what the mode says."""
     if mode == "full":
         return spec
-    find: Callable[[GroupSpec], Int32s] = lambda each: assign(asked.assignor, each).owner  # noqa: E731
+    find: Callable[[GroupSpec], Int32s] = lambda each: _owner(assign(asked.assignor, each))  # noqa: E731
     if asked.peer:
         peer = asked.peer
         find = lambda each: peer.assign(asked.assignor, each)  # noqa: E731
@@ -106,7 +111,7 @@ def _case(spec: GroupSpec, mode: str, asked: Asked) -> GroupSpec:
 
 def _time_case(case: str, spec: GroupSpec, asked: Asked) -> list[Row]:
     run = assignor(asked.assignor).assign
-    owner = run(spec).owner
+    owner = _owner(run(spec))
     gc.collect()
     gc.disable()
     try:

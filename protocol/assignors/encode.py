@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.assignors.kernels import kernel, writable
-from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
+from protocol.assignors.spec import NOBODY, GroupSpec, Int32s, SharedAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,6 +73,21 @@ def encode_targets(
     ends = _write_sizes(listed, first, writable(members))
     buffer = np.empty(int(ends[-1]), np.uint8)
     _write(ids, listed, (first, writable(members), ends), buffer)
+    return EncodedTargets(members, buffer.tobytes(), ends)
+
+
+def encode_shared(spec: GroupSpec, shared: SharedAssignment, topic_ids: bytes) -> EncodedTargets:
+    """Write the target assignments of all members, where a partition may have several owners."""
+    members = np.arange(spec.member_count, dtype=np.int32)
+    topics = np.searchsorted(spec.partition_starts, shared.partitions, side="right") - 1
+    listed = np.empty((len(shared.partitions), 2), np.int32)
+    listed[:, 0] = topics
+    listed[:, 1] = shared.partitions - spec.partition_starts[topics]
+    ids = np.frombuffer(bytearray(topic_ids), np.uint8)
+    first = writable(shared.member_starts)
+    ends = _write_sizes(listed, first, members)
+    buffer = np.empty(int(ends[-1]), np.uint8)
+    _write(ids, listed, (first, members, ends), buffer)
     return EncodedTargets(members, buffer.tobytes(), ends)
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from protocol.assignors import registry
-from protocol.assignors.encode import changed_members, encode_targets
+from protocol.assignors.encode import changed_members, encode_shared, encode_targets
 from protocol.assignors.flat import FlatTargets
 from protocol.assignors.held_group import HeldGroup
 from protocol.assignors.regexes import matching_topics
-from protocol.assignors.spec import NOBODY, AssignorError
+from protocol.assignors.spec import NOBODY, AssignorError, SharedAssignment
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -26,6 +26,7 @@ from protocol.groups.effects import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from protocol.assignors.encode import EncodedTargets
     from protocol.groups.effects import ResolveRegexes
 
 Answer: TypeAlias = AssignmentComputed | AssignmentFailed
@@ -73,8 +74,12 @@ class Executor:
     def _assign(self, task: ComputeAssignment, group: HeldGroup) -> AssignmentComputed:
         spec = group.spec()
         began_s = self._clock_s()
-        owner = registry.assign(task.assignor, spec).owner
+        assignment = registry.assign(task.assignor, spec)
         assignor_ms = (self._clock_s() - began_s) * 1000
+        topic_ids = b"".join(topic.topic_id for topic in group.topics)
+        if isinstance(assignment, SharedAssignment):
+            return _shared(task, group, encode_shared(spec, assignment, topic_ids), assignor_ms)
+        owner = assignment.owner
         ids = group.member_ids
         told = None  # all
         if not task.answer_whole:
@@ -82,7 +87,6 @@ class Executor:
             if len(fresh) < len(ids):
                 told = np.union1d(changed_members(spec, owner), np.array(fresh, np.int32))
                 told = told.astype(np.int32, copy=False)
-        topic_ids = b"".join(topic.topic_id for topic in group.topics)
         encoded = encode_targets(spec, owner, topic_ids, told)
         members = FlatTargets(
             [ids[n] for n in encoded.members.tolist()],
@@ -110,10 +114,27 @@ class Executor:
             del held[next(iter(held))]
 
 
+def _shared(
+    task: ComputeAssignment, group: HeldGroup, encoded: EncodedTargets, assignor_ms: float
+) -> AssignmentComputed:
+    """Answer with the members whose bytes are others; what several own does not move."""
+    targets = dict(zip(group.member_ids, encoded.values(), strict=True))
+    before = {} if task.answer_whole else group.shared
+    group.shared = targets
+    group.run = task.run
+    return AssignmentComputed(
+        group_id=task.group_id,
+        run=task.run,
+        members=tuple(each for each in targets.items() if before.get(each[0]) != each[1]),
+        assignor_ms=assignor_ms,
+    )
+
+
 def _whole(task: ComputeAssignment) -> HeldGroup:
     group = HeldGroup()
     group.apply(task.changes)
     group.take_targets(task.changes.targets)
+    group.shared = dict(task.changes.targets)
     return group
 
 

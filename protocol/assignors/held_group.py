@@ -27,7 +27,8 @@ class HeldGroup:
 
     ``run`` is the number of the run whose result ``owner`` is. ``member_ids`` are sorted;
     ``owner`` holds indexes into them. ``has_target`` names the members whose recorded target
-    assignment, be it an empty one, is just what ``owner`` says.
+    assignment, be it an empty one, is just what ``owner`` says. ``shared`` has each member's target
+    assignment as bytes, where a partition may have several owners; ``owner`` says nothing then.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class HeldGroup:
         "member_ids",
         "owner",
         "run",
+        "shared",
         "topics",
     )
 
@@ -48,6 +50,7 @@ class HeldGroup:
         self.member_ids: list[str] = []
         self.owner: Int32s = no_values()
         self.has_target: set[str] = set()
+        self.shared: dict[str, bytes] = {}
         self._members: dict[str, MemberRow] = {}
         self._subscriptions = HeldSubscriptions()
         self._racks = HeldRacks()
@@ -123,6 +126,9 @@ class HeldGroup:
             original = id_before.pop(old_id, old_id)
             successors[original] = new_id
             row = members.pop(old_id, None)
+            target = self.shared.pop(old_id, None)
+            if new_id is not None and target is not None:
+                self.shared[new_id] = target
             had_target = old_id in has_target
             has_target.discard(old_id)
             if new_id is not None and row is not None:

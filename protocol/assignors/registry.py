@@ -21,6 +21,7 @@ from protocol.assignors.spec import (
     GroupAssignment,
     GroupSpec,
     Int32s,
+    SharedAssignment,
 )
 
 if TYPE_CHECKING:
@@ -65,15 +66,15 @@ def assignor(name: str) -> Assignor:
     return made
 
 
-def assign(name: str, spec: GroupSpec) -> GroupAssignment:
+def assign(name: str, spec: GroupSpec) -> GroupAssignment | SharedAssignment:
     """Run an assignor and check what it gives; whatever is wrong is an AssignorError's sentence."""
     chosen = assignor(name)
     return run_checked(chosen.assign, name, spec)
 
 
 def run_checked(
-    run: Callable[[GroupSpec], GroupAssignment], name: str, spec: GroupSpec
-) -> GroupAssignment:
+    run: Callable[[GroupSpec], GroupAssignment | SharedAssignment], name: str, spec: GroupSpec
+) -> GroupAssignment | SharedAssignment:
     """Call an assignor's ``assign``; an exception or an invalid assignment is an AssignorError."""
     try:
         assignment = run(spec)
@@ -81,6 +82,8 @@ def run_checked(
         raise
     except (Exception, SystemExit) as error:  # it may not end the process that it runs in
         raise AssignorError(f"the assignor {name!r} failed: {_said(error)}") from error
+    if isinstance(assignment, SharedAssignment):
+        return _checked_shared(assignment, name, spec)
     owner = getattr(assignment, "owner", None)
     try:
         owner = np.ascontiguousarray(owner)
@@ -91,6 +94,37 @@ def run_checked(
     if why := why_invalid(spec, owner.astype(np.int64)):
         raise AssignorError(f"the assignor {name!r} gave an invalid assignment: {why}")
     return GroupAssignment(owner.astype(np.int32, copy=False))
+
+
+def _checked_shared(shared: SharedAssignment, name: str, spec: GroupSpec) -> SharedAssignment:
+    """Check that each member has partitions of topics that it subscribes to, each once."""
+    try:
+        starts = np.ascontiguousarray(shared.member_starts, np.int32)
+        partitions = np.ascontiguousarray(shared.partitions, np.int32)
+    except (TypeError, ValueError):
+        raise AssignorError(f"the assignor {name!r} gave no arrays of partitions") from None
+    has_rows = starts.shape == (spec.member_count + 1,) and partitions.ndim == 1
+    if not (has_rows and starts[0] == 0 and starts[-1] == len(partitions)):
+        raise AssignorError(f"the assignor {name!r} gave no row for each of the members")
+    sizes = np.diff(starts)
+    if np.any(sizes < 0):
+        raise AssignorError(f"the assignor {name!r} gave rows that run backwards")
+    if len(partitions):
+        if partitions.min() < 0 or partitions.max() >= spec.partition_count:
+            raise AssignorError(f"the assignor {name!r} gave a partition that there is not")
+        member = np.repeat(np.arange(spec.member_count), sizes)
+        same_row = member[1:] == member[:-1]
+        if np.any(same_row & (np.diff(partitions) <= 0)):
+            raise AssignorError(f"the assignor {name!r} gave partitions that do not ascend")
+        topics = np.searchsorted(spec.partition_starts, partitions, side="right") - 1
+        subscribes = np.zeros((spec.class_count, spec.topic_count), np.bool_)
+        rows = np.repeat(np.arange(spec.class_count), np.diff(spec.class_starts))
+        subscribes[rows, spec.class_topics] = True
+        if not np.all(subscribes[spec.member_class[member], topics]):
+            raise AssignorError(
+                f"the assignor {name!r} gave a member what it does not subscribe to"
+            )
+    return SharedAssignment(starts, partitions)
 
 
 def why_invalid(spec: GroupSpec, owner: Int32s) -> str | None:

@@ -47,7 +47,8 @@ class GroupSpec:
     ``instance_rank`` (M): the place of a static member when static members are sorted by instance
     id, ``NOBODY`` for a dynamic member. Empty: there are no static members.
     ``previous_owner`` (P): the member that owns the partition in the target assignment so far, or
-    ``NOBODY``. It may be a member that no longer subscribes to the topic.
+    ``NOBODY``. It may be a member that no longer subscribes to the topic. Where partitions are
+    shared it is one of the owners.
     ``member_rack`` (M): index of the member's rack or ``NOBODY``. Empty: racks do not matter.
     ``rack_starts`` (P + 1), ``partition_racks``: CSR, the racks of each partition's replicas,
     ascending. Empty: racks are not known. Racks are numbered as in ``member_rack``.
@@ -104,6 +105,18 @@ class GroupAssignment:
     owner: Int32s
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedAssignment:
+    """An assignment in which a partition may belong to several members (KIP-932), or to none.
+
+    ``member_starts`` (M + 1), ``partitions``: CSR, the partitions of each member, ascending. Each
+    is of a topic that the member subscribes to.
+    """
+
+    member_starts: Int32s
+    partitions: Int32s
+
+
 @runtime_checkable
 class Assignor(Protocol):
     """An assignor; custom ones are entry points of the group ``rollcall.assignors``.
@@ -115,5 +128,5 @@ class Assignor(Protocol):
     def name(self) -> str:
         """The name that members and configs know it by."""
 
-    def assign(self, spec: GroupSpec) -> GroupAssignment:
+    def assign(self, spec: GroupSpec) -> GroupAssignment | SharedAssignment:
         """Give every partition an owner; raise AssignorError when that can not be done."""

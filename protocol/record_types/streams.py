@@ -68,10 +68,14 @@ class StreamsGroupTargetAssignmentMetadataKey(Legacy):
 
 @entity
 class StreamsGroupTargetAssignmentMetadataValue(Flexible):
-    """``assignment_timestamp``: when the assignor finished, Unix milliseconds (KIP-1263)."""
+    """``assignment_timestamp``: when the assignor finished, Unix milliseconds (KIP-1263).
+
+    ``arriving_epoch`` is ours, as in ``ConsumerGroupTargetAssignmentMetadataValue``.
+    """
 
     assignment_epoch: int = wire("int32")
     assignment_timestamp: int = wire("int64", default=0, tag=0)
+    arriving_epoch: int = wire("int32", default=0, tag=10_000)
 
 
 @key

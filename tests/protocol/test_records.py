@@ -20,7 +20,6 @@ from protocol.records import (
     BadRecord,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
-    ConsumerGroupTargetAssignmentMetadataValue,
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
@@ -283,7 +282,7 @@ def some(row: RecordType) -> list[Record]:
 
 def as_kafka_knows_it(record: Record) -> Record:
     """Leave out the field that is ours alone."""
-    if isinstance(record.value, ConsumerGroupTargetAssignmentMetadataValue):
+    if hasattr(record.value, "arriving_epoch"):
         return Record(record.key, replace(record.value, arriving_epoch=0))
     return record
 

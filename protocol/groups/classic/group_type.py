@@ -28,20 +28,19 @@ from protocol.groups.classic import sync as classic_sync
 from protocol.groups.classic.group import NO_GENERATION, ClassicGroup
 from protocol.groups.group_type import GroupType
 from protocol.records import GroupMetadataKey
+from protocol.tables import merged
 
 CLASSIC: Final = GroupType(
     name=ClassicGroup.type_name,
     logs_member_epochs=False,
-    handlers=MappingProxyType(
-        {
-            **classic_join.HANDLERS,
-            **classic_sync.HANDLERS,
-            **classic_leave.HANDLERS,
-            **classic_describe.HANDLERS,
-        }
+    handlers=merged(
+        classic_join.HANDLERS,
+        classic_sync.HANDLERS,
+        classic_leave.HANDLERS,
+        classic_describe.HANDLERS,
     ),
     replays=MappingProxyType({GroupMetadataKey: classic_lifecycle.replay_group_metadata}),
-    timeouts=MappingProxyType({**classic_leave.TIMEOUTS, **rebalance.TIMEOUTS}),
+    timeouts=merged(classic_leave.TIMEOUTS, rebalance.TIMEOUTS),
     resigned=classic_lifecycle.resigned,
     shift_deadlines=classic_lifecycle.shift_deadlines,
     forget=classic_lifecycle.forget_failed,

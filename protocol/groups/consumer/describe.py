@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups.classic.group import CONSUMER
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.consumer.requests import check_served
-from protocol.groups.facts import GroupDeleted
 from protocol.groups.group_type import GroupSummary
-from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
 from protocol.groups.modern.assignment_records import read_target
-from protocol.groups.modern.hard_state import ModernGroupState
 from protocol.groups.topic_numbers import by_topic
-from protocol.records import (
-    ConsumerGroupMetadataKey,
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    Record,
-)
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -36,8 +26,6 @@ from protocol.wire.messages import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-    from kio.static.protocol import Entity
 
     from protocol.groups.consumer.group import ConsumerMember
     from protocol.groups.context import Context
@@ -134,25 +122,6 @@ def summary(ctx: Context, group_id: str) -> GroupSummary:
 def is_abandoned(ctx: Context, group_id: str) -> bool:
     """Whether nobody is in a group."""
     return not ctx.groups[group_id].has_members
-
-
-def delete(ctx: Context, group_id: str, now: int) -> None:
-    """Remove an Empty group from the log."""
-    group = ctx.groups[group_id]
-    assert isinstance(group, ConsumerGroup)
-    assert group.state is ModernGroupState.EMPTY
-    live = ctx.modern.get(group_id)
-    if live is not None:
-        modern.forget(ctx, live)
-    doomed: list[Entity] = [
-        *(ConsumerGroupTargetAssignmentMemberKey(group_id, each) for each in group.targets),
-        ConsumerGroupTargetAssignmentMetadataKey(group_id),
-        *(ConsumerGroupRegularExpressionKey(group_id, regex) for regex in group.regexes),
-        ConsumerGroupMetadataKey(group_id),
-    ]
-    for key in doomed:
-        ctx.emit(Record(key, None))
-    ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
 
 
 OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))

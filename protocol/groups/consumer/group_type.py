@@ -16,7 +16,6 @@ in ``migration``.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
 
 from protocol.groups.consumer import describe as consumer_describe
@@ -27,17 +26,18 @@ from protocol.groups.consumer import replay as consumer_replay
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.group_type import GroupType
 from protocol.groups.modern import group as modern
+from protocol.tables import merged
 
 CONSUMER: Final = GroupType(
     name=ConsumerGroup.type_name,
     config_prefix="consumer",
-    handlers=MappingProxyType({**consumer_heartbeat.HANDLERS, **consumer_describe.HANDLERS}),
+    handlers=merged(consumer_heartbeat.HANDLERS, consumer_describe.HANDLERS),
     replays=consumer_replay.REPLAYS,
     broken=consumer_invariants.broken,
     offsets=consumer_offsets.POLICY,
     summary=consumer_describe.summary,
     is_abandoned=consumer_describe.is_abandoned,
-    delete=consumer_describe.delete,
+    delete=modern.delete,
     build=modern.build,
     restore=modern.restore,
 )

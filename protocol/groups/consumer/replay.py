@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.modern.replay import Replays
-from protocol.records import (
-    ConsumerGroupPartitionMetadataKey,
-)
+from protocol.records import ConsumerGroupPartitionMetadataKey
+from protocol.tables import merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from protocol.groups.context import Context
+
+GROUPS: Final = Replays(ConsumerGroup)
+"""Finds the group of a record, and has the replays that all types have."""
 
 
 def replay_partition_metadata(
@@ -23,9 +24,9 @@ def replay_partition_metadata(
     """Pass over what Kafka before 4.1 wrote; the metadata hash has taken its place."""
 
 
-REPLAYS: Final[Mapping[type, Callable[[Context, Any, Any], None]]] = MappingProxyType(
+REPLAYS: Final[Mapping[type, Callable[[Context, Any, Any], None]]] = merged(
+    GROUPS.table(),
     {
-        **Replays(ConsumerGroup).table(),
         ConsumerGroupPartitionMetadataKey: replay_partition_metadata,
-    }
+    },
 )

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.classic import join as classic_join
 from protocol.groups.classic.group import ClassicGroup
-from protocol.groups.consumer import describe as consumer_describe
 from protocol.groups.consumer import leave as consumer_leave
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.group_type import MigrationEdge, Part
 from protocol.groups.migration import downgrade as migration_downgrade
 from protocol.groups.migration import mixed_join, mixed_sync
 from protocol.groups.migration import upgrade as migration_upgrade
+from protocol.groups.modern import group as modern
 from protocol.wire.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -35,7 +35,7 @@ def join_consumer_group(ctx: Context, request: Request, now: int) -> None:
     if ctx.groups[group_id].has_members:
         mixed_join.join_group(ctx, request, now)
         return
-    make_way = partial(consumer_describe.delete, ctx, group_id, now)
+    make_way = partial(modern.delete, ctx, group_id, now)
     classic_join.join_group(ctx, request, now, make_way)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from protocol.groups import settings as group_settings
 from protocol.groups.effects import CancelAssignment, HeartbeatLease
 from protocol.groups.facts import (
+    GroupDeleted,
     GroupReconciled,
     MemberEvent,
     MemberEventKind,
@@ -27,6 +28,8 @@ from protocol.groups.timers import TimerKind
 from protocol.records import Record
 
 if TYPE_CHECKING:
+    from kio.static.protocol import Entity
+
     from protocol.groups.context import Context
     from protocol.groups.diary import Diary
     from protocol.groups.modern.hard_state import ModernMember
@@ -161,6 +164,26 @@ def forget(ctx: Context, live: ModernRuntime) -> None:
         _unsubscribe(ctx, name, group_id)
     live.group.news = None
     ctx.modern.pop(group_id, None)
+
+
+def delete(ctx: Context, group_id: str, now: int) -> None:
+    """Remove an Empty group from the log."""
+    group = _find_hard(ctx, group_id)
+    assert group is not None
+    assert not group.members
+    live = ctx.modern.get(group_id)
+    if live is not None:
+        forget(ctx, live)
+    codec = group.kind.codec
+    doomed: list[Entity] = [
+        *(codec.target_key(group_id, each) for each in group.targets),
+        codec.target_epoch_key(group_id),
+    ]
+    if codec.regex_key is not None:
+        doomed += (codec.regex_key(group_id, regex) for regex in group.regexes)
+    for key in (*doomed, codec.epoch_key(group_id)):
+        ctx.emit(Record(key, None))
+    ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
 
 
 def forget_failed(ctx: Context, group_id: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from protocol.groups import diary
 from protocol.groups.facts import MemberEventKind
@@ -15,10 +15,30 @@ from protocol.groups.modern.reconcile import MemberState, Standing
 from protocol.records import Record
 from protocol.wire.errors import ErrorCode, KafkaError
 
+GroupT = TypeVar("GroupT", bound=ModernGroup[Any])
+
 if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.modern.hard_state import ModernMember
     from protocol.groups.modern.runtime import ModernRuntime
+
+
+def find_group(
+    ctx: Context, group_class: type[GroupT], group_id: str, *, may_make: bool
+) -> GroupT | None:
+    """Find the group of a request; None: it is to be made.
+
+    Raises GROUP_ID_NOT_FOUND for a group of another type, and where none may be made.
+    """
+    group = ctx.groups.get(group_id)
+    if isinstance(group, group_class):
+        return group
+    noun = f"{group_class.type_name} group"
+    if group is not None:
+        raise KafkaError(ErrorCode.group_id_not_found, f"Group {group_id} is not a {noun}.")
+    if not may_make:
+        raise KafkaError(ErrorCode.group_id_not_found, f"{noun.capitalize()} {group_id} not found.")
+    return None
 
 
 def check_room(ctx: Context, group: ModernGroup[Any]) -> None:

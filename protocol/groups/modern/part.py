@@ -10,6 +10,7 @@ from protocol.groups.group_type import Part
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import invariants, regexes, target
 from protocol.groups.modern import leave as modern_leave
+from protocol.tables import merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +35,7 @@ def group_configs_changed(ctx: Context, group_ids: Sequence[str] | Iterable[str]
 
 PART: Final = Part(
     name="modern",
-    timeouts=MappingProxyType({**modern_leave.TIMEOUTS, **target.TIMEOUTS, **regexes.TIMEOUTS}),
+    timeouts=merged(modern_leave.TIMEOUTS, target.TIMEOUTS, regexes.TIMEOUTS),
     events=MappingProxyType(
         {
             AssignmentComputed: target.computed,

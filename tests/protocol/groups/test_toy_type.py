@@ -1,0 +1,224 @@
+"""A group type is a folder and rows: the toy type of docs/how-to/add-a-group-type.md in a shard."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
+
+from protocol.assignors.executor import Executor
+from protocol.assignors.spec import GroupSpec, SharedAssignment
+from protocol.config import Configs
+from protocol.groups import invariants
+from protocol.groups.dispatch import TableError, merge
+from protocol.groups.effects import CancelAssignment, Client, Elected, Request, Resigned, TimersDue
+from protocol.groups.group_types import EDGES, PARTS
+from protocol.groups.shard import GroupShard
+from protocol.records import decode_for_replay, encode
+from protocol.wire import api_makers
+from protocol.wire.api import GroupTraits
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    DeleteGroupsRequest,
+    ListGroupsRequest,
+    OffsetCommitRequest,
+)
+from tests.failover.apis import asks
+from tests.failover.working import beat as consumer_beat
+from tests.protocol.groups.consumer.consumer_talk import image, topic_id
+from tests.protocol.groups.toy.group_type import DESCRIBE, HEARTBEAT, TOY
+
+if TYPE_CHECKING:
+    from protocol.groups.effects import Event
+    from protocol.records import Record
+
+HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "add-a-group-type.md"
+TABLES = merge((*PARTS, TOY), EDGES)
+ALL = frozenset(("t", index) for index in range(3))
+
+
+class Everything:
+    """An assignor that gives every member all partitions that it subscribes to."""
+
+    name = "simple"
+
+    def assign(self, spec: GroupSpec) -> SharedAssignment:
+        rows = []
+        for number in spec.member_class.tolist():
+            topics = spec.class_topics[spec.class_starts[number] : spec.class_starts[number + 1]]
+            spans = [np.arange(*spec.partition_starts[[each, each + 1]]) for each in topics]
+            rows.append(np.concatenate([*spans, np.empty(0, np.int32)]))
+        starts = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+        return SharedAssignment(starts, np.concatenate(rows).astype(np.int32))
+
+
+class Toys:
+    """A shard that serves toy groups beside the others, its worker, its log and its clock."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000
+        self.log: list[Record] = []
+        self.executor = Executor(lambda: 0.0)
+        self.answers: list[Any] = []
+        self.lead()
+
+    def lead(self) -> None:
+        """Let a new leader replay the log and begin."""
+        self.shard = GroupShard(Configs({}), image({"t": 3}), random.Random(1), TABLES)
+        for record in self.log:
+            self.shard.replay(decode_for_replay(*encode(record)))
+        self.send(Elected())
+
+    def send(self, event: Event) -> None:
+        """Handle an event and all that its tasks answer."""
+        result = self.shard.handle(event, self.now)
+        self.log += result.records
+        self.answers += [reply.message for reply in result.replies]
+        broken = invariants.broken(self.shard._context)
+        assert broken == []
+        for task in result.tasks:
+            if not isinstance(task, CancelAssignment):
+                self.send(self.executor.run(task))
+
+    def ask(self, message: Any, api_key: int | None = None, version: int = 1) -> Any:
+        key = type(message).__api_key__ if api_key is None else api_key
+        client = Client("client", "/127.0.0.1")
+        self.send(
+            Request(ticket=1, api_key=key, api_version=version, client=client, message=message)
+        )
+        return self.answers.pop()
+
+    def beat(self, member_id: str, epoch: int = 0, *topics: str, group_id: str = "g") -> Any:
+        message = ShareGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=epoch,
+            rack_id=None,
+            subscribed_topic_names=topics or None,
+        )
+        return self.ask(message)
+
+    def wait(self, ms: int) -> None:
+        until = self.now + ms
+        while (due := self.shard.next_deadline()) is not None and due <= until:
+            self.now = max(self.now, due)
+            self.send(TimersDue())
+        self.now = until
+
+    def listed(self) -> list[tuple[str, str, str]]:
+        response = self.ask(ListGroupsRequest(states_filter=(), types_filter=()))
+        return [(each.group_id, each.group_type, each.group_state) for each in response.groups]
+
+
+def given(answer: Any) -> frozenset[tuple[str, int]]:
+    topics = answer.assignment.topic_partitions
+    assert all(each.topic_id == topic_id("t") for each in topics)
+    return frozenset(("t", index) for each in topics for index in each.partitions)
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch) -> Toys:
+    traits = GroupTraits(
+        needs_id=True,
+        is_believed=False,
+        is_leased=False,
+        has_few_answers=False,
+        changes_memory=True,
+        waits_for_members=False,
+        too_large=ErrorCode.unknown_server_error,
+        writes=lambda message: True,
+        weight=10,
+    )
+    shapes = (ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse)
+    row = api_makers.group((1, 1), shapes, api_makers.READ_GROUP, traits)
+    from protocol.wire import apis
+
+    monkeypatch.setattr(apis, "API", {**apis.API, HEARTBEAT: row})
+    monkeypatch.setattr("protocol.assignors.registry.assignor", lambda name: Everything())
+    return Toys()
+
+
+def test_the_page_names_at_most_three_files_that_there_are() -> None:
+    text = HOW_TO.read_text()
+    named = set(re.findall(r"`((?:protocol|failover)/[\w/.<>]+)`", text))
+    files = {each for each in named if each.endswith(".py")}
+    assert len(files) <= 3
+    assert all((HOW_TO.parents[2] / each).is_file() for each in files)
+    assert len(text.splitlines()) <= 18
+
+
+def test_the_type_is_a_folder_that_exports_one_value_and_a_row() -> None:
+    assert "toy" in TABLES.types
+    assert TABLES.handlers.keys() >= {HEARTBEAT, DESCRIBE}
+    with pytest.raises(TableError, match="both toy and toy claim the group type toy"):
+        merge((*PARTS, TOY, TOY), EDGES)
+
+
+def test_several_members_own_a_partition_at_a_time(toys: Toys) -> None:
+    joined = toys.beat("A", 0, "t")
+    assert (joined.error_code, joined.member_epoch) == (ErrorCode.none, 1)
+    first = toys.beat("A", 1)  # its target has been computed meanwhile
+    assert (first.member_epoch, given(first)) == (2, ALL)
+    joined = toys.beat("B", 0, "t")
+    assert given(joined) == frozenset()  # the assignment interval is not over (KIP-1263)
+    toys.wait(1_000)
+    second = toys.beat("B", joined.member_epoch)
+    assert (second.member_epoch, given(second)) == (3, ALL)
+    assert toys.beat("A", 2).member_epoch == 3  # nobody had to give anything up
+    group = toys.shard._context.groups["g"]
+    assert (group.state, group.holders) == ("Stable", {})
+    owned = [member.standing.assigned.keys() for member in group.members.values()]
+    assert len(owned[0]) == 3
+    assert owned[0] == owned[1]
+
+
+def test_a_new_leader_goes_on_and_a_member_that_is_silent_expires(toys: Toys) -> None:
+    toys.beat("A", 0, "t")
+    toys.wait(1_000)  # the type's own timer has come due: it writes a record of its own type
+    before = len(toys.shard._context.groups["g"].naps)
+    assert before == 1
+    toys.send(Resigned())
+    toys.lead()
+    assert len(toys.shard._context.groups["g"].naps) == before
+    assert toys.beat("A", 2).error_code is ErrorCode.none
+    assert toys.listed() == [("g", "toy", "Stable")]
+    toys.wait(46_000)
+    assert toys.listed() == [("g", "toy", "Empty")]
+    assert [event.kind for event in toys.shard.events("g")][-1] == "expired"
+    assert toys.beat("A", 2).error_code is ErrorCode.unknown_member_id
+
+
+def test_it_is_described_listed_left_and_deleted(toys: Toys) -> None:
+    toys.beat("A", 0, "t")
+    described = toys.ask(
+        ShareGroupDescribeRequest(group_ids=("g",), include_authorized_operations=False)
+    )
+    assert [(each.group_id, each.group_epoch) for each in described.groups] == [("g", 2)]
+    refused = toys.ask(DeleteGroupsRequest(groups_names=("g",)), version=2)
+    assert refused.results[0].error_code is ErrorCode.non_empty_group
+    assert toys.beat("A", -1).member_epoch == -1
+    deleted = toys.ask(DeleteGroupsRequest(groups_names=("g",)), version=2)
+    assert deleted.results[0].error_code is ErrorCode.none
+    assert toys.shard._context.groups == {}
+    toys.lead()
+    assert not toys.shard.has_groups  # nothing of it is left in the log
+
+
+def test_other_types_requests_do_not_take_its_groups(toys: Toys) -> None:
+    toys.beat("A", 0, "t")
+    join = toys.ask(asks.join("g"), version=4)
+    assert join.error_code is ErrorCode.inconsistent_group_protocol
+    beat = toys.ask(consumer_beat("g", "B"))
+    assert beat.error_code is ErrorCode.group_id_not_found
+    commit: OffsetCommitRequest = asks.commit("g", 6)
+    committed = toys.ask(commit, version=8)
+    assert committed.topics[0].partitions[0].error_code is ErrorCode.group_id_not_found
+    assert toys.beat("A", 1).member_epoch == 2
+    assert toys.listed() == [("g", "toy", "Stable")]
