@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a machine with Python 3.11-3.13, make and Java 17 is enough.
 
-.PHONY: help setup demo test check lock clean
+.PHONY: help setup demo test test-core check lock clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -9,6 +9,7 @@ help:
 	@echo "make setup   .venv with all that is needed; every other target does it too"
 	@echo "make demo    a cluster, 1,000 members (or MEMBERS=N) driven by PySpark, a kill -9, a report"
 	@echo "make test    every test (or TESTS='tests/storage -k rot': pytest's arguments)"
+	@echo "make test-core  the pure parts in about a minute: run it while you work"
 	@echo "make check   format, lint, strict types, house rules"
 	@echo "make lock    renew requirements.lock from pyproject.toml"
 	@echo "make clean   remove what the targets made"
@@ -20,6 +21,9 @@ demo: .java .setup
 
 test: .java .setup
 	@.ci/test $(TESTS)
+
+test-core: .setup
+	@.ci/test-core
 
 check: .setup
 	@$(BIN)/ruff format --check .

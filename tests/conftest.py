@@ -15,11 +15,15 @@ from typing import IO, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.effort import IS_CORE, examples
 from tests.waiting import until
 
 # How long an example takes says something about the machine, and nothing about what is tested.
 settings.register_profile("rollcall", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("rollcall")
+settings.register_profile(
+    "core", settings.get_profile("rollcall"), max_examples=examples(100), stateful_step_count=20
+)
+settings.load_profile("core" if IS_CORE else "rollcall")
 
 READY_S = 90.0
 STOP_S = 40.0

@@ -36,12 +36,13 @@ from protocol.records import (
 from protocol.wire.convert import unwrap
 from protocol.wire.schema import at_version
 from protocol.wire.writers import encoder
+from tests.effort import examples
 from tests.java_support import run_java
 from tests.protocol.wire.strategies import messages
 
 ROWS = list(RECORD_TYPES.values())
 MANY = settings(
-    max_examples=40,
+    max_examples=examples(40),
     derandomize=True,
     database=None,
     deadline=None,
@@ -105,7 +106,7 @@ def test_what_a_member_says_is_written_as_its_schema_says(
 
 @TYPES
 @given(data=st.data())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 def test_a_tombstone_has_a_key_alone(row: RecordType, data: st.DataObject) -> None:
     record = Record(data.draw(messages(row.key)), None)
     key, value = encode(record)
@@ -224,7 +225,7 @@ def test_bytes_that_are_no_record_are_a_bad_record(key: bytes, value: bytes | No
         decode(key, value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(ROWS), st.integers(0, 4), st.binary(max_size=60))
 def test_garbage_behind_a_records_head_is_a_record_or_bad(
     row: RecordType, version: int, rest: bytes

@@ -15,6 +15,9 @@ from storage.disk.rocks import RocksLog
 from storage.log import MemoryLog
 from tests.storage.dying_writer import IDENTITY, batch, unit
 
+pytestmark = pytest.mark.thorough
+
+
 ROUNDS = int(os.environ.get("ROLLCALL_CRASH_ROUNDS", "20"))
 SIZE = 200
 

@@ -17,6 +17,9 @@ from storage.log import AppendBatch, ApplyState, FullDiskError, LogError, SaveVo
 from tests.small_disk import MIB, fill, mounted
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
+
 IDENTITY = LogIdentity(cluster_id="cluster", node_id=0, partitions=1)
 
 

@@ -27,7 +27,10 @@ from storage.log import (
     SnapshotGoneError,
     Stored,
 )
+from tests.effort import examples
 from tests.storage.dying_writer import IDENTITY, batch, unit
+
+pytestmark = pytest.mark.thorough
 
 
 def killed_after(path: Path, synced: int, size: int = 200, *more: str) -> None:
@@ -274,7 +277,9 @@ def damaged(path: Path, data: st.DataObject) -> tuple[str, str]:
 
 @pytest.mark.parametrize("source", ["written", "flushed"])
 @settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_damage_is_refused_or_harmless_but_never_silent(

@@ -11,6 +11,9 @@ from storage.disk.rocks import RocksLog
 from storage.log import AppendBatch, ApplyState, CorruptLogError, DropBefore, LogError
 from tests.storage.dying_writer import IDENTITY
 
+pytestmark = pytest.mark.thorough
+
+
 RECORD_BYTES = 2_000
 LIVES = 5
 

@@ -22,6 +22,9 @@ from storage.log import (
 )
 from tests.storage.dying_writer import IDENTITY, batch
 
+pytestmark = pytest.mark.thorough
+
+
 Change = Callable[[Path], object]
 
 

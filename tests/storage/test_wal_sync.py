@@ -12,6 +12,8 @@ from storage.disk.wal_sync import PendingSync
 from storage.log import AppendBatch, CorruptLogError, LogError
 from tests.storage.dying_writer import IDENTITY, batch
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> RocksLog:

@@ -21,6 +21,7 @@ CHECKS = tuple(f"tests/tables/toys/check_{toy}.py" for toy in ("request", "confi
 WHOLE = f"{' or '.join(TOYS.values())} or no_handler or has_a_replay or without_effect"
 
 
+@pytest.mark.thorough
 def test_the_pages_are_followed_and_what_they_add_works(tmp_path: Path) -> None:
     project = copy_of_the_project(tmp_path)
     for page in TOYS:
@@ -32,6 +33,7 @@ def test_the_pages_are_followed_and_what_they_add_works(tmp_path: Path) -> None:
         assert name in ran.stdout, "nothing was tested of it"
 
 
+@pytest.mark.thorough
 def test_the_tables_miss_the_last_step_of_each_page(tmp_path: Path) -> None:
     """Without its handler, reader or replay a row is no whole row."""
     project = copy_of_the_project(tmp_path)

@@ -23,6 +23,7 @@ from protocol.wire.apis import (
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.frames import encode_response
+from tests.effort import examples
 from tests.java_support import run_java
 from tests.protocol.wire.strategies import messages
 
@@ -31,6 +32,7 @@ KEYS = sorted(API)
 VERSIONS = [(a.key, v) for a in API.values() for v in range(a.min_version, a.max_version + 1)]
 
 
+@pytest.mark.thorough
 def test_every_api_is_served_in_exactly_kafkas_stable_versions() -> None:
     kafkas = {}
     for line in run_java("VersionCheck").splitlines():
@@ -54,7 +56,7 @@ def test_transactions_are_not_advertised() -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_request_can_be_refused_in_any_version(
     key: int, version: int, data: st.DataObject

@@ -31,11 +31,12 @@ from protocol.wire.frames import (
     without_correlation_id,
 )
 from protocol.wire.versions import UnsupportedVersionError
+from tests.effort import examples
 from tests.protocol.wire.strategies import messages
 
 VERSIONS = [(a.key, v) for a in API.values() for v in range(a.min_version, a.max_version + 1)]
 FRAMES = st.lists(st.binary(min_size=1, max_size=40), max_size=5)
-MANY = settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
+MANY = settings(max_examples=examples(200), suppress_health_check=list(HealthCheck), deadline=None)
 
 
 def framed(frames: list[bytes]) -> bytes:
@@ -90,7 +91,7 @@ def test_a_negative_length_is_refused() -> None:
         FrameBuffer(20).feed(b"\xff\xff\xff\xff")
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.sampled_from(VERSIONS), st.none() | st.text(max_size=5), st.data())
 def test_our_own_clients_requests_are_read_as_they_were_meant(
     version: tuple[int, int], client_id: str | None, data: st.DataObject
@@ -170,6 +171,7 @@ def joining(protocols: int, size: int) -> bytes:
     return encode_request(11, 9, 1, None, request)[4:]
 
 
+@pytest.mark.thorough
 def test_a_large_request_of_nothing_but_tiny_elements_is_refused_early() -> None:
     frame = joining(600_000, 0)
     with pytest.raises(BadFrame, match="more than 100000 elements"):
@@ -179,6 +181,7 @@ def test_a_large_request_of_nothing_but_tiny_elements_is_refused_early() -> None
         decode_request(encode_request(74, 1, 1, None, offsets)[4:])
 
 
+@pytest.mark.thorough
 def test_a_small_request_has_no_more_elements_than_a_large_one() -> None:
     """900 KB held 900,000 groups to delete, and the event loop for ten seconds."""
     for version in (0, 2):
@@ -278,7 +281,7 @@ def test_an_array_that_claims_billions_of_elements_gives_a_refusal_and_takes_no_
 @pytest.mark.parametrize(
     ("key", "version"), [each for each in VERSIONS if API[each[0]].route is Route.GROUP]
 )
-@settings(MANY, max_examples=10)
+@settings(MANY, max_examples=examples(10))
 @given(data=st.data())
 def test_the_group_of_a_request_is_told_without_reading_it(
     key: int, version: int, data: st.DataObject

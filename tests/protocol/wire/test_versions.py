@@ -19,11 +19,12 @@ from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response, encode_response
 from protocol.wire.versions import UnsupportedVersionError, request_plan, response_plan
 from protocol.wire.writers import encoder
+from tests.effort import examples
 from tests.protocol.wire.strategies import messages
 
 VERSIONS = [(a.key, v) for a in API.values() for v in range(a.min_version, a.max_version + 1)]
 NAMES = [f"{API[key].name}-v{version}" for key, version in VERSIONS]
-QUICK = settings(max_examples=5, suppress_health_check=list(HealthCheck), deadline=None)
+QUICK = settings(max_examples=examples(5), suppress_health_check=list(HealthCheck), deadline=None)
 ID = UUID(int=7)
 
 

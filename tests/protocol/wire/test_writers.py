@@ -16,6 +16,7 @@ from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCom
 from protocol.wire.apis import API
 from protocol.wire.readers import UnreadableError, decoder
 from protocol.wire.writers import encoder, remembering
+from tests.effort import examples
 from tests.protocol.wire.strategies import messages
 
 SHAPES = [
@@ -24,7 +25,7 @@ SHAPES = [
     for version in range(api.min_version, api.max_version + 1)
     for load in (load_request_schema, load_response_schema)
 ]
-QUICK = settings(max_examples=5, suppress_health_check=list(HealthCheck), deadline=None)
+QUICK = settings(max_examples=examples(5), suppress_health_check=list(HealthCheck), deadline=None)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"{s.__name__}-v{s.__version__}")

@@ -21,6 +21,7 @@ from protocol.groups.topics import Topics
 from protocol.records import decode, encode
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import MemberIdentity
+from tests.effort import examples
 from tests.protocol.groups.talk import GROUP, Talk
 
 DYNAMIC = ("A", "B", "C")
@@ -228,4 +229,4 @@ class ClassicGroupScript(RuleBasedStateMachine):
 
 
 class TestClassicGroupScript(ClassicGroupScript.TestCase):  # type: ignore[name-defined,misc]
-    settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+    settings = settings(max_examples=examples(200), stateful_step_count=40, deadline=None)

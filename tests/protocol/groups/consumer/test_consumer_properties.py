@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from protocol.groups.effects import AssignmentFailed, CancelAssignment, ComputeAssignment
 from protocol.wire.errors import ErrorCode
+from tests.effort import examples
 from tests.protocol.groups.consumer.consumer_talk import (
     NOTHING,
     ConsumerTalk,
@@ -194,7 +195,7 @@ class Members(RuleBasedStateMachine):
 
 TestMembers = Members.TestCase
 TestMembers.settings = settings(
-    max_examples=50,
+    max_examples=examples(50),
     stateful_step_count=40,
     deadline=None,
     derandomize=True,

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.wire.errors import ErrorCode
+from tests.effort import examples
 from tests.protocol.groups.consumer.consumer_talk import NOTHING, check_owned_once
 from tests.protocol.groups.migration.mixed_talk import COOPERATIVE, EAGER, MixedTalk
 
@@ -213,7 +214,7 @@ class Mixed(RuleBasedStateMachine):
 
 TestMixed = Mixed.TestCase
 TestMixed.settings = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=40,
     deadline=None,
     derandomize=True,

@@ -32,8 +32,9 @@ from protocol.records import (
     encode_key,
     encode_value,
 )
+from tests.effort import examples
 
-QUICK = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=examples(80), deadline=None, derandomize=True, database=None)
 epochs = st.integers(-2, 2**31 - 1)
 partitions = st.dictionaries(
     st.builds(
