@@ -417,3 +417,13 @@ def test_there_is_one_member_kernel(path: Path) -> None:
         assert made
     else:
         assert made == []
+
+
+RAY = "actors/cluster/"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_ray_is_imported_in_one_package(path: Path) -> None:
+    if not name_of(path).startswith(RAY):
+        found = [name for _, name in imports_of(tree_of(path)) if name.split(".")[0] == "ray"]
+        assert found == []

@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
-from ray.exceptions import RayError
 
 from actors.cluster.forwarding import ForwardQueue
+from actors.cluster.ray_calls import NAMESPACE, CallError, own_node_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("rollcall.peers")
 
-NAMESPACE: Final = "rollcall"
 CONTROLLER: Final = "controller"
 CALL_S: Final = 5.0
 FORWARD_S: Final = 30.0
@@ -33,7 +32,7 @@ COLOURS: Final = re.compile("\x1b\\[[0-9;]*m")
 TRACEBACK: Final = re.compile(r'File ".*", line \d+')
 EXCEPTION: Final = re.compile(r"[\w.]+")
 
-UNREACHED: Final = (RayError, TimeoutError, ValueError)
+UNREACHED: Final = (CallError, TimeoutError, ValueError)
 """What a call to an actor raises that is dead, restarting, or not there (yet)."""
 
 
@@ -82,7 +81,7 @@ class RayWorkers:
     """The assignor workers as a coordinator sees them (``workers/background.py``)."""
 
     def __init__(self) -> None:
-        self.here = str(ray.get_runtime_context().get_node_id())
+        self.here = own_node_id()
         self._actors = Actors()
 
     async def ask(self, worker: int, method: str, *arguments: object, wait_s: float | None) -> Any:

@@ -18,11 +18,9 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
-
-from actors.cluster import ray_peers
-from actors.cluster.ray_peers import CONTROLLER, NAMESPACE, Actors, coordinator_name, first_line
+from actors.cluster import ray_calls, ray_peers
+from actors.cluster.ray_calls import NOT_ANSWERED, NOT_CONNECTED, find
+from actors.cluster.ray_peers import CONTROLLER, Actors, coordinator_name, first_line
 from actors.errors import BadInputError, FailureError
 from actors.lean import leave_out_hypothesis
 from actors.telemetry.text_log import log_lines_to
@@ -76,8 +74,7 @@ class CoordinatorActor:
         telemetry = Telemetry(resource)
         ours = ray_peers.RayPeers(node_id, spec.partitions)
         workers = ray_peers.RayWorkers()
-        labels: Any = ray.get_runtime_context().get_node_labels()  # each of one value
-        spec = with_own_rack(spec, labels)
+        spec = with_own_rack(spec, ray_calls.own_node_labels())  # each of one value
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._export = open_metrics(resource, self._coordinator.metrics)
         self._coordinator.start()
@@ -234,14 +231,8 @@ def connected(address: str) -> Iterator[str]:
         _must_listen(address)
     try:
         with _silent(), _own_signals():
-            ray.init(
-                address=address,
-                namespace=NAMESPACE,
-                log_to_driver=False,
-                configure_logging=False,
-                logging_level=logging.CRITICAL,
-            )
-    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
+            ray_calls.connect(address)
+    except NOT_CONNECTED as error:
         raise BadInputError(
             f"No Ray answers at {address}; if it wants a token, set RAY_AUTH_MODE=token."
             if address != AUTO
@@ -249,9 +240,9 @@ def connected(address: str) -> Iterator[str]:
             "or leave --address out."
         ) from error
     try:
-        yield ray.get_runtime_context().gcs_address
+        yield ray_calls.ray_address()
     finally:
-        ray.shutdown()
+        ray_calls.disconnect()
 
 
 def _must_listen(address: str) -> None:
@@ -260,7 +251,7 @@ def _must_listen(address: str) -> None:
     if not host or not port.isdigit():
         raise BadInputError(f"--address wants auto, local or HOST:PORT and not {address!r}.")
     if host in {"localhost", "127.0.0.1", "::1"}:
-        host = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]  # as Ray does
+        host = ray_calls.machine_address()
     try:
         socket.create_connection((host, int(port)), CONNECT_S).close()
     except (OSError, OverflowError):
@@ -290,14 +281,6 @@ def _silent() -> Iterator[None]:
         os.close(nothing)
 
 
-def find(name: str) -> Any | None:
-    """Return the handle of a named actor of this Ray, if it is there."""
-    try:
-        return ray.get_actor(name, NAMESPACE)
-    except ValueError:
-        return None
-
-
 def running_spec() -> ClusterSpec:
     """Return what the cluster of this Ray is."""
     return _ask_controller("spec")  # type: ignore[no-any-return]
@@ -313,8 +296,8 @@ def _ask_controller(method: str, *arguments: object) -> Any:
     if controller is None:
         raise FailureError("No Rollcall cluster runs on this Ray: start one with `rollcall up`.")
     try:
-        return ray.get(getattr(controller, method).remote(*arguments), timeout=STOP_S)
-    except (GetTimeoutError, RayActorError, RayTaskError) as error:
+        return ray_calls.answer(getattr(controller, method).remote(*arguments), STOP_S)
+    except NOT_ANSWERED as error:
         raise FailureError(f"The controller does not answer: {first_line(error)}") from error
 
 
@@ -334,7 +317,7 @@ def events(node_id: int, group_id: str) -> list[MemberEvent]:
     if coordinator is None:
         raise FailureError(f"Coordinator {node_id} is not there.")
     try:
-        found: list[MemberEvent] = ray.get(coordinator.events.remote(group_id), timeout=STOP_S)
-    except (GetTimeoutError, RayActorError, RayTaskError) as error:
+        found: list[MemberEvent] = ray_calls.answer(coordinator.events.remote(group_id), STOP_S)
+    except NOT_ANSWERED as error:
         raise FailureError(f"Coordinator {node_id} does not answer: {first_line(error)}") from error
     return found

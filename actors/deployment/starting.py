@@ -7,12 +7,21 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-from actors.cluster.ray_peers import CONTROLLER, NAMESPACE, assignor_name, cause, coordinator_name
-from actors.deployment.actors import ControllerActor, CoordinatorActor, find
+from actors.cluster.ray_calls import (
+    ACTOR_FAILED,
+    SPREAD,
+    CallError,
+    LateError,
+    actor,
+    answer,
+    answered,
+    end,
+    find,
+    living_nodes,
+    near,
+)
+from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
+from actors.deployment.actors import ControllerActor, CoordinatorActor
 from actors.errors import BadInputError, FailureError
 from actors.workers.assignor import Assignor
 from protocol.config import Configs
@@ -24,20 +33,8 @@ if TYPE_CHECKING:
     from actors.cluster.spec import ClusterSpec
     from actors.deployment.actors import Opened
 
-ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
-    "namespace": NAMESPACE,
-    "lifetime": "detached",
-    "num_cpus": 0,
-    "max_restarts": -1,
-    "max_concurrency": 1_000,
-}
-"""For every actor of ours; calls are not repeated by Ray, whoever asks decides that."""
-
 WORKER_NICENESS: Final = 5
 """By which assignor workers stand back: whoever waits for a heartbeat's answer goes first."""
-
-SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
-"""For coordinators: a machine that is lost takes as few of them along as can be."""
 
 READY_S: Final = 60.0
 READY_MOST_S: Final = 20.0
@@ -74,25 +71,23 @@ def create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator
     """
     try:
         _create(spec, environment, operator)
-    except GetTimeoutError:
+    except LateError:
         raise FailureError(
             f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
         ) from None
-    except (RayActorError, RayTaskError) as error:
+    except ACTOR_FAILED as error:
         raise FailureError(f"An actor could not start: {cause(error)}") from error
 
 
 def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
     runtime: Any = {"runtime_env": {"env_vars": dict(environment)}} if environment else {}
-    remote: Any = ray.remote(CoordinatorActor)
+    # A machine that is lost takes as few coordinators along as can be.
     coordinators = [
-        remote.options(**ACTOR_OPTIONS, **SPREAD, **runtime, name=coordinator_name(node_id)).remote(
-            spec, node_id
-        )
+        actor(CoordinatorActor, coordinator_name(node_id), spec, node_id, **SPREAD, **runtime)
         for node_id in range(spec.partitions)
     ]
-    controller = _actor(ControllerActor, CONTROLLER, spec)
-    opened = ray.get([actor.opened.remote() for actor in coordinators], timeout=READY_S)
+    controller = actor(ControllerActor, CONTROLLER, spec)
+    opened = answer([each.opened.remote() for each in coordinators], READY_S)
     damaged: list[int] = []
     if not spec.directories and (known := _formed_before(spec, opened)):
         operator.formed(known)
@@ -101,37 +96,29 @@ def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operato
         damaged = _begin_again(spec, opened, operator)
     else:
         _form(coordinators, opened, operator)
-    if failure := ray.get(controller.ready.remote(), timeout=READY_S):
+    if failure := answer(controller.ready.remote(), READY_S):
         raise FailureError(failure)
     if _await_ready(spec, coordinators, damaged, operator):
-        with contextlib.suppress(RayError):  # it is for balance only
-            ray.get(controller.settle.remote(), timeout=READY_S)
+        with contextlib.suppress(CallError):  # it is for balance only
+            answer(controller.settle.remote(), READY_S)
     _start_workers(spec)
 
 
 def on_every_node(spec: ClusterSpec) -> ClusterSpec:
     """Have as many workers on each Ray node that there is now as ``spec`` has in all."""
-    return replace(spec, workers=spec.workers * len(_nodes()))
+    return replace(spec, workers=spec.workers * len(living_nodes()))
 
 
 def _start_workers(spec: ClusterSpec) -> None:
     """Spread the workers evenly; one whose node is lost begins anew on another."""
-    nodes = _nodes()
+    nodes = living_nodes()
     time_limit_ms = Configs(spec.overrides).integer(TIME_LIMIT)
     for number in range(spec.workers):
-        place = NodeAffinitySchedulingStrategy(nodes[number % len(nodes)], soft=True)
-        options = {**ACTOR_OPTIONS, "scheduling_strategy": place}
-        worker: Any = ray.remote(Assignor)
         name = assignor_name(number)
         log_path = spec.text_log_path(name)
-        worker.options(**options, name=name).remote(
-            time_limit_ms, log_path, WORKER_NICENESS
-        ).warm_up.remote()
-
-
-def _nodes() -> list[str]:
-    rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
-    return sorted(row["NodeID"] for row in rows if row["Alive"])
+        place = near(nodes[number % len(nodes)])
+        worker = actor(Assignor, name, time_limit_ms, log_path, WORKER_NICENESS, **place)
+        worker.warm_up.remote()
 
 
 def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Operator) -> None:
@@ -140,7 +127,7 @@ def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Opera
         raise FailureError(failure)
     directories = tuple(row.directory_id for row in opened)
     operator.formed(directories)
-    ray.get([actor.form.remote(directories) for actor in coordinators], timeout=READY_S)
+    answer([each.form.remote(directories) for each in coordinators], READY_S)
 
 
 def _formed_before(spec: ClusterSpec, opened: Sequence[Opened]) -> tuple[str, ...]:
@@ -196,18 +183,18 @@ def _await_ready(
     Nodes that wait to be healed are not waited for. Return whether nobody is missing.
     """
     waiting = {
-        actor.ready.remote(): node_id
-        for node_id, actor in enumerate(coordinators)
+        each.ready.remote(): node_id
+        for node_id, each in enumerate(coordinators)
         if node_id not in damaged
     }
     left = list(waiting)
     for wait_s in (READY_MOST_S, READY_S - READY_MOST_S):
-        done, left = ray.wait(left, num_returns=len(left), timeout=wait_s)
-        for one, failure in zip(done, ray.get(done), strict=True):
+        done, left = answered(left, wait_s)
+        for one, failure in zip(done, answer(done, READY_S), strict=True):
             if not failure:
                 continue
             node_id = waiting[one]
-            late: Opened = ray.get(coordinators[node_id].opened.remote(), timeout=READY_S)
+            late: Opened = answer(coordinators[node_id].opened.remote(), READY_S)
             if not (late.is_damaged and spec.can_lose({*damaged, node_id})):
                 raise FailureError(failure)
             operator.say(_to_be_healed(failure))  # it was found when the log was loaded
@@ -219,11 +206,7 @@ def _await_ready(
             names = ", ".join(map(str, missing))
             operator.say(f"Not there yet: coordinator {names}.")
             return False
-    raise GetTimeoutError
-
-
-def _actor(plain: type, name: str, *arguments: object) -> Any:
-    return ray.remote(plain).options(**ACTOR_OPTIONS, name=name).remote(*arguments)
+    raise LateError
 
 
 def destroy(partitions: int, workers: int) -> list[str]:
@@ -234,13 +217,13 @@ def destroy(partitions: int, workers: int) -> list[str]:
     """
     names = [CONTROLLER, *(coordinator_name(node_id) for node_id in reversed(range(partitions)))]
     workers_names = [assignor_name(number) for number in range(workers)]
-    with contextlib.suppress(RayError):
+    with contextlib.suppress(CallError):
         handles = [handle for name in names if (handle := find(name)) is not None]
         for handle in handles:
-            ray.wait([handle.stop.remote()], timeout=STOP_S)
+            answered([handle.stop.remote()], STOP_S)
         handles += [handle for name in workers_names if (handle := find(name)) is not None]
         for handle in handles:
-            ray.kill(handle, no_restart=True)
+            end(handle)
     deadline_s = time.monotonic() + GONE_S
     while left := [name for name in (*names, *workers_names) if find(name) is not None]:
         if time.monotonic() > deadline_s:

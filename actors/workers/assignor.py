@@ -93,9 +93,9 @@ class Assignor:
 
     async def place(self) -> str:
         """Return the Ray node that this worker is on."""
-        import ray
+        from actors.cluster.ray_calls import own_node_id
 
-        return str(ray.get_runtime_context().get_node_id())
+        return own_node_id()
 
     async def stats(self) -> dict[str, Any]:
         """Return what ``rollcall status`` shows of a worker."""

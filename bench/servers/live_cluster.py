@@ -15,9 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import ray
-from ray.exceptions import RayError
-
+from actors.cluster.ray_calls import CallError, answer, find
 from actors.cluster.ray_peers import coordinator_name
 from actors.deployment import actors
 from actors.errors import CommandError
@@ -73,7 +71,7 @@ class LiveCluster:
         """Return the cluster's status, or None while nobody tells it."""
         try:
             status = actors.status()
-        except (CommandError, RayError):
+        except (CommandError, CallError):
             return None
         self._console = status["console"]
         for row in status["coordinators"]:
@@ -261,12 +259,12 @@ class LiveCluster:
                     self.slow_disk(self.nodes, 0)
 
     def _call(self, node_id: int, method: str, *arguments: object) -> None:
-        handle = actors.find(coordinator_name(node_id))
+        handle = find(coordinator_name(node_id))
         if handle is None:
             raise DrillError(f"Coordinator {node_id} is not there.")
         try:
-            ray.get(getattr(handle, method).remote(*arguments), timeout=ASK_S)
-        except RayError as error:
+            answer(getattr(handle, method).remote(*arguments), ASK_S)
+        except CallError as error:
             raise DrillError(f"Coordinator {node_id} could not {method}: {error}") from None
 
 

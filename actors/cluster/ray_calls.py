@@ -1,0 +1,116 @@
+"""Ray's calls and errors under our names: outside of this folder nothing imports Ray."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAMESPACE: Final = "rollcall"
+
+CallError = RayError
+"""Any call to an actor that failed."""
+LateError = GetTimeoutError
+"""A call to an actor that was not answered in time; a :data:`CallError`."""
+ACTOR_FAILED: Final = (RayActorError, RayTaskError)
+"""What is raised by a call to an actor that is dead, or that raised an error of its own."""
+NOT_ANSWERED: Final = (LateError, *ACTOR_FAILED)
+NOT_CONNECTED: Final = (ConnectionError, ValueError, RuntimeError, CallError)
+"""What :func:`connect` raises."""
+
+ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
+    "namespace": NAMESPACE,
+    "lifetime": "detached",
+    "num_cpus": 0,
+    "max_restarts": -1,
+    "max_concurrency": 1_000,
+}
+"""For every actor of ours. Ray does not repeat calls: the caller decides that."""
+
+SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
+"""Puts actors on different Ray nodes, as far as there are some."""
+
+
+def connect(address: str) -> None:
+    """Become a driver of the Ray at ``address``; raises one of :data:`NOT_CONNECTED`."""
+    ray.init(
+        address=address,
+        namespace=NAMESPACE,
+        log_to_driver=False,
+        configure_logging=False,
+        logging_level=logging.CRITICAL,
+    )
+
+
+def disconnect() -> None:
+    """Be a driver no more."""
+    ray.shutdown()
+
+
+def ray_address() -> str:
+    """Return the address of the Ray to which this process is connected."""
+    address: str = ray.get_runtime_context().gcs_address
+    return address
+
+
+def machine_address() -> str:
+    """Return this machine's address, as Ray sees it."""
+    address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]  # as Ray does
+    return address
+
+
+def own_node_id() -> str:
+    """Return the Ray node on which this process is."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def own_node_labels() -> Any:
+    """Return the labels of that node."""
+    return ray.get_runtime_context().get_node_labels()
+
+
+def living_nodes() -> list[str]:
+    """Return the ids of all Ray nodes that are alive, sorted."""
+    rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
+    return sorted(row["NodeID"] for row in rows if row["Alive"])
+
+
+def near(node_id: str) -> Mapping[str, Any]:
+    """Put an actor on this Ray node, or on another one if that is lost."""
+    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=True)}
+
+
+def actor(plain: type, name: str, *arguments: object, **options: Any) -> Any:
+    """Make an actor of a plain class; return its handle."""
+    remote: Any = ray.remote(plain)
+    return remote.options(**ACTOR_OPTIONS, **options, name=name).remote(*arguments)
+
+
+def find(name: str) -> Any | None:
+    """Return the handle of a named actor of this Ray, if it is there."""
+    try:
+        return ray.get_actor(name, NAMESPACE)
+    except ValueError:
+        return None
+
+
+def answer(call: Any, timeout_s: float) -> Any:
+    """Wait for the answer to a call, or to each of a list; raises one of :data:`NOT_ANSWERED`."""
+    return ray.get(call, timeout=timeout_s)
+
+
+def answered(calls: Sequence[Any], timeout_s: float) -> tuple[list[Any], list[Any]]:
+    """Wait for all calls; return those that were answered in time, and the others."""
+    done, left = ray.wait(list(calls), num_returns=len(calls), timeout=timeout_s)
+    return done, left
+
+
+def end(handle: Any) -> None:
+    """End an actor's process for good."""
+    ray.kill(handle, no_restart=True)
