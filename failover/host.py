@@ -27,6 +27,7 @@ from failover.kinds import CATALOG_KIND, GROUPS_KIND, catalog_maker, shard_maker
 from failover.leaders import NOBODY, Leaders
 from failover.partitions.partition import Partition, PartitionState
 from failover.partitions.status import PartitionStatus, status_of
+from failover.requests.fanout import Part
 from failover.requests.router import Requests
 from failover.routing import partition_for
 from protocol.config import out_of_bounds
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
     from failover.catalogue.catalog import NodeChanged
     from protocol.config import Configs
-    from protocol.groups.effects import Event, Request, Ticket
+    from protocol.groups.effects import Event, Ticket
     from protocol.groups.facts import MemberEvent
     from protocol.groups.topics import Topics
     from storage.log import Log
@@ -71,7 +72,8 @@ SYNCED_BY_MAJORITY: Final = (*SYNCED, AppendBatch, TruncateFrom)
 class Host:
     """All partitions of one process.
 
-    Pure: no clock, no randomness of its own, no I/O but reading the log it was given.
+    Pure: no clock, no randomness of its own, no I/O but reading the log it was given. ``receive``
+    takes a client's request; its reply comes out of a later :meth:`drain`.
     """
 
     def __init__(
@@ -122,15 +124,12 @@ class Host:
         for partition in held.groups.values():
             partition.may_lead(False)
         self._requests = Requests(held, now)
+        self.receive = self._requests.receive
         self._hand_over = HandOver(held)
         self._clamped: frozenset[str] = frozenset()
         self._note_clamped()
 
     # --- events, in the order in which a client's request meets them
-
-    def receive(self, request: Request, now: int) -> None:
-        """Take a client's request; its reply comes out of a later :meth:`drain`."""
-        self._requests.receive(request, now)
 
     def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
         """Take the catalogue leader's answer to a forward; None: it could not be reached."""
@@ -356,7 +355,7 @@ class Host:
 
     def _resume(self, partition: Partition, now: int) -> None:
         for request, waits in partition.resumed():
-            self._requests.handle(partition, request, now, waits)
+            self._requests.ask(Part(partition.number, request, waits), now)
 
     def persisted(self, now: int, through: int | None = None) -> None:
         """Learn that the units up to number ``through`` are on disk (None: all that were drained).

@@ -101,6 +101,7 @@ class Pump:
                 timer=self,
             ),
         )
+        self.receive = self._turn.receive
         self._background = around.background
         self._observer = around.observer
         self._others = around.others
@@ -139,10 +140,6 @@ class Pump:
         if not self._is_scheduled:
             self.forgive(self._clock.stalled_ms())
             self.schedule()
-
-    def receive(self, request: Request) -> None:
-        """Take a client's request; all that are handled in one turn are answered together."""
-        self._turn.receive(request)
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a request whose client has gone away."""

@@ -85,6 +85,9 @@ class Connections(Protocol):
     def enqueue(self, connection: Connection) -> None:
         """Let a connection's request wait for its turn, under its ``queue_key``."""
 
+    def let_in(self) -> None:
+        """Let requests that were held back wait with the others: one of these is taken."""
+
     def ticket_for(self, in_flight: InFlight) -> Ticket:
         """Draw a ticket for a request."""
 
@@ -310,6 +313,7 @@ class Connection(asyncio.Protocol):
 
     def ask(self) -> None:
         """Ask the coordinator what the client has asked."""
+        self._connections.let_in()
         (frame, memo_key), self._asked = self._asked, NOTHING_ASKED
         if self._transport is None:
             return

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from actors.serving.acceptor import Acceptor
@@ -41,7 +42,13 @@ SWEEP_S_MAX: Final = 5.0
 
 
 class Listener:
-    """All connections of one coordinator (:class:`actors.serving.connection.Connections`)."""
+    """All connections of one coordinator (:class:`actors.serving.connection.Connections`).
+
+    ``serve`` hands waiting requests to the door for so many seconds, as
+    :func:`failover.requests.inbox.serve` does. It is this thread's own time that counts: on a
+    machine with too much to do a turn is not cut short by what others do, for then each turn, and
+    what it writes, would be for a few only.
+    """
 
     def __init__(self, door: Door, limits: Limits) -> None:
         self.door = door
@@ -55,6 +62,7 @@ class Listener:
         self.inbox: Inbox[Connection] = Inbox(source_of=lambda connection: connection)
         self.sweeps = 0
         self._held_back: Inbox[Connection] = Inbox()
+        self.serve = partial(serve, self.inbox, Connection.ask, time.thread_time)
         self._full: dict[Connection, int] = {}
         self._unsent_bytes = 0
         self._tickets: dict[Ticket, InFlight] = {}
@@ -99,20 +107,8 @@ class Listener:
             self._held_back.push(connection.queue_key, connection)
             connection.hold_back()
 
-    def serve(self, seconds: float) -> bool:
-        """Hand waiting requests to the door, as :func:`failover.requests.inbox.serve` does.
-
-        It is this thread's own time that counts: on a machine with too much to do a turn is not cut
-        short by what others do, for then each turn, and what it writes, would be for a few only.
-        """
-        return serve(self.inbox, self._ask, time.thread_time, seconds)
-
-    def _ask(self, connection: Connection) -> None:
-        connection.ask()
-        if self._held_back:
-            self._let_in()
-
-    def _let_in(self) -> None:
+    def let_in(self) -> None:
+        """Let requests that were held back wait with the others, as far as there is room."""
         held_back, inbox = self._held_back, self.inbox
         while held_back and len(inbox) < self.limits.queued_requests_max:
             connection = held_back.pop()

@@ -27,7 +27,7 @@ class _Merge:
     answers: list[Entity] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Part:
     """One partition's share of a request; its reply waits for ``groups`` (all when None)."""
 

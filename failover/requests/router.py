@@ -15,7 +15,7 @@ from failover.identity import CATALOG_PARTITION
 from failover.leaders import NOBODY
 from failover.partitions.containment import HandlerFailed, PartitionFailed, asked
 from failover.partitions.partition import PartitionState
-from failover.requests.fanout import Fanout
+from failover.requests.fanout import Fanout, Part
 from failover.requests.forwards import Forwards
 from failover.requests.parked import ParkedReplies
 from failover.requests.seekers import Seekers
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from failover.held import Held
-    from failover.partitions.partition import Partition
     from protocol.groups.effects import Request, Ticket
 
 PARTITION_LOST: Final = (PartitionFailed, LogError)
@@ -56,11 +55,33 @@ class Requests:
     def receive(self, request: Request, now: int) -> None:
         """Take a client's request; whatever comes of it, the process goes on."""
         try:
-            ROUTES[apis.API[request.api_key].route](self, request, now)
+            for part in ROUTES[apis.API[request.api_key].route](self, request, now):
+                self.ask(part, now)
         except PARTITION_LOST:
             raise
         except Exception as error:
             self._failed(request, reason(error))
+
+    def ask(self, part: Part, now: int) -> None:
+        """Have a partition that is led here answer; refuse where it is not led."""
+        partition, request = self._held.all.get(part.partition), part.request
+        if partition is None:
+            self._refuse(request, ErrorCode.not_coordinator)
+        elif partition.state is PartitionState.LEADER:
+            if partition.is_paused:
+                partition.defer(request, part.groups)
+                return
+            self._held.schedule.touch(partition.number)
+            try:
+                partition.handle(request, now, part.groups)
+            except HandlerFailed as error:
+                self._failed(request, str(error))
+        elif not partition.is_coming:
+            self._refuse(request, ErrorCode.not_coordinator)
+        elif apis.API[request.api_key].group.is_believed and partition.is_believing(now):
+            self._refuse(request, ErrorCode.none)
+        else:
+            self._refuse(request, ErrorCode.coordinator_load_in_progress)
 
     def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
         """Take the catalogue leader's answer to a forward; None: it could not be reached."""
@@ -77,16 +98,6 @@ class Requests:
         self._parked.abandon(ticket)
         self._seekers.abandon(ticket)
 
-    def handle(
-        self, partition: Partition, request: Request, now: int, waits: Sequence[str] | None
-    ) -> None:
-        """Have a partition that is led here answer; ``waits`` as there."""
-        self._held.schedule.touch(partition.number)
-        try:
-            partition.handle(request, now, waits)
-        except HandlerFailed as error:
-            self._failed(request, str(error))
-
     def leader_lost(self, partition: int, now: int) -> None:
         """Take notice that a partition's leader is gone, or can not be reached from here."""
         self._seekers.lost(partition, now)
@@ -99,7 +110,7 @@ class Requests:
     def catalog_found(self, now: int) -> None:
         """Send on what waited for the catalogue to be led."""
         for request in self._forwards.take_waiting():
-            self._to_catalog(request, now)
+            self.receive(request, now)
 
     # --- what waits
 
@@ -131,9 +142,10 @@ class Requests:
 
     # --- routes
 
-    def _to_node(self, request: Request, now: int) -> None:
+    def _to_node(self, request: Request, now: int) -> Sequence[Part]:
         if not self._seekers.park(request, now):
             self._answer_here(request, now)
+        return ()
 
     def _answer_here(self, request: Request, now: int) -> None:
         try:
@@ -151,21 +163,20 @@ class Requests:
             else:
                 self._reply(request, answer)
 
-    def _to_group(self, request: Request, now: int) -> None:
+    def _to_group(self, request: Request, now: int) -> Sequence[Part]:  # noqa: ARG002 - as every route
         group_id = apis.group_id(request.message)
         if not group_id and apis.API[request.api_key].group.needs_id:
             self._refuse(request, ErrorCode.invalid_group_id)
-            return
-        self._to_partition(self._partition_for(group_id), request, now)
+            return ()
+        return (Part(self._partition_for(group_id), request, ()),)
 
-    def _to_groups(self, request: Request, now: int) -> None:
+    def _to_groups(self, request: Request, now: int) -> Sequence[Part]:  # noqa: ARG002 - as every route
         parts = self._fanout.split(request, self._partition_for)
-        for part in parts:
-            self._to_partition(part.partition, part.request, now, part.groups)
         if not parts:
             self._reply(request, apis.merge(request.api_key, request.message, ()))
+        return parts
 
-    def _to_all(self, request: Request, now: int) -> None:
+    def _to_all(self, request: Request, now: int) -> Sequence[Part]:  # noqa: ARG002 - as every route
         """Ask every partition that is led here, or is about to be."""
         asked = [
             number
@@ -174,42 +185,19 @@ class Requests:
         ]
         if not asked:
             self._refuse(request, ErrorCode.none)
-        for part in self._fanout.copy(request, asked):
-            self._to_partition(part.partition, part.request, now, None)
+        return self._fanout.copy(request, asked)
 
-    def _to_catalog(self, request: Request, now: int) -> None:
+    def _to_catalog(self, request: Request, now: int) -> Sequence[Part]:
         """Change the catalogue here, where it is led, or as soon as it is led anywhere."""
         held = self._held
         partition, leader = held.catalog, held.leaders.of(CATALOG_PARTITION)
         if partition.state is PartitionState.LEADER:
-            self._to_leader(partition, request, now, ())
-        elif leader in (NOBODY, held.identity.node_id) or leader in held.unlinked:
+            return (Part(CATALOG_PARTITION, request, ()),)
+        if leader in (NOBODY, held.identity.node_id) or leader in held.unlinked:
             self._forwards.wait(request, now)
         else:
             held.effects.forwards.append(self._forwards.carry(request, leader))
-
-    def _to_partition(
-        self, number: int, request: Request, now: int, waits: Sequence[str] | None = ()
-    ) -> None:
-        partition = self._held.groups.get(number)
-        if partition is None:
-            self._refuse(request, ErrorCode.not_coordinator)
-        elif partition.state is PartitionState.LEADER:
-            self._to_leader(partition, request, now, waits)
-        elif not partition.is_coming:
-            self._refuse(request, ErrorCode.not_coordinator)
-        elif apis.API[request.api_key].group.is_believed and partition.is_believing(now):
-            self._refuse(request, ErrorCode.none)
-        else:
-            self._refuse(request, ErrorCode.coordinator_load_in_progress)
-
-    def _to_leader(
-        self, partition: Partition, request: Request, now: int, waits: Sequence[str] | None
-    ) -> None:
-        if partition.is_paused:
-            partition.defer(request, waits)
-        else:
-            self.handle(partition, request, now, waits)
+        return ()
 
     def _partition_for(self, group_id: str) -> int:
         return partition_for(group_id, self._held.identity.partitions)
@@ -224,7 +212,7 @@ class Requests:
             api_version=apis.API[key].max_version,
             message=mutation,
         )
-        self._to_catalog(own, now)
+        self.receive(own, now)
 
     # --- replies
 
@@ -249,7 +237,7 @@ class Requests:
             self._held.effects.notes.append(f"{asked(request)} gets no answer: {reason(error)}")
 
 
-ROUTES: Final[Mapping[Route, Callable[[Requests, Request, int], None]]] = {
+ROUTES: Final[Mapping[Route, Callable[[Requests, Request, int], Sequence[Part]]]] = {
     Route.NODE: Requests._to_node,
     Route.GROUP: Requests._to_group,
     Route.GROUPS: Requests._to_groups,

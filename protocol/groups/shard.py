@@ -104,10 +104,18 @@ class GroupShard:
         """Do what an event asks for; ``now`` in even milliseconds that nobody sets."""
         ctx = self._context
         ctx.result = result = Result()
-        if isinstance(event, Request):
-            self._answer(event, now)
-        else:
+        if not isinstance(event, Request):
             self._tables.events[type(event)](ctx, event, now)
+            return result
+        try:
+            self._tables.handlers[event.api_key](ctx, event, now)
+        except KafkaError as error:
+            if ctx.result.records:
+                raise  # refused after it had changed something: that is no refusal
+            answer = error_response(
+                event.api_key, event.message, error.code, error.message, event.api_version
+            )
+            ctx.reply(event.ticket, answer, getattr(event.message, "group_id", None))
         return result
 
     def replay(self, record: Record) -> None:
@@ -166,16 +174,3 @@ class GroupShard:
             if diary is not None:
                 return list(diary.recent())
         return []
-
-    def _answer(self, request: Request, now: int) -> None:
-        ctx = self._context
-        try:
-            self._tables.handlers[request.api_key](ctx, request, now)
-        except KafkaError as error:
-            if ctx.result.records:
-                raise  # refused after it had changed something: that is no refusal
-            message = request.message
-            response = error_response(
-                request.api_key, message, error.code, error.message, request.api_version
-            )
-            ctx.reply(request.ticket, response, getattr(message, "group_id", None))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from failover import host
-from failover.catalogue.catalog import Catalog
+from failover.catalogue.state import CatalogState
 from failover.requests.fanout import Fanout, Part
 from failover.requests.router import Requests
 from failover.simulation.patches import Patch
@@ -78,12 +78,12 @@ def describe_groups_unwaited() -> list[Patch]:
 
 
 def list_groups_unwaited() -> list[Patch]:
-    original = Requests._to_partition
+    original = Requests.ask
 
-    def to_partition(self: Any, number: int, request: Any, now: int, waits: Any = ()) -> None:
-        original(self, number, request, now, () if waits is None else waits)
+    def ask(self: Any, part: Part, now: int) -> None:
+        original(self, replace(part, groups=part.groups or ()), now)
 
-    return [(Requests, "_to_partition", to_partition)]
+    return [(Requests, "ask", ask)]
 
 
 def offset_fetch_waits_for_another_group() -> list[Patch]:
@@ -91,10 +91,10 @@ def offset_fetch_waits_for_another_group() -> list[Patch]:
 
 
 def catalog_answers_unwaited() -> list[Patch]:
-    def reply(self: Catalog, request: Any, message: Any) -> None:
+    def reply(self: CatalogState, request: Any, message: Any) -> None:
         self._result.replies.append(Reply(request.ticket, message, None))
 
-    return [(Catalog, "reply", reply)]
+    return [(CatalogState, "reply", reply)]
 
 
 def catalog_shown_before_commit() -> list[Patch]:
