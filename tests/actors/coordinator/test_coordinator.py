@@ -5,6 +5,7 @@ import contextlib
 import os
 import socket
 import struct
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -184,26 +185,31 @@ def test_a_start_that_fails_is_tried_again_when_nothing_says_that_the_log_is_wro
     tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that comes back, or a predecessor that is still on its way out."""
-    opening, failures = RocksLog.open, [error, error]
+    opening, failures, is_back = RocksLog.open, [0], threading.Event()
 
     def failing(path: Path, owner: LogIdentity) -> RocksLog:
-        if failures:
-            raise failures.pop()
+        if not is_back.is_set():
+            failures[0] += 1
+            raise error
         return opening(path, owner)
 
     monkeypatch.setattr(RocksLog, "open", failing)
-    monkeypatch.setattr(log_opening, "FAILED_S", 0.5)
+    monkeypatch.setattr(log_opening, "FAILED_S", 0.05)
 
     async def test() -> None:
         async with running(tmp_path / "d") as (coordinator, _):
-            await asyncio.wait_for(coordinator.ready.wait(), 30)
-            assert (coordinator.state, coordinator.is_damaged) == ("Failed", False)
-            assert coordinator.failure and "\n" not in coordinator.failure
+
+            async def has_failed_twice() -> bool:
+                return failures[0] >= 2 and coordinator.state == "Failed"
 
             async def runs() -> bool:
                 return coordinator.state == "Running"
 
-            await until_async(runs, 30, "it runs")
+            await until_async(has_failed_twice, 60, "it fails twice")
+            assert not coordinator.is_damaged
+            assert coordinator.failure and "\n" not in coordinator.failure
+            is_back.set()
+            await until_async(runs, 60, "it runs")
             await is_ready(coordinator)
 
     run(test)
