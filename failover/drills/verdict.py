@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from failover.columns import aligned
 from failover.percentiles import percentiles
 from protocol.members.history import Kind
+from protocol.members.promises import Commits, Generations, Owners, backward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -152,34 +153,32 @@ def _costs(record: Record, expect: Expect) -> Iterable[Row]:
 
 def owned_twice(record: Record) -> list[str]:
     """Find partitions that two members were assigned in one generation of their group."""
-    owners: dict[tuple[str, int, str, int], set[str]] = defaultdict(set)
+    owners: dict[str, Owners[TopicPartition]] = defaultdict(Owners)
     for story in record.stories:
         for event in story.events:
             if event.kind is Kind.ASSIGNED:
-                for topic, index in event.partitions:
-                    owners[story.group_id, event.generation, topic, index].add(story.name)
+                for partition in event.partitions:
+                    owners[story.group_id].assigned(event.generation, partition, story.name)
     return [
-        f"{topic}-{index} of {group_id} had {len(names)} owners in generation {generation}: "
-        + ", ".join(sorted(names))
-        for (group_id, generation, topic, index), names in owners.items()
-        if len(names) > 1
+        f"{twice.partition[0]}-{twice.partition[1]} of {group_id} had {len(twice.owners)} owners"
+        f" in generation {twice.generation}: {', '.join(twice.owners)}"
+        for group_id, each in owners.items()
+        for twice in each.owned_twice()
     ]
 
 
 def lost_commits(record: Record) -> list[str]:
     """Find acknowledged offsets that are gone: of a partition's commits the last is the largest."""
-    acknowledged: dict[tuple[str, str, int], int] = {}
+    commits = Commits[tuple[str, str, int]]()
     for story in record.stories:
         for event in story.events:
             if event.kind is Kind.COMMITTED:
                 for topic, index, offset in event.offsets:
-                    at = story.group_id, topic, index
-                    acknowledged[at] = max(offset, acknowledged.get(at, -1))
+                    commits.acknowledged((story.group_id, topic, index), offset)
     return [
-        f"{topic}-{index} of {group_id}: {offset} was acknowledged, "
-        f"{record.committed.get((group_id, topic, index))} is there"
-        for (group_id, topic, index), offset in acknowledged.items()
-        if record.committed.get((group_id, topic, index), -1) < offset
+        f"{lost.partition[1]}-{lost.partition[2]} of {lost.partition[0]}: {lost.acknowledged} was"
+        f" acknowledged, {lost.there} is there"
+        for lost in commits.lost(record.committed)
     ]
 
 
@@ -195,8 +194,7 @@ def generations_backward(record: Record) -> list[str]:
         ]
         found += [
             f"{name} of {group_id} was in generation {before} and then in {after}"
-            for before, after in pairwise(told)
-            if after < before
+            for before, after in backward(told)
         ]
     return found
 
@@ -240,19 +238,13 @@ CHECKS: Final[Mapping[str, Callable[[Record], list[str]]]] = {
 
 def rebalances(record: Record) -> dict[str, int]:
     """Count for each group the generations after the fault that its members had not seen before."""
-    before: dict[str, int] = defaultdict(lambda: -1)
-    after: dict[str, set[int]] = defaultdict(set)
+    found: dict[str, Generations] = {}
     for story in record.stories:
         for event in story.events:
             if event.kind is Kind.ASSIGNED:
-                if event.time_ms < record.fault_ms:
-                    before[story.group_id] = max(before[story.group_id], event.generation)
-                else:
-                    after[story.group_id].add(event.generation)
-    return {
-        group_id: sum(generation > before[group_id] for generation in generations)
-        for group_id, generations in after.items()
-    }
+                group = found.setdefault(story.group_id, Generations(record.fault_ms))
+                group.assigned(event.time_ms, event.generation)
+    return {group_id: group.rebalances for group_id, group in found.items()}
 
 
 def expelled(record: Record) -> list[str]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from failover.routing import partition_for
 from failover.simulation.kinds import is_modern
 from failover.simulation.story import Violation
+from protocol.members.promises import Owners
 from protocol.wire import messages as m
-from protocol.wire.embedded import decode_assignment
+from protocol.wire.embedded import TopicPartition, decode_assignment
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class GroupSeen:
 
     settled: int = -1
     completed: dict[int, int] = field(default_factory=dict)
-    owners: dict[int, dict[tuple[str, int], str]] = field(default_factory=dict)
+    owners: Owners[TopicPartition] = field(default_factory=Owners)
     standing: dict[str, Standing] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     challenged: dict[str, int] = field(default_factory=dict)
@@ -280,13 +281,12 @@ class Visible:
         self._not_behind(group, message, generation)
         group.settled = max(group.settled, generation)
         holder = instance_id or message.member_id
-        owners = group.owners.setdefault(generation, {})
         for place in decode_assignment(response.assignment) or ():
-            owner = owners.setdefault(place, holder)
-            if owner != holder:
+            owners = group.owners.assigned(generation, place, holder)
+            if len(owners) > 1:
                 raise Violation(
-                    f"{place[0]}-{place[1]} of generation {generation} is given to {holder}"
-                    f" and to {owner}",
+                    f"{place[0]}-{place[1]} of generation {generation} is given to"
+                    f" {' and to '.join(owners)}",
                     message.group_id,
                 )
         if message.assignments:
