@@ -63,6 +63,7 @@ def kafkas(scope: str) -> dict[str, list[str]]:
     return {row[1]: row[2:] for row in rows if row[0] == scope}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("scope", "table"),
     [("broker", BROKER_CONFIGS), ("group", GROUP_CONFIGS), ("topic", TOPIC_CONFIGS)],
@@ -90,12 +91,14 @@ def test_types_defaults_bounds_and_importance_are_kafkas(scope: str, table: dict
             assert (row.low, row.high) == (None, None), name
 
 
+@pytest.mark.thorough
 def test_every_other_broker_config_of_kafka_is_known_by_name() -> None:
     known = set(BROKER_CONFIGS) | UNUSED_CONFIGS
     assert {name for name in kafkas("broker") if name not in known} == set()
     assert not UNUSED_CONFIGS & set(BROKER_CONFIGS)
 
 
+@pytest.mark.thorough
 def test_every_group_config_of_kafka_is_there() -> None:
     assert set(kafkas("group")) == set(GROUP_CONFIGS) - OURS
 

@@ -293,6 +293,7 @@ def hexed(record: Record) -> str:
     return f"{key.hex()} {'-' if value is None else value.hex()}"
 
 
+@pytest.mark.thorough
 def test_kafka_reads_our_records_and_writes_the_same_bytes() -> None:
     records = [record for row in ROWS for record in some(row)]
     records += [Record(record.key, None) for record in records[::10]]
@@ -302,6 +303,7 @@ def test_kafka_reads_our_records_and_writes_the_same_bytes() -> None:
         assert ours == kafkas
 
 
+@pytest.mark.thorough
 def test_we_read_kafkas_records_of_every_version_and_mean_the_same() -> None:
     cases = [
         (row, version, record)

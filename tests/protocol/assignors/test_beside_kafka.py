@@ -17,6 +17,9 @@ GROUPS = 150
 SIZES = [(7, 5, 4), (30, 40, 6), (100, 100, 10)]
 
 
+pytestmark = pytest.mark.thorough
+
+
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[AssignorPeer]:
     try:
