@@ -247,7 +247,7 @@ _COORDINATOR = (
          "How long writes gather before they are appended; -1 adapts to the load.", is_read=False),
     _int("group.coordinator.background.threads", 2, 1, "Assignor workers.", importance=HIGH),
     _int("group.coordinator.background.timeout.ms", 30000, 1,
-         "How long one run of an assignor may take; then its worker begins anew."),
+         "How long one run of an assignor may take; then its worker restarts."),
     _int("group.coordinator.cached.buffer.max.bytes", 1048588, 524288,
          "The largest write buffer that is kept for reuse.", dynamic=True, is_read=False),
     _text("group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"),
@@ -306,7 +306,7 @@ _MODERN = (
           "Which conversions between classic and consumer groups are allowed.",
           choices=("disabled", "downgrade", "upgrade", "bidirectional")),
     _int("group.consumer.regex.refresh.interval.ms", 600000, 10000,
-         "How often subscribed regular expressions are resolved anew.", internal=True),
+         "How often subscribed regular expressions are resolved again.", internal=True),
     _int("group.consumer.unsettled.heartbeat.interval.ms", 250, 1,
          "How soon after the assignment interval a member is asked back that awaits partitions, if"
          " that is sooner than its heartbeat interval."),

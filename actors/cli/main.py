@@ -120,7 +120,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         "--address",
         default="local",
         metavar="auto|local|HOST:PORT",
-        help="the Ray to run on: its own (local, the default) or one begun by `ray start`",
+        help="the Ray to run on: its own (local, the default) or one started with `ray start`",
     )
     parser.add_argument("--detach", action="store_true", help="return when it is READY")
     parser.add_argument(

@@ -144,7 +144,7 @@ def _overrides(options: UpOptions) -> Mapping[str, str]:
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not text"
             raise BadInputError(
-                f"The config file {options.config} can not be read: {why}."
+                f"The config file {options.config} cannot be read: {why}."
             ) from None
         except ConfigError as error:
             raise BadInputError(f"{options.config}: {error}") from None
@@ -186,7 +186,7 @@ def _plan(
             if name in overrides and wanted != fixed:
                 raise BadInputError(
                     f"{directory} was begun with {name}={fixed}, "
-                    f"which is fixed at the first start: it can not become {wanted}."
+                    f"which is fixed at the first start: it cannot become {wanted}."
                 )
         partitions, replicas = before.partitions, before.replicas
     ports = data_dir.choose_ports(

@@ -98,8 +98,8 @@ def test_a_directory_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("offsets.topic.num.partitions=5", "can not become 5"),
-        ("offsets.topic.replication.factor=1", "can not become 1"),
+        ("offsets.topic.num.partitions=5", "cannot become 5"),
+        ("offsets.topic.replication.factor=1", "cannot become 1"),
     ],
 )
 def test_partitions_and_replicas_are_fixed_at_the_first_start(
