@@ -76,6 +76,6 @@ def run_tests(project: Path, *arguments: str) -> subprocess.CompletedProcess[str
         env={**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=False,
     )

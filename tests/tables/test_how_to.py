@@ -22,6 +22,7 @@ WHOLE = f"{' or '.join(TOYS.values())} or no_handler or has_a_replay or without_
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(900)
 def test_the_pages_are_followed_and_what_they_add_works(tmp_path: Path) -> None:
     project = copy_of_the_project(tmp_path)
     for page in TOYS:
@@ -34,6 +35,7 @@ def test_the_pages_are_followed_and_what_they_add_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(900)
 def test_the_tables_miss_the_last_step_of_each_page(tmp_path: Path) -> None:
     """Without its handler, reader or replay a row is no whole row."""
     project = copy_of_the_project(tmp_path)

@@ -70,7 +70,10 @@ def test_with_replicas_on_every_rack_balance_is_as_without_racks(spec: GroupSpec
         rack_starts=np.arange(0, 2 * partitions + 1, 2, dtype=np.int32),
         partition_racks=array(*([0, 1] * partitions)),
     )
-    assert UNIFORM.assign(everywhere).owner.tolist() == UNIFORM.assign(spec).owner.tolist()
+    with_racks, without = (UNIFORM.assign(each).owner for each in (everywhere, spec))
+    check_valid(spec, with_racks)
+    # Who of those with an equal load gets the last partitions may differ.
+    assert sorted(loads(spec, with_racks)) == sorted(loads(spec, without))
 
 
 def test_more_racks_than_bits_of_a_number_are_told_apart() -> None:
