@@ -7,7 +7,6 @@ its next step towards its target (``step``).
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -34,8 +33,7 @@ NOTHING: Final[frozenset[Partition]] = frozenset()
 """What a member is taken to have where nobody waits for it to give anything up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(NamedTuple):
     """What a member wanted and had before this request."""
 
     names: frozenset[str]
@@ -43,8 +41,7 @@ class Before:
     assigned: Mapping[Partition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Says:
+class Says(NamedTuple):
     """Which partitions the member says it has, and whether its subscription is a new one."""
 
     owned: set[Partition] | None
@@ -68,8 +65,7 @@ def new_member_id(ctx: Context) -> str:
             return text
 
 
-@dataclass(frozen=True, slots=True)
-class Speech:
+class Speech(NamedTuple):
     """What a member's request says: the value of its member record, and what it owns.
 
     ``owned`` reads that off the request; None: it does not say.
