@@ -64,10 +64,13 @@ class ForwardQueue:
     async def _carry_batch(
         self, batch: Sequence[tuple[Request, asyncio.Future[Entity | None]]]
     ) -> None:
-        answers: Answers | None = None
+        answers: Answers = []
         try:
-            answers = await self._carry([request for request, _ in batch])
+            answers = await self._carry([request for request, _ in batch]) or []
+        except Exception:
+            _log.exception("requests cannot be forwarded")
         finally:
-            for (_, future), answer in zip(batch, answers or [None] * len(batch), strict=True):
+            answers += [None] * (len(batch) - len(answers))
+            for (_, future), answer in zip(batch, answers, strict=False):
                 if not future.done():
                     future.set_result(answer)

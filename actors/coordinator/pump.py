@@ -47,7 +47,8 @@ them takes about as long again. Where it takes longer to write (a disk that sync
 handled for as long as that, up to ``SERVE_S_MAX``: what many ask at once must not wait for a sync
 each."""
 
-FORWARD_S: Final = 30.0
+FORWARD_S: Final = 20.0
+"""How long another node's request is worked on: shorter than that node waits for all of a call."""
 
 
 class Observer(Protocol):

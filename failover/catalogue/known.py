@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from failover.partitions.partition import PartitionState
+
 if TYPE_CHECKING:
     from failover.partitions.partition import Partition
 
@@ -29,13 +31,16 @@ class CatalogKnowledge:
 
     def look(self, now: int) -> bool:
         """Look whether it has become known just now."""
-        if self.is_known or not self._catalog.settled:
+        if self.is_known:
             return False
-        replica = self._catalog.replica
-        self.is_known = replica.is_current
-        if now >= self._until_ms and replica.end_offset and not self.is_known:
-            self.is_known = replica.leader_id == NOBODY
+        catalog, is_overdue = self._catalog, now >= self._until_ms
+        if is_overdue:
             self._until_ms = now + self._patience_ms
+        if catalog.settled and catalog.replica.is_current:
+            self.is_known = True
+        elif is_overdue and catalog.state is not PartitionState.LOADING:
+            # What of it may not be committed is not shown.
+            self.is_known = catalog.replica.end_offset > 0 and catalog.replica.leader_id == NOBODY
         return self.is_known
 
     @property

@@ -56,16 +56,12 @@ RECENT_MAX: Final = 8_192
 """Of so many groups and clients it is known that they were served of late."""
 
 
-def no_source(_: object) -> None:
-    """Name no client: nothing is known of who sends an item."""
-
-
 class Inbox(Generic[Item]):
     """Items by group; :meth:`pop` takes the oldest of the group that was served longest ago.
 
     It goes on with that group for as many items as there are groups, up to :data:`ROW_MAX`, unless
     they are costly and a quick group waits. ``source_of`` names the client of an item, which is
-    served of late under whatever names it asks; None: nobody knows.
+    served of late under whatever names it asks; without it nobody goes ahead.
     """
 
     __slots__ = (
@@ -85,7 +81,7 @@ class Inbox(Generic[Item]):
         "following",
     )
 
-    def __init__(self, source_of: Callable[[Item], Hashable] = no_source) -> None:
+    def __init__(self, source_of: Callable[[Item], Hashable] | None = None) -> None:
         self._source_of = source_of
         self._first: dict[Hashable, deque[Item]] = {}
         self._quick: dict[Hashable, deque[Item]] = {}
@@ -93,7 +89,9 @@ class Inbox(Generic[Item]):
         self._costly_until_s: dict[Hashable, float] = {}
         self._served_at_s: dict[Hashable, float] = {}
         self._served_s = 0.0
-        self._first_lead_s = 0.0  # the first line was served for so much longer than the quick one
+        self._first_lead_s = (
+            -FIRST_S_MAX
+        )  # the first line was served for so much longer than the quick one
         self._lead_s = 0.0  # these two were served for so much longer than the costly one
         self._length = 0
         self._row = 0
@@ -128,8 +126,9 @@ class Inbox(Generic[Item]):
         self._serving = next(iter(self._line))
         waiting = self._line[self._serving]
         item = waiting.popleft()
-        self._served_at_s[self._serving] = self._served_s
-        self._served_at_s[self._source_of(item)] = self._served_s
+        if self._source_of is not None:
+            self._served_at_s[self._serving] = self._served_s
+            self._served_at_s[self._source_of(item)] = self._served_s
         self._length -= 1
         self._row += 1
         self.following = len(waiting)
@@ -148,13 +147,13 @@ class Inbox(Generic[Item]):
             counted_s = min(seconds, QUICK_S)  # a costly group pays for itself
             first_lead_s = self._first_lead_s
             first_lead_s += counted_s if self._line is self._first else -counted_s
-            self._first_lead_s = max(0.0, first_lead_s)
+            self._first_lead_s = max(-FIRST_S_MAX, min(first_lead_s, QUICK_S))
         if len(self._served_at_s) > RECENT_MAX:
             self._served_at_s.clear()
         if not self._length:  # nobody had to wait
             self._costly_until_s.clear()
             self._served_at_s.clear()
-            self._lead_s = self._first_lead_s = 0.0
+            self._lead_s, self._first_lead_s = 0.0, -FIRST_S_MAX
         elif seconds > QUICK_S:
             if len(self._costly_until_s) >= COSTLY_MAX:
                 self._costly_until_s.clear()
@@ -170,15 +169,14 @@ class Inbox(Generic[Item]):
     def _line_of(self, group_id: Hashable, item: Item) -> dict[Hashable, deque[Item]]:
         if self._is_costly(group_id):
             return self._costly
-        source = self._source_of(item)
-        if self._was_served(group_id) or (source is not None and self._was_served(source)):
+        if self._source_of is None or self._was_served(group_id):
             return self._quick
-        return self._first
+        return self._quick if self._was_served(self._source_of(item)) else self._first
 
     def _next_line(self) -> dict[Hashable, deque[Item]]:
         if not (self._first or self._quick) or (self._lead_s > 0 and self._costly):
             return self._costly
-        is_first = self._first and (self._first_lead_s <= FIRST_S_MAX or not self._quick)
+        is_first = self._first and (self._first_lead_s <= 0 or not self._quick)
         return self._first if is_first else self._quick
 
     def _is_row_over(self) -> bool:

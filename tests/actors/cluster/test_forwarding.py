@@ -75,3 +75,30 @@ def test_all_of_a_call_go_unanswered_when_the_node_is_not_reached() -> None:
             assert await asyncio.gather(*asked(queue, ["c"])) == ["answer c"]
 
     asyncio.run(test())
+
+
+def test_what_waits_is_carried_although_the_calls_before_it_failed() -> None:
+    async def test() -> None:
+        node = Node()
+        node.error = TypeError("cannot be written")
+        queue = ForwardQueue(node.carry)
+        tasks = []
+        for number in range(10):
+            tasks += asked(queue, [str(number)])
+            await turns()
+        assert len(node.calls) == forwarding.CALLS_MAX
+        node.may_answer.set()
+        assert await asyncio.wait_for(asyncio.gather(*tasks), 30) == [None] * 10
+
+    asyncio.run(test())
+
+
+def test_an_answer_that_is_missing_is_none() -> None:
+    async def test() -> None:
+        async def carry(requests: Sequence[Request]) -> Answers | None:
+            return cast("Answers", ["one"])
+
+        queue = ForwardQueue(carry)
+        assert await asyncio.gather(*asked(queue, ["a", "b"])) == ["one", None]
+
+    asyncio.run(test())

@@ -1,7 +1,7 @@
 """Requests wait in turn by group."""
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count
+from itertools import count, islice
 
 import pytest
 
@@ -165,6 +165,44 @@ def test_no_stream_of_new_clients_keeps_the_others_from_half_of_the_time() -> No
     assert 160 <= served.count("a") + served.count("b") <= 240
 
 
+def test_what_newcomers_had_while_nobody_else_waited_is_not_made_up_for() -> None:
+    """They may have had it all for long: those who come then do not wait for the others' turn."""
+    names = (f"{number}" for number in count())
+    inbox: Inbox[str] = Inbox(source_of=lambda item: item)
+    for new in islice(names, 10):
+        inbox.push(new, new)
+    for new in islice(names, 5_000):
+        inbox.push(new, new)
+        inbox.pop()
+        inbox.took(QUICK_S)
+    inbox.push("busy", "busy")
+    while inbox.pop() != "busy":
+        inbox.took(QUICK_S)
+        new = next(names)
+        inbox.push(new, new)
+    waited = 0
+    for name in ("busy", "quiet"):
+        inbox.push(name, name)
+    while inbox.pop() != "quiet":
+        inbox.took(QUICK_S)
+        inbox.push("busy", "busy")
+        waited += 1
+    assert waited <= 28  # some ten who came before, and as many turns of the busy one
+
+
+def test_an_inbox_that_is_told_of_no_client_remembers_nobody() -> None:
+    """Requests that are held back are never served there: nothing says that time goes by."""
+    inbox: Inbox[str] = Inbox()
+    for number in range(1_000):
+        inbox.push(f"{number}", "x")
+        inbox.pop()
+    inbox.push("1", "known")
+    for number in range(1_000, 1_100):
+        inbox.push(f"{number}", "new")
+    assert inbox.pop() == "known"
+    assert not inbox._served_at_s
+
+
 def test_no_stream_of_new_names_keeps_a_costly_group_from_half_of_the_time() -> None:
     """Each request beside the group's has a name of its own."""
     names = (chr(number) for number in count(0x4E00))
@@ -198,7 +236,7 @@ def test_what_took_long_is_forgiven_when_nobody_waited() -> None:
 
 
 def filled_with(groups: str, inbox: Inbox[str] | None = None) -> Inbox[str]:
-    inbox = inbox or Inbox()
+    inbox = Inbox() if inbox is None else inbox
     for group in groups:
         inbox.push(group, group)
     return inbox
