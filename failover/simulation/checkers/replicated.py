@@ -75,6 +75,11 @@ class Committed:
         """The last committed batch."""
         return next(reversed(self.batches.values()), None)
 
+    def last_before(self, epoch: int) -> Batch | None:
+        """Return the last committed batch of an earlier epoch."""
+        batches = reversed(self.batches.values())
+        return next((batch for batch in batches if batch.leader_epoch < epoch), None)
+
 
 class Replicated:
     """Checks votes, leaders, acknowledgements and commits of all replicas.
@@ -295,7 +300,10 @@ class Replicated:
             self._visible.leader_since.setdefault(number, []).append(self._world.now)
 
     def _was_elected(self, process: Process, partition: Partition) -> None:
-        """Hold that a new leader has a majority's votes, and everything that is committed."""
+        """Hold that a new leader has a majority's votes, and everything committed before its epoch.
+
+        One that stood still while it was elected may lead when a later epoch has commits already.
+        """
         replica, number = partition.replica, partition.number
         voters, epoch = replica.voters, replica.epoch
         votes = sum(self._votes.get((number, epoch, key)) == process.node_id for key in voters)
@@ -304,7 +312,7 @@ class Replicated:
                 f"node {process.node_id} leads epoch {epoch} with {votes} votes of {len(voters)}",
                 f"partition {number}",
             )
-        last = self._log(number).last
+        last = self._log(number).last_before(epoch)
         if last is not None and process.log.stored(number).applied_offset < last.end_offset:
             own = _before(process.log, number, last.end_offset)
             if own != last:
