@@ -24,7 +24,7 @@ from failover.hand_over import HandOver
 from failover.held import Held
 from failover.identity import CATALOG_PARTITION, Identity
 from failover.kinds import CATALOG_KIND, GROUPS_KIND, catalog_maker, shard_maker
-from failover.leaders import NOBODY, Leaders
+from failover.leaders import Leaders
 from failover.partitions.partition import Partition, PartitionState
 from failover.partitions.status import PartitionStatus, status_of
 from failover.requests.fanout import Part
@@ -36,6 +36,7 @@ from protocol.groups.shard import GroupShard
 from protocol.groups.wall import WallClock
 from protocol.reasons import shown
 from storage.log import (
+    NOBODY,
     AppendBatch,
     BeginInstall,
     FinishInstall,

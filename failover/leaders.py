@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.log import NOBODY
 from storage.messages import Leading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-NOBODY = -1
 
 
 class Leaders:

@@ -28,7 +28,7 @@ SLICE_BYTES = 256 << 10
 """About how large a slice of a snapshot is: so much is read between two looks at the sockets."""
 
 NOBODY = -1
-"""``voted_for`` of a replica that has not voted in its epoch."""
+"""In place of a node: ``voted_for`` of a replica that has not voted, a leader nobody knows."""
 
 
 class LogError(Exception):

@@ -47,7 +47,7 @@ them takes about as long again. Where it takes longer to write (a disk that sync
 handled for as long as that, up to ``SERVE_S_MAX``: what many ask at once must not wait for a sync
 each."""
 
-FORWARD_S: Final = 20.0
+FORWARDED_S: Final = 20.0
 """How long another node's request is worked on: shorter than that node waits for all of a call."""
 
 
@@ -154,7 +154,7 @@ class Pump:
         try:
             self.wake()
             self.receive(replace(request, ticket=ticket))
-            return await asyncio.wait_for(answer, FORWARD_S)
+            return await asyncio.wait_for(answer, FORWARDED_S)
         except TimeoutError:
             return None
         finally:

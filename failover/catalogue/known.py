@@ -9,14 +9,13 @@ not wait for that while nobody leads the catalogue: groups go on with what is kn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from failover.partitions.partition import PartitionState
+from storage.log import NOBODY
 
 if TYPE_CHECKING:
     from failover.partitions.partition import Partition
-
-NOBODY: Final = -1
 
 
 class CatalogKnowledge:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from failover.apis.table import NODE_HANDLERS
 from failover.catalogue.cluster_view import Mutating, Parked
 from failover.identity import CATALOG_PARTITION
-from failover.leaders import NOBODY
 from failover.partitions.containment import HandlerFailed, PartitionFailed, asked
 from failover.partitions.partition import PartitionState
 from failover.requests.fanout import Fanout, Part
@@ -25,7 +24,7 @@ from protocol.reasons import reason, shown
 from protocol.wire import apis
 from protocol.wire.apis import Route
 from protocol.wire.errors import ErrorCode, KafkaError
-from storage.log import LogError
+from storage.log import NOBODY, LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

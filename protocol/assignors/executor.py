@@ -96,6 +96,7 @@ class Executor:
         group.has_target.update(ids)
         group.run = task.run
         group.owner = owner
+        group.shared = {}  # what each member holds is known by the owners
         before = spec.previous_owner
         return AssignmentComputed(
             group_id=task.group_id,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from failover.catalogue.known import NOBODY, CatalogKnowledge
+from failover.catalogue.known import CatalogKnowledge
 from failover.partitions.partition import PartitionState
+from storage.log import NOBODY
 
 PATIENCE_MS = 2_000
 
