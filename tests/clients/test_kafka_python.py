@@ -16,6 +16,7 @@ from kafka.net.inet import KafkaNetSocket
 from kafka.structs import OffsetAndMetadata
 
 from tests.clients import wire
+from tests.clients.kafka_python import poll
 from tests.waiting import WITHIN_S, until
 
 Closing = Callable[[Callable[[], object]], object]
@@ -82,7 +83,7 @@ class Member:
     def _poll(self) -> None:
         while not self._closing.is_set():
             try:
-                self._consumer.poll(timeout_ms=100)
+                poll(self._consumer, 100)
             except KafkaError as error:
                 self.errors.append(error)
             with suppress(Empty):

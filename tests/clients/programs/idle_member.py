@@ -15,6 +15,8 @@ with warnings.catch_warnings():
     from confluent_kafka import Consumer
     from kafka import KafkaConsumer
 
+    from tests.clients.kafka_python import poll
+
 POLL_S = 1.0
 
 
@@ -42,7 +44,7 @@ def kafka_python(bootstrap: str, group: str, topic: str) -> None:
     consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap.split(","), group_id=group)
     has_told = False
     while True:
-        consumer.poll(timeout_ms=int(POLL_S * 1000))
+        poll(consumer, int(POLL_S * 1000))
         has_told = has_told or tell(consumer.assignment())
 
 

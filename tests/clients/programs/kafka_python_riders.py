@@ -11,6 +11,7 @@ with warnings.catch_warnings():
     from kafka.errors import KafkaError
     from kafka.structs import OffsetAndMetadata
 
+from tests.clients.kafka_python import poll
 from tests.clients.programs.telling import Partition, Teller, ride
 from tests.waiting import until
 
@@ -53,7 +54,7 @@ class Rider:
 
     def poll(self) -> None:
         try:
-            self._consumer.poll(timeout_ms=20)
+            poll(self._consumer, 20)
         except KafkaError as error:
             self._tell("ERROR", type(error).__name__)
 

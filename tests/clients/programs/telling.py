@@ -8,9 +8,11 @@ LABEL`` opens it (anew), ``restart LABEL`` does both; the end of the input close
 named by ``closed=LABEL,...`` are not open at the beginning.
 """
 
+import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from queue import Queue
@@ -19,6 +21,7 @@ from typing import Protocol
 Partition = tuple[str, int]
 
 COMMIT_EVERY_MS = 100
+OPEN_S = 60.0
 
 
 class Rider(Protocol):
@@ -98,16 +101,39 @@ def ride(opener: Opener) -> None:
 
 
 def _obey(orders: Queue[str], opened: Callable[[], Rider], tell: Teller) -> None:
-    """Open and close one member as ordered, until the end."""
+    """Do as ordered until the end. An exception is printed and ends the process: nobody waits."""
+    try:
+        _open_and_close(orders, opened, tell)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def _open_and_close(orders: Queue[str], opened: Callable[[], Rider], tell: Teller) -> None:
     order = orders.get()
     while order != "end":
         if order == "close":
             order = orders.get()
             continue
-        rider = opened()
+        rider = until_opened(opened, tell)
         order = _live(rider, tell, orders)
         rider.close()
         tell("CLOSED")
+
+
+def until_opened(opened: Callable[[], Rider], tell: Teller) -> Rider:
+    """Open a member, again if it fails within ``OPEN_S``, as whoever supervises a service does.
+
+    A library may give up while it looks for a broker, because the machine or a failover is slow.
+    """
+    end = time.monotonic() + OPEN_S
+    while True:
+        try:
+            return opened()
+        except Exception as error:
+            tell("UNOPENED", repr(error).replace("\n", " "))
+            if time.monotonic() > end:
+                raise
 
 
 def _live(rider: Rider, tell: Teller, orders: Queue[str]) -> str:
