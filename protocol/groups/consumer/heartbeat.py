@@ -115,11 +115,9 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
 
     # From here on the group changes.
     consumer_members.take_place(ctx, place, member_id, now)
-    known = consumer_members.known(ctx, group_id, member_id)
-    was_classic = known is not None and known.is_classic
     speech = Speech(group_id, member_id, metadata, lambda: owned_partitions(ctx, message))
     live, member, before = modern_steps.speak(ctx, ConsumerGroup, speech, now)
-    if was_classic:
+    if before.metadata is not None and before.metadata.classic_member_metadata is not None:
         _changed_protocol(ctx, live, member, now)
     interval_ms = modern_steps.expect(ctx, live, member, now)
     is_full = (

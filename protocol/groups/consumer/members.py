@@ -138,12 +138,6 @@ def _check_epoch(
     )
 
 
-def known(ctx: Context, group_id: str, member_id: str) -> ConsumerMember | None:
-    """Find a member of a consumer group; None if there is none."""
-    group = ctx.groups.get(group_id)
-    return group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-
-
 def take_place(ctx: Context, place: Place, member_id: str, now: int) -> None:
     """Make way: for a new group, and for a static member's successor."""
     group = ctx.groups.get(place.group_id)

@@ -26,11 +26,15 @@ def check(ctx: Context, message: ConsumerGroupHeartbeatRequest, api_version: int
     """Refuse a request that says too little or contradicts itself."""
     check_served(ctx)
     epoch = message.member_epoch
-    if api_version >= MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
-        _not_blank(message.member_id, "MemberId")
-    _not_blank(message.group_id, "GroupId")
-    _not_blank(message.instance_id, "InstanceId")
-    _not_blank(message.rack_id, "RackId")
+    has_id = api_version >= MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
+    for name, text in (
+        ("MemberId", message.member_id if has_id else None),
+        ("GroupId", message.group_id),
+        ("InstanceId", message.instance_id),
+        ("RackId", message.rack_id),
+    ):
+        if text is not None and not text.strip():
+            raise _invalid(f"{name} can't be empty.")
     for text in (message.member_id, message.group_id, message.instance_id, message.rack_id):
         if text is not None and len(text) > TEXT_LENGTH_MAX:
             raise _invalid("An id is too long.")
@@ -64,11 +68,6 @@ def _check_join(message: ConsumerGroupHeartbeatRequest) -> None:
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null"
             " when (re-)joining."
         )
-
-
-def _not_blank(text: str | None, name: str) -> None:
-    if text is not None and not text.strip():
-        raise _invalid(f"{name} can't be empty.")
 
 
 def _invalid(sentence: str) -> KafkaError:

@@ -156,7 +156,8 @@ def _enter(ctx: Context, live: ModernRuntime, newcomer: _Newcomer) -> None:
         target.update(ctx, live, now)
     owned = {*partitions(ctx, newcomer.subscription.owned_partitions)}
     if not downgrades or group.assignment_epoch == group.epoch:
-        modern_steps.step(ctx, live, member, modern_steps.Says(owned, has_changed), now)
+        says = modern_steps.Says(lambda: owned, has_changed)
+        modern_steps.step(ctx, live, member, says, now)
     if downgrades:
         _downgrade(ctx, live, member, join)
     else:

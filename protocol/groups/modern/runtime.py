@@ -102,6 +102,7 @@ class ModernRuntime:
     """
 
     group: ModernGroup[Any]
+    group_id: str = field(init=False)
     sessions: dict[str, Session] = field(default_factory=dict)
     feed: TargetFeed = field(default_factory=TargetFeed)
     run: Run | None = None
@@ -122,10 +123,8 @@ class ModernRuntime:
     unrest: Unrest = field(default_factory=Unrest)
     diary: Diary = field(default_factory=Diary)
 
-    @property
-    def group_id(self) -> str:
-        """The group's id."""
-        return self.group.group_id
+    def __post_init__(self) -> None:
+        self.group_id = self.group.group_id
 
     def end_leases(self) -> None:
         """Let no answer be repeated: the target is another one, or leadership is over."""

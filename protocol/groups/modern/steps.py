@@ -34,26 +34,27 @@ NOTHING: Final[frozenset[Partition]] = frozenset()
 
 
 class Before(NamedTuple):
-    """What a member wanted and had before this request."""
+    """What a member wanted and had before this request, and its record; None: it had none."""
 
     names: frozenset[str]
     regex: str
     assigned: Mapping[Partition, int]
+    metadata: Any
 
 
 class Says(NamedTuple):
-    """Which partitions the member says it has, and whether its subscription is a new one."""
+    """How to read which partitions the member says it has, and whether its subscription is new."""
 
-    owned: set[Partition] | None
+    owned: Callable[[], set[Partition] | None]
     has_changed: bool
 
 
 def before(member: ModernMember | None) -> Before:
     """Note what a member wants and has, None being nobody."""
     if member is None:
-        return Before(frozenset(), "", MappingProxyType({}))
-    subscription = member.subscription
-    return Before(subscription.names, subscription.regex, member.standing.assigned)
+        return Before(frozenset(), "", MappingProxyType({}), None)
+    subscription, assigned = member.subscription, member.standing.assigned
+    return Before(subscription.names, subscription.regex, assigned, member.metadata)
 
 
 def new_member_id(ctx: Context) -> str:
@@ -77,18 +78,13 @@ class Speech(NamedTuple):
     owned: Callable[[], set[Partition] | None]
 
 
-class Spoken(NamedTuple):
-    """Who spoke, in which group, and what the member wanted and had before."""
-
-    live: ModernRuntime
-    member: ModernMember
-    before: Before
-
-
-def speak(ctx: Context, group_class: type[ModernGroup[Any]], speech: Speech, now: int) -> Spoken:
+def speak(
+    ctx: Context, group_class: type[ModernGroup[Any]], speech: Speech, now: int
+) -> tuple[ModernRuntime, ModernMember, Before]:
     """Take in what a member says, and go a step with it: the five steps but for the answer.
 
-    The group is made if there is none. Whatever may be refused has been by now.
+    Create the group if there is none. Refuse nothing: the caller has checked the request. Return
+    the group, the member that spoke, and what it wanted and had before.
     """
     group_id, member_id, metadata = speech.group_id, speech.member_id, speech.metadata
     live = modern.find(ctx, group_id, now)
@@ -100,16 +96,17 @@ def speak(ctx: Context, group_class: type[ModernGroup[Any]], speech: Speech, now
     live = live or modern.find(ctx, group_id, now)
     assert live is not None
     member = live.group.members[member_id]
+    event = None
     if says_new:
         live.feed.member_changed(member_id)
-    became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
-    event = modern.event(live, member, became, now)
+        became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
+        event = modern.event(live, member, became, now)
     has_changed = bump(ctx, live, event, before_it, now)
-    if known is None or has_changed:
+    if event is not None and (known is None or has_changed):
         live.diary.note(ctx, event)
     target.update(ctx, live, now)
-    step(ctx, live, member, Says(speech.owned(), has_changed), now)
-    return Spoken(live, member, before_it)
+    step(ctx, live, member, Says(speech.owned, has_changed), now)
+    return live, member, before_it
 
 
 def expect(ctx: Context, live: ModernRuntime, member: ModernMember, now: int) -> int:
@@ -131,18 +128,22 @@ def heartbeat_interval_ms(ctx: Context, live: ModernRuntime) -> int:
     return group_settings.integer(ctx, live.group_id, live.group.kind.configs.heartbeat_interval)
 
 
-def bump(ctx: Context, live: ModernRuntime, event: MemberEvent, before: Before, now: int) -> bool:
+def bump(
+    ctx: Context, live: ModernRuntime, event: MemberEvent | None, before: Before, now: int
+) -> bool:
     """Begin a new group epoch if the group is not what it was; tell if the subscription is new.
 
-    ``event`` is what becomes of the member that speaks, if its subscription is.
+    ``event`` is what becomes of the member that speaks, if its subscription is new; None: it said
+    nothing new.
     """
     group = live.group
-    subscription = group.members[event.member_id].subscription
-    names_changed = subscription.names != before.names
-    regex_changed = subscription.regex != before.regex
-    is_resolved = False
-    if regex_changed:
-        is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
+    names_changed = regex_changed = is_resolved = False
+    if event is not None:
+        subscription = group.members[event.member_id].subscription
+        names_changed = subscription.names != before.names
+        regex_changed = subscription.regex != before.regex
+        if regex_changed:
+            is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
     if names_changed or is_resolved:
         modern.bump(ctx, live, event, now)
     elif live.must_bump:
@@ -151,7 +152,7 @@ def bump(ctx: Context, live: ModernRuntime, event: MemberEvent, before: Before, 
         modern.bump_if_topics_changed(ctx, live, now)
     if group.regex_members:
         regexes.resolve_if_due(ctx, live, now)
-    return bool(names_changed or regex_changed)
+    return names_changed or regex_changed
 
 
 def step(
@@ -167,12 +168,13 @@ def step(
     if not says.has_changed and standing.state is MemberState.STABLE and standing.epoch == epoch:
         return
     holders, member_id = group.holders, member.member_id
+    owned = says.owned() if group.kind.form.awaits_revocation else NOTHING
     after = reconcile(
         standing,
         Wish(
             epoch=epoch,
             target=target.of_member(ctx, group, member),
-            owned=says.owned if group.kind.form.awaits_revocation else NOTHING,
+            owned=owned,
             is_subscribed=_wants(ctx, group, member),
             is_free=lambda place: holders.get(place, member_id) == member_id,
             has_changed=says.has_changed,

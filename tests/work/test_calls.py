@@ -1,0 +1,186 @@
+"""How many Python functions run for one request of the main loads, from the host to its answer.
+
+Speed is calls, mostly. Each limit is a little above the count. A test that fails here says that a
+request became slower: find out why before you change the limit.
+"""
+
+import gc
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from protocol.assignors.executor import Executor
+from protocol.wire.messages import OwnedTopicPartitions
+from tests.failover.apis import asks
+from tests.failover.working import beat, working_driver
+
+MEMBERS = 100
+TOGETHER = 10
+"""Members whose first requests arrive in one turn."""
+PARTITIONS = 300
+INTERVAL_MS = 1_500
+"""More than the assignment interval."""
+LIMITS = {
+    "consumer join": 300,
+    "consumer settle": 140,
+    "consumer full heartbeat": 77,
+    "consumer heartbeat": 42,
+    "classic join": 73,
+    "classic sync": 53,
+    "classic heartbeat": 35,
+}
+
+
+class Load:
+    """Requests to one coordinator, and the calls that they cost."""
+
+    def __init__(self) -> None:
+        self.driver = working_driver()
+        self.driver.ask(19, 7, asks.create_topics("load", partitions=PARTITIONS))
+        self.executor = Executor(lambda: 0.0)
+        self.requests = self.calls = 0
+
+    def calls_per_request(self, do: Callable[[], object]) -> float:
+        """Return the calls for each request that ``do`` sends; assignors are not counted."""
+        self.requests = self.calls = 0
+        do()
+        return self.calls / self.requests
+
+    def ask(self, api_key: int, version: int, messages: Iterable[Any]) -> list[Any]:
+        """Send requests that arrive together; return their answers."""
+        driver, tickets = self.driver, []
+        for message in messages:
+            tickets.append(self._counted(lambda each=message: driver.give(api_key, version, each)))
+        self._counted(driver.pump)
+        self.wait(0)
+        self.requests += len(tickets)
+        return [driver.replies.pop(ticket) for ticket in tickets]
+
+    def wait(self, ms: int) -> None:
+        """Let time pass, and workers do what they are asked."""
+        self._counted(lambda: self.driver.wait(ms))
+        for partition, task in self.driver.__dict__.pop("submitted", []):
+            answer = self.executor.run(task)
+            self._counted(
+                lambda each=(partition, answer): self.driver.host.computed(*each, self.driver.now)
+            )
+            self._counted(self.driver.pump)
+
+    def _counted(self, do: Callable[[], Any]) -> Any:
+        def tally(_frame: Any, event: str, _argument: Any) -> None:
+            self.calls += event == "call"
+
+        gc.disable()  # a collection may call hooks, which are not our work
+        sys.setprofile(tally)
+        try:
+            return do()
+        finally:
+            sys.setprofile(None)
+            gc.enable()
+
+
+class ConsumerLoad(Load):
+    """Members of a consumer group, and what they know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs = {f"member-{number:03}": 0 for number in range(MEMBERS)}
+        self.owned: dict[str, Any] = dict.fromkeys(self.epochs, ())
+        self.told = dict(self.owned)
+
+    def beat(self, says: Mapping[str, Mapping[str, Any]]) -> None:
+        """Let members heartbeat, each with these fields beside its id and epoch."""
+        requests = [beat("g", each, self.epochs[each], **more) for each, more in says.items()]
+        for member, answer in zip(says, self.ask(68, 1, requests), strict=True):
+            assert not answer.error_code, answer
+            self.epochs[member] = answer.member_epoch
+            if answer.assignment is not None:
+                self.owned[member] = tuple(
+                    OwnedTopicPartitions(topic_id=each.topic_id, partitions=each.partitions)
+                    for each in answer.assignment.topic_partitions
+                )
+
+    def join(self) -> None:
+        members = list(self.epochs)
+        for first in range(0, MEMBERS, TOGETHER):
+            some = members[first : first + TOGETHER]
+            self.beat({member: {"subscribed_topic_names": ("load",)} for member in some})
+            self.wait(50)
+
+    def settle(self) -> None:
+        """Let members heartbeat until all have told that they have their assignments."""
+        while True:
+            self.wait(INTERVAL_MS)
+            before = dict(self.epochs), dict(self.owned)
+            told, self.told = self.told, dict(self.owned)
+            self.beat(
+                {
+                    member: {"topic_partitions": owned if owned != told[member] else None}
+                    for member, owned in before[1].items()
+                }
+            )
+            if before == (self.epochs, self.owned):
+                break
+        partitions = [each.partitions for owned in self.owned.values() for each in owned]
+        assert sum(map(len, partitions)) == PARTITIONS
+
+    def say_all(self) -> None:
+        self.beat(
+            {
+                member: {
+                    "rebalance_timeout": timedelta(seconds=60),
+                    "subscribed_topic_names": ("load",),
+                    "topic_partitions": owned,
+                }
+                for member, owned in list(self.owned.items())
+            }
+        )
+
+    def say_nothing(self) -> None:
+        self.beat({member: {} for member in self.epochs})
+
+
+class ClassicLoad(Load):
+    """Members of a classic group, and what they know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.generation = 0
+
+    def join(self) -> None:
+        nameless = self.ask(11, 9, [asks.join("g") for _ in range(MEMBERS)])
+        self.ids = [each.member_id for each in nameless]
+        joined = self.ask(11, 9, [asks.join("g", each) for each in self.ids])
+        (self.generation,) = {each.generation_id for each in joined}
+
+    def sync(self) -> None:
+        assignments = dict.fromkeys(self.ids, b"assignment")
+        requests = [asks.sync("g", self.generation, each, assignments) for each in self.ids]
+        assert not any(each.error_code for each in self.ask(14, 5, requests))
+
+    def beat(self) -> None:
+        requests = [asks.heartbeat("g", self.generation, each) for each in self.ids]
+        assert not any(each.error_code for each in self.ask(12, 4, requests))
+
+
+def test_members_of_consumer_groups_join_settle_and_heartbeat_in_few_calls() -> None:
+    load = ConsumerLoad()
+    counts = {
+        "consumer join": load.calls_per_request(load.join),
+        "consumer settle": load.calls_per_request(load.settle),
+        "consumer full heartbeat": load.calls_per_request(load.say_all),
+        "consumer heartbeat": load.calls_per_request(load.say_nothing),
+    }
+    assert {name: count for name, count in counts.items() if count > LIMITS[name]} == {}
+
+
+def test_members_of_classic_groups_join_sync_and_heartbeat_in_few_calls() -> None:
+    load = ClassicLoad()
+    counts = {
+        "classic join": load.calls_per_request(load.join),
+        "classic sync": load.calls_per_request(load.sync),
+        "classic heartbeat": load.calls_per_request(load.beat),
+    }
+    assert {name: count for name, count in counts.items() if count > LIMITS[name]} == {}
