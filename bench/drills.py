@@ -19,9 +19,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors.cli.here import cluster_here, usual_data_dir
-from actors.cluster import running
-from actors.coordinator import collector
+from actors.cli.discovery import default_data_dir, find_cluster
+from actors.cluster import registry
+from actors.coordinator import gc_tuning
 from actors.errors import CommandError
 from bench.interruption import Interrupted, interruptible
 from bench.load.driver import Load, now_ms
@@ -46,7 +46,7 @@ from storage.disk import witness
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from actors.cluster.running import Running
+    from actors.cluster.registry import RegisteredCluster
     from bench.load.live import LiveLoad
     from bench.servers.live_cluster import LiveCluster
 
@@ -96,7 +96,7 @@ def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False
     with ExitStack() as stack:
         is_guest = running_one or data_dir is not None
         if is_guest:
-            found = cluster_here(data_dir)
+            found = find_cluster(data_dir)
         else:
             _say("starting a cluster of its own for the drill ...")
             found = stack.enter_context(_own_cluster(drill))
@@ -110,7 +110,7 @@ def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False
         if is_guest:
             stack.callback(played.leave_nothing)
         stack.enter_context(live.left_whole())
-        collector.spare()  # this process is the load: it must not stand still by itself
+        gc_tuning.freeze_heap()  # this process is the load: it must not stand still by itself
         return played.play()
 
 
@@ -122,7 +122,7 @@ def _seconds_least(drill: Drill) -> int:
 
 
 @contextlib.contextmanager
-def _own_cluster(drill: Drill) -> Iterator[Running]:
+def _own_cluster(drill: Drill) -> Iterator[RegisteredCluster]:
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="rollcall-drill-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -131,7 +131,7 @@ def _own_cluster(drill: Drill) -> Iterator[Running]:
                 pass  # it makes its directories itself
             _mount_disks(directory / "data", stack)
         stack.enter_context(running_rollcall(OWN_CONFIGS, directory / "data"))
-        found = running.find(directory / "data", usual_data_dir())
+        found = registry.find(directory / "data", default_data_dir())
         if found is None:
             raise StartError("The cluster that was started for the drill is not there.")
         yield found

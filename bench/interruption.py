@@ -30,7 +30,7 @@ def interruptible() -> Iterator[None]:
     """Turn the first signal that asks to stop into :class:`Interrupted`; the next change nothing.
 
     Native code may keep the main thread from handling a signal at all: then the process ends by
-    itself after a while. What it started has to notice that (``here.PARENT_VARIABLE``).
+    itself after a while. What it started has to notice that (``discovery.PARENT_VARIABLE``).
     """
     is_over = threading.Event()
     read, write = os.pipe()

@@ -353,7 +353,7 @@ CONNECTS = {
     "actors/client/blocking.py": "the blocking adapter",
     "bench/client/stream.py": "the asyncio adapter",
     "bench/client/reactor.py": "the epoll adapter",
-    "actors/cluster/running.py": "looks whether somebody listens",
+    "actors/cluster/registry.py": "looks whether somebody listens",
     "actors/deployment/actors.py": "looks whether a Ray listens",
     "actors/deployment/controller.py": "notices the end of a coordinator's process",
     "actors/peers/peers.py": "links between nodes, which speak no Kafka",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError, shown
-from actors.cli.described import describe_group
+from actors.cli.descriptions import describe_group
 from actors.cli.offsets import add_offset_flags, delete_offsets, reset_offsets
 from actors.cli.session import (
     FAILED,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from actors.cli.client import Client
-    from actors.cli.described import Group, Member
+    from actors.cli.descriptions import Group, Member
     from protocol.wire.embedded import TopicPartition
 
 STATES: Final = (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.errors import CommandError
-from actors.lean import leave_out_hypothesis
+from actors.skip_hypothesis import skip_hypothesis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ def entry() -> int:
     """Run as a program of its own."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a command without a traceback
-    leave_out_hypothesis()
+    skip_hypothesis()
     return main()
 
 
@@ -143,14 +143,14 @@ def _port(text: str) -> int:
 
 
 def _up(args: argparse.Namespace) -> int:
-    from actors.cli.here import usual_data_dir
+    from actors.cli.discovery import default_data_dir
     from actors.cli.up import UpOptions, up
 
     return up(
         UpOptions(
             config=args.config,
             settings=args.set,
-            data_dir=args.data_dir or usual_data_dir(),
+            data_dir=args.data_dir or default_data_dir(),
             host=args.host,
             port=args.port,
             address=args.address,
@@ -161,11 +161,11 @@ def _up(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    from actors.cli.here import cluster_here, status_of
+    from actors.cli.discovery import find_cluster, read_status
     from actors.deployment.status import as_text
 
-    found = cluster_here(args.data_dir, args.address)
-    status = status_of(found)
+    found = find_cluster(args.data_dir, args.address)
+    status = read_status(found)
     if found.is_orphan:
         print(
             "rollcall: Its `rollcall up` was killed: stop it by `rollcall down`.", file=sys.stderr
@@ -181,7 +181,7 @@ def _down(args: argparse.Namespace) -> int:
 
 
 def _drain(args: argparse.Namespace) -> int:
-    from actors.cli.here import cluster_here
+    from actors.cli.discovery import find_cluster
     from actors.cli.up import drain
 
-    return drain(cluster_here(args.data_dir, args.address), args.node_id, end=args.end)
+    return drain(find_cluster(args.data_dir, args.address), args.node_id, end=args.end)

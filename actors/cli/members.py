@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.cli import admin
-from actors.cli.described import describe_group
+from actors.cli.descriptions import describe_group
 from actors.cli.session import FAILED, add_connection_flags, complain, connected
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode

@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors.cli import here
+from actors.cli import discovery
 from actors.cli.client import Client, parse_bootstrap
 from actors.cli.tables import documents, table
 from actors.errors import BadInputError
@@ -55,7 +55,7 @@ def connected(command: Callable[[Client, Namespace], int]) -> Callable[[Namespac
             raise BadInputError("--timeout must be at least 1 ms")
         bootstrap = args.bootstrap_server
         if bootstrap is None:
-            bootstrap = here.cluster_here(args.data_dir, args.address).bootstrap
+            bootstrap = discovery.find_cluster(args.data_dir, args.address).bootstrap
         try:
             addresses = parse_bootstrap(bootstrap)
         except ValueError as error:
@@ -85,8 +85,8 @@ def group_events(args: Namespace, node_id: int, group_id: str) -> list[MemberEve
 
         return actors.events(node_id, group_id)
 
-    found = here.cluster_here(args.data_dir, args.address)
-    events: list[MemberEvent] = here.asking(found, question)
+    found = discovery.find_cluster(args.data_dir, args.address)
+    events: list[MemberEvent] = discovery.call_cluster(found, question)
     return events
 
 

@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from actors.telemetry.sentences import plain
+from actors.telemetry.log_messages import plain
 from failover.columns import aligned
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors.cli.here import PARENT_VARIABLE, asking, cluster_here
-from actors.cluster import data_dir, processes, ray_node, running
+from actors.cli.discovery import PARENT_VARIABLE, call_cluster, find_cluster
+from actors.cluster import data_dir, processes, ray_node, registry
 from actors.cluster.spec import REPLICATION_FACTOR, Address, ClusterSpec
 from actors.deployment import supervisor
 from actors.errors import BadInputError, FailureError
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from actors.cluster.ray_node import RayNode
-    from actors.cluster.running import Running
-    from actors.deployment.controller import Moved
+    from actors.cluster.registry import RegisteredCluster
+    from actors.deployment.controller import MovedLeadership
 
 FAILURE: Final = 1
 LOCAL: Final = "local"
@@ -56,7 +56,7 @@ def up(options: UpOptions) -> int:
         processes.die_with_parent(signal.SIGTERM, int(parent))
     overrides = _overrides(options)
     spec, file = _plan(options, overrides)
-    begun = running.Running(
+    begun = registry.RegisteredCluster(
         cluster_id=spec.cluster_id,
         data_dir=spec.data_dir,
         address="",
@@ -88,10 +88,10 @@ def down(data_dir: Path | None, address: str | None) -> int:
     What a killed cluster has left is removed, which is success too if no other one is meant.
     Raises CommandError when there is no cluster, or when something is left of it.
     """
-    removed = running.remove_remains() if address is None else []
+    removed = registry.remove_leftovers() if address is None else []
     meant = [one for one in removed if data_dir in (None, Path(one.data_dir))]
     try:
-        cluster = cluster_here(data_dir, address, is_ready=False)
+        cluster = find_cluster(data_dir, address, is_ready=False)
     except FailureError:
         if not meant:
             raise
@@ -103,28 +103,28 @@ def down(data_dir: Path | None, address: str | None) -> int:
     return 0
 
 
-def _stop(cluster: Running) -> None:
+def _stop(cluster: RegisteredCluster) -> None:
     """Let the ``rollcall up`` stop it that has it in its foreground; see to what that leaves."""
     if cluster.owner is not None:
         processes.send(cluster.owner, signal.SIGTERM)
         if not processes.wait_gone([cluster.owner], STOP_S):
             processes.send(cluster.owner, signal.SIGKILL)
-        left = running.load(cluster.cluster_id)
+        left = registry.load(cluster.cluster_id)
         if left is None:
             return
         cluster = left
     supervisor.stop(cluster)
 
 
-def drain(cluster: Running, node_id: int, *, end: bool) -> int:
+def drain(cluster: RegisteredCluster, node_id: int, *, end: bool) -> int:
     """Move leaderships away from a coordinator and say where; fail when some stayed."""
 
-    def question() -> list[Moved]:
+    def question() -> list[MovedLeadership]:
         from actors.deployment import actors
 
         return actors.drain(node_id, end=end)
 
-    moved = asking(cluster, question)
+    moved = call_cluster(cluster, question)
     for row in moved:
         name = "the catalogue" if row.partition < 0 else f"partition {row.partition}"
         where = "stays: no standby can take it" if row.leader is None else f"to node {row.leader}"
@@ -175,7 +175,7 @@ def _plan(
     configs = Configs(overrides)
     directory = options.data_dir.absolute()
     before = data_dir.open_data_dir(directory)
-    _make_way(directory)
+    _clear_directory(directory)
     data_dir.check_unlocked(directory)
     partitions, replicas = configs.integer(PARTITIONS), configs.integer(REPLICATION_FACTOR)
     if before is not None:
@@ -207,10 +207,10 @@ def _plan(
     return _spec(options, overrides, cluster), cluster
 
 
-def _make_way(directory: Path) -> None:
+def _clear_directory(directory: Path) -> None:
     """Remove what killed clusters have left, and one on ``directory`` that nobody is to stop."""
-    running.remove_remains()
-    found = running.on(directory)
+    registry.remove_leftovers()
+    found = registry.on(directory)
     if found is None:
         return
     if found.owner is not None and found.has_owner and not found.is_ready:
@@ -252,21 +252,21 @@ def _spec(
 
 
 def _start(
-    options: UpOptions, spec: ClusterSpec, file: data_dir.ClusterFile, begun: Running
+    options: UpOptions, spec: ClusterSpec, file: data_dir.ClusterFile, begun: RegisteredCluster
 ) -> None:
     """Start everything and write down that it is READY; to be called in a process of its own."""
     node = ray_node.start(begun.node) if begun.node is not None else None
     from actors.deployment.actors import connected
-    from actors.deployment.starting import create, on_every_node, refuse_a_second
+    from actors.deployment.starting import create, refuse_second_cluster, scale_workers
 
     with connected(node.address if node is not None else options.address) as address:
-        refuse_a_second()
-        spec = on_every_node(spec)
+        refuse_second_cluster()
+        spec = scale_workers(spec)
         cluster = replace(begun, address=address, workers=spec.workers, node=node)
-        running.save(cluster)
+        registry.save(cluster)
         create(spec, _environment(node), _Operator(spec.data_dir, file))
         owner = None if options.detach else begun.owner
-        running.save(replace(cluster, owner=owner, is_ready=True))
+        registry.save(replace(cluster, owner=owner, is_ready=True))
 
 
 @dataclass(frozen=True, slots=True)

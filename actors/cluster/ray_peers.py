@@ -78,7 +78,7 @@ class Actors:
 
 
 class RayWorkers:
-    """The assignor workers as a coordinator sees them (``workers/background.py``)."""
+    """The assignor workers as a coordinator sees them (``workers/dispatcher.py``)."""
 
     def __init__(self) -> None:
         self.here = own_node_id()
@@ -94,7 +94,7 @@ class RayWorkers:
 
 
 class RayPeers:
-    """The other processes as a coordinator sees them (``Others`` in its module)."""
+    """The other processes as a coordinator sees them (``ControlPlane`` in its module)."""
 
     def __init__(self, node_id: int, nodes: int) -> None:
         self._others = [number for number in range(nodes) if number != node_id]
@@ -142,10 +142,10 @@ class RayPeers:
             return None
         return found
 
-    async def greet(self, node_id: int, host: str, port: int) -> None:
+    async def announce_peer_address(self, node_id: int, host: str, port: int) -> None:
         """Tell the others that they find this node's replicas there."""
         calls = (
-            self._actors.ask(coordinator_name(other), "greeted", node_id, host, port)
+            self._actors.ask(coordinator_name(other), "peer_moved", node_id, host, port)
             for other in self._others
         )
         await asyncio.gather(*calls, return_exceptions=True)

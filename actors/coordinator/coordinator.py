@@ -18,17 +18,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.clock import BEAT_MS, Clock
-from actors.coordinator import collector, formation, log_opening
+from actors.coordinator import formation, gc_tuning, log_opening
 from actors.coordinator.binding import Binding
 from actors.coordinator.log_opening import can_be_healed, may_pass, open_log
 from actors.coordinator.loop_watch import INTERVAL, LoopWatch
-from actors.coordinator.pump import Pump, Surroundings
+from actors.coordinator.pump import Pump, PumpDependencies
 from actors.coordinator.registration import Registration, has_every_leader
-from actors.peers.handshake import Myself
+from actors.peers.handshake import LocalNode
 from actors.peers.peers import Peers
 from actors.serving.admission import Limits, raise_open_files_limit
 from actors.tasks import Tasks
-from actors.workers.background import Background, NoWorkers, Setting
+from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispatcher
 from failover.catalogue.catalog import NodeChanged
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from actors.cluster.spec import ClusterSpec
     from actors.coordinator.pump import Observer
-    from actors.coordinator.registration import Others
-    from actors.workers.background import Workers
+    from actors.coordinator.registration import ControlPlane
+    from actors.workers.dispatcher import Workers
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Event, Request
     from protocol.groups.facts import MemberEvent
@@ -79,7 +79,7 @@ class Coordinator:
         self,
         spec: ClusterSpec,
         node_id: int,
-        others: Others,
+        control_plane: ControlPlane,
         observer: Observer,
         clock: Clock | None = None,
         *,
@@ -96,7 +96,7 @@ class Coordinator:
         self.directory_id = ""
         self.directories: tuple[str, ...] = ()
         self._is_formed = asyncio.Event()
-        self._others = others
+        self._control_plane = control_plane
         self._observer = observer
         self._clock = clock or Clock()
         self._clock.upon_jump = self._jumped
@@ -109,14 +109,14 @@ class Coordinator:
         self._pump: Pump | None = None
         self._tasks = Tasks(_log)
         self._registration = Registration(
-            spec.node(node_id, up=True), others, lambda: self._host, self.node_changed
+            spec.node(node_id, up=True), control_plane, lambda: self._host, self.node_changed
         )
-        setting = Setting(
+        setting = DispatcherSettings(
             name=f"coordinator-{node_id}",
             workers=spec.workers,
             time_limit_ms=configs.integer(TIME_LIMIT),
         )
-        self._background = Background(setting, workers or NoWorkers(), self._computed)
+        self._dispatcher = WorkerDispatcher(setting, workers or NoWorkers(), self._computed)
         self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))
         self._is_draining = False
         self._beating: asyncio.TimerHandle | None = None
@@ -141,7 +141,7 @@ class Coordinator:
         """
         for _ in preparations():
             await asyncio.sleep(0)
-        collector.spare()
+        gc_tuning.freeze_heap()
         self._is_prepared = True
         self._look_around()
 
@@ -156,7 +156,7 @@ class Coordinator:
                 self._clock.beat()  # to open a log takes what it takes
                 self._beat()
                 if not self._configs.boolean(OFFLOAD):
-                    self._background.prepare_here()
+                    self._dispatcher.prepare_in_place()
             await self._load(pump)
         except (LogError, OSError) as error:
             self._fail(error)
@@ -216,7 +216,7 @@ class Coordinator:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._is_formed.wait(), RETRY_S)
                 return
-            self.form(await self._others.directories())
+            self.form(await self._control_plane.directories())
 
     def form(self, directories: Sequence[str]) -> None:
         """Learn which directories the cluster was formed of; what was known before stands."""
@@ -225,7 +225,7 @@ class Coordinator:
             self.directories = tuple(directories)
             self._is_formed.set()
 
-    def start_anew(self) -> None:
+    def start_empty(self) -> None:
         """Set a damaged log, or a copy, aside; begin with an empty one, which the leaders fill."""
         if self.state != "Failed" or not self.is_damaged:
             return
@@ -238,21 +238,21 @@ class Coordinator:
     def _begin(self, disk: RocksLog) -> Pump:
         identity = self.spec.identity(self.node_id, self.directory_id, self.directories)
         rng = random.Random(os.urandom(16))
-        around = Surroundings(
+        dependencies = PumpDependencies(
             limits=Limits.of(self._configs),
-            background=self._background,
+            dispatcher=self._dispatcher,
             observer=self._observer,
-            others=self._others,
+            forwarding=self._control_plane,
             clock=self._clock,
         )
         host = Host(identity, self._configs, disk, rng, self.now())
-        self._pump = Pump(host, disk, around, self._look_around)
+        self._pump = Pump(host, disk, dependencies, self._look_around)
         self.state = "Loading"
         return self._pump
 
     async def _listen(self, pump: Pump, disk: RocksLog) -> None:
         address = self.spec.listeners[self.node_id]
-        me = Myself(
+        me = LocalNode(
             cluster_id=self.spec.cluster_id,
             node_id=self.node_id,
             directory_id=self.directory_id,
@@ -263,24 +263,26 @@ class Coordinator:
             me,
             range(self.spec.partitions),
             self,
-            self._others.peer_address,
+            self._control_plane.peer_address,
             vouch=disk.vouch,
             patience_ms=self._configs.integer(PATIENCE),
         )
         await self._binding.bind(partial(links.open, address.host), address.host)
-        self._tasks.spawn(self._others.greet(self.node_id, address.host, links.port))
+        self._tasks.spawn(
+            self._control_plane.announce_peer_address(self.node_id, address.host, links.port)
+        )
         opening = partial(pump.listener.open, address.host, address.port)
         await self._binding.bind(opening, f"{address.host}:{address.port}")
 
     async def _load(self, pump: Pump) -> None:
         began_ms = self.now()
-        collector.spare()  # or it looks at all that was read so far, again and again
+        gc_tuning.freeze_heap()  # or it looks at all that was read so far, again and again
         while not pump.host.load_slice(LOAD_SLICE_RECORDS):
             pump.schedule()
             await asyncio.sleep(0)
         self.state = "Running"
         pump.schedule()
-        collector.spare()
+        gc_tuning.freeze_heap()
         _log.info("loaded in %d ms", self.now() - began_ms)
 
     def _stand(self) -> None:
@@ -302,7 +304,7 @@ class Coordinator:
         await self._loop.run_in_executor(None, self._observer.close, OBSERVER_S)
 
     def _close(self) -> None:
-        self._background.close()
+        self._dispatcher.close()
         self._watch.close()
         if self._pump is not None:
             self._pump.close()
@@ -365,7 +367,7 @@ class Coordinator:
         why = f"node {node_id} has seen a later state of it"
         self._fail(mark_stale(self.spec.log_path(self.node_id), why))
 
-    def greeted(self, node_id: int, host: str, port: int) -> None:
+    def peer_moved(self, node_id: int, host: str, port: int) -> None:
         """Learn where a peer is now."""
         if self._links is not None:
             self._links.moved(node_id, host, port)
@@ -451,7 +453,7 @@ class Coordinator:
 
     def metrics(self) -> dict[str, Any]:
         """Return what this coordinator measures of itself; any thread may ask."""
-        return {**self._background.metrics.status(), **self._watch.gauges()}
+        return {**self._dispatcher.metrics.status(), **self._watch.gauges()}
 
     def _computed(self, partition: int, event: Event) -> None:
         """Take the result of a task."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from actors.coordinator.log_sync import LogSync
 from actors.serving.listener import Listener
 from actors.tasks import Tasks
-from actors.telemetry.complaints import Complaints
+from actors.telemetry.rate_limited_log import RateLimitedLog
 from failover.ports import Ports
 from failover.requests.inbox import SERVE_S_MAX
 from failover.turn import Turn
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from actors.coordinator.log_sync import SyncedLog
     from actors.peers.peers import Peers
     from actors.serving.listener import Limits
-    from actors.workers.background import Background
+    from actors.workers.dispatcher import WorkerDispatcher
     from failover.effects import Forward
     from failover.host import Host
     from protocol.groups.effects import Reply, Request, Ticket
@@ -69,13 +69,13 @@ class Forwarding(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class PumpDependencies:
     """What a pump works with that was there before its log was opened."""
 
     limits: Limits
-    background: Background
+    dispatcher: WorkerDispatcher
     observer: Observer
-    others: Forwarding
+    forwarding: Forwarding
     clock: Clock
 
 
@@ -83,32 +83,36 @@ class Pump:
     """Between one host and the world: its log, its clients, its peers, its workers."""
 
     def __init__(
-        self, host: Host, log: SyncedLog, around: Surroundings, after_turn: Callable[[], None]
+        self,
+        host: Host,
+        log: SyncedLog,
+        dependencies: PumpDependencies,
+        after_turn: Callable[[], None],
     ) -> None:
         """``after_turn`` is called at the end of every turn."""
         self.host = host
-        self.listener = Listener(self, around.limits)
+        self.listener = Listener(self, dependencies.limits)
         self.links: Peers | None = None
         self._log = log
         self._turn = Turn(
             host,
             Ports(
                 log=self,
-                clock=around.clock,
+                clock=dependencies.clock,
                 peers=self,
                 answers=self,
-                tasks=around.background,
+                tasks=dependencies.dispatcher,
                 facts=self,
                 timer=self,
             ),
         )
         self.receive = self._turn.receive
-        self._background = around.background
-        self._observer = around.observer
-        self._others = around.others
-        self._clock = around.clock
+        self._dispatcher = dependencies.dispatcher
+        self._observer = dependencies.observer
+        self._forwarding = dependencies.forwarding
+        self._clock = dependencies.clock
         self._tasks = Tasks(_log)
-        self._notes = Complaints(_log)
+        self._warnings = RateLimitedLog(_log)
         self._after_turn = after_turn
         self._loop = asyncio.get_running_loop()
         self.syncs = LogSync(log, self._loop, self._synced, self._not_synced)
@@ -243,7 +247,7 @@ class Pump:
         self._tasks.spawn(self._forward(forward))
 
     async def _forward(self, forward: Forward) -> None:
-        response = await self._others.forward(forward.node_id, forward.request)
+        response = await self._forwarding.forward(forward.node_id, forward.request)
         if not self._is_closed:
             self.host.forwarded(forward.request.ticket, response)
             self.schedule()
@@ -253,7 +257,7 @@ class Pump:
         try:
             known = self.listener.answer(reply)
         except Exception as error:
-            self._notes.say(f"an answer can not be written: {reason(error)}")
+            self._warnings.warn(f"an answer can not be written: {reason(error)}")
             self.listener.fail(reply.ticket, "its answer can not be written")
             return
         if not known:
@@ -268,14 +272,14 @@ class Pump:
     def observe(self, fact: Fact) -> None:
         """Count a fact and show it to the observer; what is told about is done in any case."""
         try:
-            self._background.metrics.observe(fact)
+            self._dispatcher.metrics.observe(fact)
             self._observer.observe(fact)
         except Exception as error:
-            self._notes.say(f"a {type(fact).__name__} can not be told: {reason(error)}")
+            self._warnings.warn(f"a {type(fact).__name__} can not be told: {reason(error)}")
 
     def note(self, sentence: str) -> None:
         """Write a sentence to the log, unless there are very many."""
-        self._notes.say(sentence)
+        self._warnings.warn(sentence)
 
     def arm(self, deadline_ms: int | None, now: int) -> None:
         """Have :meth:`tick` called at a time; each call replaces the one before."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RETRY_S: Final = 0.2
 
 
-class Others(Forwarding, Protocol):
+class ControlPlane(Forwarding, Protocol):
     """The other processes of the cluster, for the control path; replicas have their own links."""
 
     async def node_changed(self, leader: int, node: Node) -> bool:
@@ -29,7 +29,7 @@ class Others(Forwarding, Protocol):
     async def peer_address(self, node_id: int) -> tuple[str, int] | None:
         """Ask a coordinator where it listens for its peers; None when it was not reached."""
 
-    async def greet(self, node_id: int, host: str, port: int) -> None:
+    async def announce_peer_address(self, node_id: int, host: str, port: int) -> None:
         """Tell the others that they find this node's replicas there."""
 
     async def announce(self, node_id: int, pid: int) -> bool:
@@ -45,19 +45,19 @@ class Registration:
     def __init__(
         self,
         node: Node,
-        others: Others,
+        control_plane: ControlPlane,
         host: Callable[[], Host | None],
         change: Callable[[Node], object],
     ) -> None:
         self._node = node
-        self._others = others
+        self._control_plane = control_plane
         self._host = host
         self._change = change
         self._is_under_way = False
 
     async def announce(self) -> None:
         """Tell the controller that the node serves, until it was reached."""
-        while not await self._others.announce(self._node.node_id, os.getpid()):
+        while not await self._control_plane.announce(self._node.node_id, os.getpid()):
             await asyncio.sleep(RETRY_S)
 
     @property
@@ -74,7 +74,7 @@ class Registration:
             if leader == self._node.node_id:
                 self._change(self._node)
             elif leader >= 0:
-                await self._others.node_changed(leader, self._node)
+                await self._control_plane.node_changed(leader, self._node)
             await asyncio.sleep(RETRY_S)
         self._is_under_way = False
 

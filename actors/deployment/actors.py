@@ -22,15 +22,15 @@ from actors.cluster import ray_calls, ray_peers
 from actors.cluster.ray_calls import NOT_ANSWERED, NOT_CONNECTED, find
 from actors.cluster.ray_peers import CONTROLLER, Actors, coordinator_name, first_line
 from actors.errors import BadInputError, FailureError
-from actors.lean import leave_out_hypothesis
-from actors.telemetry.text_log import log_lines_to
+from actors.skip_hypothesis import skip_hypothesis
+from actors.telemetry.log_file import log_to_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from actors.cluster.forwarding import Answers
     from actors.cluster.spec import ClusterSpec
-    from actors.deployment.controller import Moved
+    from actors.deployment.controller import MovedLeadership
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Request
     from protocol.groups.facts import MemberEvent
@@ -43,7 +43,7 @@ EXPORT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class LogOpenResult:
     """What a coordinator tells once its log is open; ``failure`` is a sentence if it is not.
 
     A damaged log may be replaced by a copy of the others'; a new one was never part of a cluster.
@@ -61,12 +61,12 @@ class CoordinatorActor:
     """A coordinator's process. What is asked of it is what its peers may ask."""
 
     def __init__(self, spec: ClusterSpec, node_id: int) -> None:
-        leave_out_hypothesis()
-        from actors.cluster.rack import with_own_rack
+        skip_hypothesis()
+        from actors.cluster.node_rack import with_node_rack
         from actors.coordinator.coordinator import Coordinator
         from actors.telemetry.observer import Telemetry, open_metrics
 
-        log_lines_to(spec.text_log_path(coordinator_name(node_id)))
+        log_to_file(spec.text_log_path(coordinator_name(node_id)))
         resource = {
             "service.instance.id": coordinator_name(node_id),
             "rollcall.cluster_id": spec.cluster_id,
@@ -74,16 +74,16 @@ class CoordinatorActor:
         telemetry = Telemetry(resource)
         ours = ray_peers.RayPeers(node_id, spec.partitions)
         workers = ray_peers.RayWorkers()
-        spec = with_own_rack(spec, ray_calls.own_node_labels())  # each of one value
+        spec = with_node_rack(spec, ray_calls.own_node_labels())  # each of one value
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._export = open_metrics(resource, self._coordinator.metrics)
         self._coordinator.start()
 
-    async def opened(self) -> Opened:
+    async def opened(self) -> LogOpenResult:
         """Wait until the log is open, or can not be."""
         await self._coordinator.opened.wait()
         ours = self._coordinator
-        return Opened(
+        return LogOpenResult(
             ours.directory_id, ours.failure, ours.is_damaged, ours.is_new, ours.directories
         )
 
@@ -112,9 +112,9 @@ class CoordinatorActor:
         """Tell the catalogue about a node; False when it is not led here."""
         return self._coordinator.node_changed(node)
 
-    async def greeted(self, node_id: int, host: str, port: int) -> None:
+    async def peer_moved(self, node_id: int, host: str, port: int) -> None:
         """Learn where a peer is now."""
-        self._coordinator.greeted(node_id, host, port)
+        self._coordinator.peer_moved(node_id, host, port)
 
     async def peer_address(self) -> tuple[str, int] | None:
         """Tell where peers find us."""
@@ -136,9 +136,9 @@ class CoordinatorActor:
         """Be ready to lead again."""
         self._coordinator.take_back()
 
-    async def start_anew(self) -> None:
+    async def start_empty(self) -> None:
         """Begin with an empty log in the place of a damaged one."""
-        self._coordinator.start_anew()
+        self._coordinator.start_empty()
 
     async def cut(self, node_ids: Sequence[int]) -> None:
         """Lose the links to these nodes."""
@@ -177,7 +177,7 @@ class ControllerActor:
         from actors.cluster.data_dir import hold_lock
         from actors.deployment.controller import Controller
 
-        log_lines_to(spec.text_log_path(CONTROLLER))
+        log_to_file(spec.text_log_path(CONTROLLER))
         self._lock = hold_lock(spec.data_dir)
         self._controller = Controller(spec, Actors())
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
@@ -198,7 +198,7 @@ class ControllerActor:
         """Take a coordinator's word that it serves."""
         self._controller.announce(node_id, pid)
 
-    async def drain(self, node_id: int) -> list[Moved]:
+    async def drain(self, node_id: int) -> list[MovedLeadership]:
         """Move every leadership away from a node, for as long as it runs."""
         return await self._controller.drain(node_id)
 
@@ -301,7 +301,7 @@ def _ask_controller(method: str, *arguments: object) -> Any:
         raise FailureError(f"The controller does not answer: {first_line(error)}") from error
 
 
-def drain(node_id: int, *, end: bool = False) -> list[Moved]:
+def drain(node_id: int, *, end: bool = False) -> list[MovedLeadership]:
     """Move every leadership away from a node; with ``end`` let it lead again."""
     if not 0 <= node_id < running_spec().partitions:
         raise BadInputError(f"There is no coordinator {node_id}.")

@@ -63,7 +63,7 @@ class Cluster(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedLeadership:
     """A leadership that was to move away from a node; ``leader`` is None when it could not."""
 
     partition: int
@@ -155,7 +155,7 @@ class Controller:
                 continue
             failures = 0
             if not node.is_up or not node.pid:
-                self._tasks.spawn(self._greet(node))
+                self._tasks.spawn(self._learn_process(node))
             try:
                 await reader.read(1)
             except OSError:
@@ -179,7 +179,7 @@ class Controller:
                     return
             await asyncio.sleep(RETRY_S_MAX)
 
-    async def _greet(self, node: _Watched) -> None:
+    async def _learn_process(self, node: _Watched) -> None:
         """Learn who listens there, when it did not tell us itself (we were away)."""
         try:
             status = await self._ask_status(node.node_id)
@@ -197,14 +197,14 @@ class Controller:
 
     # --- draining
 
-    async def drain(self, node_id: int) -> list[Moved]:
+    async def drain(self, node_id: int) -> list[MovedLeadership]:
         """Move every leadership away from a node, until it restarts or the drain ends."""
         name = coordinator_name(node_id)
         self._advice.drain(node_id)
         led = _led(await self._ask_status(node_id))
         left = await self._cluster.ask(name, "hand_over", wait_s=HAND_OVER_S)
         leaders = {row["partition"]: row["leader"] for row in _partitions(await self.status())}
-        return [Moved(one, None if one in left else leaders[one]) for one in led]
+        return [MovedLeadership(one, None if one in left else leaders[one]) for one in led]
 
     async def end_drain(self, node_id: int) -> None:
         """Let a drained node lead again."""
@@ -262,7 +262,7 @@ class Controller:
         }
         if may_set_aside(node_id, self.spec.placement(), reports):
             _log.warning("coordinator %d has a damaged log and begins with an empty one", node_id)
-            await self._tell(node_id, "start_anew")
+            await self._tell(node_id, "start_empty")
 
     # --- for people
 

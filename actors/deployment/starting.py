@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from actors.cluster.spec import ClusterSpec
-    from actors.deployment.actors import Opened
+    from actors.deployment.actors import LogOpenResult
 
 WORKER_NICENESS: Final = 5
 """By which assignor workers stand back: whoever waits for a heartbeat's answer goes first."""
@@ -55,7 +55,7 @@ class Operator(Protocol):
         """Tell something that is not as it should be, but no reason to stop."""
 
 
-def refuse_a_second() -> None:
+def refuse_second_cluster() -> None:
     """Refuse a Ray on which a cluster runs."""
     if find(CONTROLLER) is not None:
         raise BadInputError(
@@ -93,7 +93,7 @@ def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operato
         operator.formed(known)
         spec = replace(spec, directories=known)
     if spec.directories:
-        damaged = _begin_again(spec, opened, operator)
+        damaged = _restart_formed(spec, opened, operator)
     else:
         _form(coordinators, opened, operator)
     if failure := answer(controller.ready.remote(), READY_S):
@@ -104,7 +104,7 @@ def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operato
     _start_workers(spec)
 
 
-def on_every_node(spec: ClusterSpec) -> ClusterSpec:
+def scale_workers(spec: ClusterSpec) -> ClusterSpec:
     """Have as many workers on each Ray node that there is now as ``spec`` has in all."""
     return replace(spec, workers=spec.workers * len(living_nodes()))
 
@@ -121,7 +121,7 @@ def _start_workers(spec: ClusterSpec) -> None:
         worker.warm_up.remote()
 
 
-def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Operator) -> None:
+def _form(coordinators: Sequence[Any], opened: Sequence[LogOpenResult], operator: Operator) -> None:
     """Agree on the directories that the cluster begins with: written down first, then told."""
     for failure in filter(None, (row.failure for row in opened)):
         raise FailureError(failure)
@@ -130,7 +130,7 @@ def _form(coordinators: Sequence[Any], opened: Sequence[Opened], operator: Opera
     answer([each.form.remote(directories) for each in coordinators], READY_S)
 
 
-def _formed_before(spec: ClusterSpec, opened: Sequence[Opened]) -> tuple[str, ...]:
+def _formed_before(spec: ClusterSpec, opened: Sequence[LogOpenResult]) -> tuple[str, ...]:
     """Return what the nodes say the cluster was formed of, though its own file does not say it.
 
     That file is an old copy then: to form the cluster again would make two of one.
@@ -144,7 +144,9 @@ def _formed_before(spec: ClusterSpec, opened: Sequence[Opened]) -> tuple[str, ..
     return known.pop() if known else ()
 
 
-def _begin_again(spec: ClusterSpec, opened: Sequence[Opened], operator: Operator) -> list[int]:
+def _restart_formed(
+    spec: ClusterSpec, opened: Sequence[LogOpenResult], operator: Operator
+) -> list[int]:
     """Go on without the logs that are gone or damaged, if the others can; return the damaged ones.
 
     Nothing is set aside here: the controller has that done once it sees that the voters that are
@@ -194,7 +196,7 @@ def _await_ready(
             if not failure:
                 continue
             node_id = waiting[one]
-            late: Opened = answer(coordinators[node_id].opened.remote(), READY_S)
+            late: LogOpenResult = answer(coordinators[node_id].opened.remote(), READY_S)
             if not (late.is_damaged and spec.can_lose({*damaged, node_id})):
                 raise FailureError(failure)
             operator.say(_to_be_healed(failure))  # it was found when the log was loaded

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from actors.cluster import processes, running
+from actors.cluster import processes, registry
 from actors.errors import BadInputError, CommandError, FailureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.cluster.running import Running
+    from actors.cluster.registry import RegisteredCluster
 
 STOPPING_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 LOOK_S: Final = 1.0
@@ -111,23 +111,25 @@ class Signals:
         return signal.sigtimedwait(self._numbers, wait_s) is not None
 
 
-def begin(signals: Signals, cluster: Running, work: Callable[[], None]) -> Running | None:
+def begin(
+    signals: Signals, cluster: RegisteredCluster, work: Callable[[], None]
+) -> RegisteredCluster | None:
     """Save what is to be started, start it by ``work``; return None when a signal came first.
 
     Nothing is left behind then, nor when it could not be started: that raises CommandError.
     """
     processes.adopt_orphans()  # Ray's processes, once the child that started them has ended
-    running.save(cluster)
+    registry.save(cluster)
     child = Child(work)
     while (outcome := child.poll()) is None:
         if signals.within(processes.POLL_S):
             child.kill()
-            stop(running.load(cluster.cluster_id) or cluster)
+            stop(registry.load(cluster.cluster_id) or cluster)
             return None
     if not outcome.code:
-        return running.load(cluster.cluster_id)
+        return registry.load(cluster.cluster_id)
     is_stopped = signals.within(LATE_SIGNAL_S)
-    stop(running.load(cluster.cluster_id) or cluster)
+    stop(registry.load(cluster.cluster_id) or cluster)
     if is_stopped:
         return None
     sentence = outcome.sentence or "The cluster could not be started: the process was killed."
@@ -138,7 +140,7 @@ def begin(signals: Signals, cluster: Running, work: Callable[[], None]) -> Runni
     )
 
 
-def stay(signals: Signals, cluster: Running) -> None:
+def stay(signals: Signals, cluster: RegisteredCluster) -> None:
     """Wait for a signal, then stop the cluster; raise FailureError when it ends before."""
     while not signals.within(LOOK_S):
         processes.reap()
@@ -148,7 +150,7 @@ def stay(signals: Signals, cluster: Running) -> None:
     stop(cluster)
 
 
-def stop(cluster: Running) -> None:
+def stop(cluster: RegisteredCluster) -> None:
     """End a cluster: its coordinators hand over first, if they can; then everything is killed.
 
     A Ray of our own that was not READY yet is killed at once. Raises FailureError when something is
@@ -156,13 +158,13 @@ def stop(cluster: Running) -> None:
     """
     is_ours = cluster.node is not None
     has_actors = bool(cluster.address) and not (is_ours and not cluster.is_ready)
-    said = _say_goodbye(cluster) if has_actors and cluster.is_whole else ""
+    said = _stop_actors(cluster) if has_actors and cluster.is_whole else ""
     if said and not is_ours:
         raise FailureError(said)
-    running.end_at_once(cluster)
+    registry.kill_cluster(cluster)
 
 
-def _say_goodbye(cluster: Running) -> str:
+def _stop_actors(cluster: RegisteredCluster) -> str:
     """Stop the actors; return a sentence if that was not done to the end.
 
     Where Ray has been connected to, as to find the cluster, a fork would hang in its threads.
@@ -188,7 +190,7 @@ def _say_goodbye(cluster: Running) -> str:
     return outcome.sentence
 
 
-def _destroy(cluster: Running) -> None:
+def _destroy(cluster: RegisteredCluster) -> None:
     cluster.prepare_to_connect()
     from actors.deployment.actors import connected
     from actors.deployment.starting import destroy
@@ -196,7 +198,7 @@ def _destroy(cluster: Running) -> None:
     with connected(cluster.address):
         left = destroy(cluster.partitions, cluster.workers)
     if cluster.node is None:  # of our own Ray, no process will be left
-        left += [f"the listener {one}" for one in running.still_listening(cluster)]
+        left += [f"the listener {one}" for one in registry.still_listening(cluster)]
         if left:
             raise FailureError(
                 f"The cluster of {cluster.data_dir} is not gone: {', '.join(left)} did not end. "

@@ -57,7 +57,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Myself:
+class LocalNode:
     """Who this coordinator is to its peers. The secret is the cluster's."""
 
     cluster_id: str
@@ -68,7 +68,7 @@ class Myself:
 
     def __repr__(self) -> str:
         """Say everything but the secret."""
-        return f"Myself(node {self.node_id}, directory {self.directory_id} of {self.cluster_id})"
+        return f"LocalNode(node {self.node_id}, directory {self.directory_id} of {self.cluster_id})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Hello:
     incarnation: Incarnation
 
 
-def hello(me: Myself, wanted: int, nonce: bytes) -> bytes:
+def hello(me: LocalNode, wanted: int, nonce: bytes) -> bytes:
     """Write the first frame."""
     start = (me.incarnation.number, me.incarnation.tokens)
     rows = (
@@ -99,7 +99,7 @@ def _signature(secret: bytes, rows: Sequence[object]) -> bytes:
     return hmac.digest(secret, b"hello" + msgpack.packb(rows), hashlib.sha256)
 
 
-def read_hello(frame: bytes, me: Myself) -> Hello:
+def read_hello(frame: bytes, me: LocalNode) -> Hello:
     """Read the other's first frame; raises :class:`RefusedError` when it can not be a peer."""
     try:
         magic, version, *rest = msgpack.unpackb(frame)

@@ -27,7 +27,7 @@ from storage.peer_frames import MessageError
 from storage.peer_packing import BODY_BYTES_MAX, FRAME_BYTES_MAX, FrameReader, framed
 
 if TYPE_CHECKING:
-    from actors.peers.handshake import Hello, Myself
+    from actors.peers.handshake import Hello, LocalNode
 
 BUFFER_BYTES_MAX: Final = 16 << 20
 """What a peer has not taken yet beyond this: no more records are sent, replicas send them again.
@@ -43,7 +43,7 @@ UNACKNOWLEDGED_MS: Final = 5_000
 class Links(Protocol):
     """What a link tells (:class:`actors.peers.peers.Peers`)."""
 
-    me: Myself
+    me: LocalNode
 
     def appeared(self, link: Link) -> None:
         """Count a new connection whose other end has said nothing yet."""
@@ -90,7 +90,7 @@ class Link(asyncio.Protocol):
         self._their_hello = b""
         self._is_proved = False
         self.incarnation = NEVER_STARTED
-        self._patience: asyncio.TimerHandle | None = None
+        self._handshake_timer: asyncio.TimerHandle | None = None
 
     # --- asyncio's side
 
@@ -103,7 +103,7 @@ class Link(asyncio.Protocol):
         self.address = f"{name[0]}:{name[1]}" if name else "unknown"
         _set_options(transport.get_extra_info("socket"))
         loop = asyncio.get_running_loop()
-        self._patience = loop.call_later(HANDSHAKE_S, self._lose_patience)
+        self._handshake_timer = loop.call_later(HANDSHAKE_S, self._handshake_timed_out)
         self._links.appeared(self)
         if self.is_caller:
             self._say_hello()
@@ -111,8 +111,8 @@ class Link(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
         """End: one of the two has closed, or the network has."""
         self._transport = None
-        if self._patience is not None:
-            self._patience.cancel()
+        if self._handshake_timer is not None:
+            self._handshake_timer.cancel()
         self._links.closed(self)
         self.is_open = False
         if not self.ended.done():
@@ -225,8 +225,8 @@ class Link(asyncio.Protocol):
             raise RefusedError("it has seen a later state of our directory")
         if frame != CURRENT:
             raise RefusedError("it does not say whether it vouches for our directory")
-        if self._patience is not None:
-            self._patience.cancel()
+        if self._handshake_timer is not None:
+            self._handshake_timer.cancel()
         self._frames.frame_bytes_max = FRAME_BYTES_MAX
         self._frames.body_bytes_max = BODY_BYTES_MAX
         self.is_open = self.was_open = True
@@ -237,7 +237,7 @@ class Link(asyncio.Protocol):
         first, second = (mine, theirs) if self.is_caller else (theirs, mine)
         return proof(self._links.me.secret, role, first, second)
 
-    def _lose_patience(self) -> None:
+    def _handshake_timed_out(self) -> None:
         self.refuse(f"it did not say who it is within {HANDSHAKE_S:g} s")
 
 

@@ -19,7 +19,7 @@ from actors.clock import boot_ms
 from actors.peers.handshake import RefusedError
 from actors.peers.link import HANDSHAKE_S, Link
 from actors.serving.acceptor import Acceptor
-from actors.telemetry.complaints import Complaints
+from actors.telemetry.rate_limited_log import RateLimitedLog
 from storage import peer_packing
 from storage.disk.incarnation import Vouching
 from storage.log import LogError
@@ -29,7 +29,7 @@ from storage.peer_packing import bodies, without_payload
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from actors.peers.handshake import Hello, Myself
+    from actors.peers.handshake import Hello, LocalNode
     from storage.disk.incarnation import Incarnation
     from storage.messages import Message
 
@@ -40,17 +40,17 @@ _log = logging.getLogger("rollcall.peers")
 
 BACK_OFF_S: Final = 0.05
 BACK_OFF_S_MAX: Final = 1.0
-STRANGERS_MAX: Final = 128
+UNIDENTIFIED_MAX: Final = 128
 """So many connections may be open at the peers port that have not said yet who they are."""
 GRACE_S: Final = 0.1
-"""The least time that each of them has for that. Beyond STRANGERS_MAX the oldest makes room once
+"""The least time that each of them has for that. Beyond UNIDENTIFIED_MAX the oldest makes room once
 this is over; until then the next ones stay in the backlog. A peer says it at once."""
 BACKLOG: Final = 1_024
 EARLY_MAX: Final = 256
-"""So many frames of a peer are kept until the door is told that the peer can be reached."""
+"""So many frames of a peer are kept until the handler is told that the peer can be reached."""
 
 
-class Door(Protocol):
+class PeerHandler(Protocol):
     """What the links need of the coordinator behind them."""
 
     def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
@@ -71,9 +71,9 @@ class Peers:
 
     def __init__(  # noqa: PLR0913 - everything around it is handed in here
         self,
-        me: Myself,
+        me: LocalNode,
         others: Iterable[int],
-        door: Door,
+        handler: PeerHandler,
         address_of: AddressOf,
         *,
         vouch: Vouch = lambda _: True,
@@ -86,7 +86,7 @@ class Peers:
         """
         self.me = me
         self._others = frozenset(others) - {me.node_id}
-        self._door = door
+        self._handler = handler
         self._address_of = address_of
         self._vouch = vouch
         self._vouching = Vouching(self._others, boot_ms(), patience_ms)
@@ -94,11 +94,11 @@ class Peers:
         self._open: dict[int, Link] = {}
         self._told: set[int] = set()
         self._early: dict[int, deque[tuple[Message, ...]]] = {}
-        self._strangers: dict[Link, float] = {}  # and when each came; the oldest first
+        self._unidentified: dict[Link, float] = {}  # and when each came; the oldest first
         self._entering = 0
         self._recognized: dict[int, Link] = {}
         self._cut: frozenset[int] = frozenset()
-        self._complaints = Complaints(_log)
+        self._warnings = RateLimitedLog(_log)
         self.port = 0
         self._acceptor: Acceptor | None = None
         self._callers: list[asyncio.Task[None]] = []
@@ -121,14 +121,14 @@ class Peers:
                 self._callers.append(loop.create_task(self._keep_calling(node_id)))
 
     def close(self) -> None:
-        """Close everything; nothing more is told to the door."""
+        """Close everything; nothing more is told to the handler."""
         for task in self._callers:
             task.cancel()
         if self._acceptor is not None:
             self._acceptor.close()
         if self._silence is not None:
             self._silence.cancel()
-        links = [*self._open.values(), *self._recognized.values(), *self._strangers]
+        links = [*self._open.values(), *self._recognized.values(), *self._unidentified]
         self._open.clear()
         self._told.clear()
         for link in links:
@@ -153,14 +153,14 @@ class Peers:
         if not link.takes(records=True):
             small = without_payload(messages) if link.takes(records=False) else []
             if len(small) < len(messages):
-                self._complaints.say(
+                self._warnings.warn(
                     f"node {node_id} takes too little of what we send: "
                     f"{len(messages) - len(small)} messages were dropped, to be sent again"
                 )
             messages = small
         for body in bodies(messages):
             if len(body) > peer_packing.BODY_BYTES_MAX:
-                self._complaints.say(
+                self._warnings.warn(
                     f"a message of {len(body)} bytes to node {node_id} was dropped: it is larger"
                     f" than {peer_packing.BODY_BYTES_MAX} bytes, the most that a peer takes"
                 )
@@ -239,16 +239,16 @@ class Peers:
 
     def wait_s(self) -> float:
         """Accept the next unless there are too many strangers, none of which has had its time."""
-        if len(self._strangers) + self._entering < STRANGERS_MAX:
+        if len(self._unidentified) + self._entering < UNIDENTIFIED_MAX:
             return 0.0
-        oldest = next(iter(self._strangers), None)
+        oldest = next(iter(self._unidentified), None)
         if oldest is None:
             return GRACE_S
-        wait_s = self._strangers[oldest] + GRACE_S - asyncio.get_running_loop().time()
+        wait_s = self._unidentified[oldest] + GRACE_S - asyncio.get_running_loop().time()
         if wait_s > 0:
             return wait_s
-        del self._strangers[oldest]
-        oldest.refuse(f"it does not say who it is and {STRANGERS_MAX} others wait to")
+        del self._unidentified[oldest]
+        oldest.refuse(f"it does not say who it is and {UNIDENTIFIED_MAX} others wait to")
         return 0.0
 
     def enter(self, address: str) -> bool:  # noqa: ARG002 - as Gate has it
@@ -266,7 +266,7 @@ class Peers:
         """Count a connection whose caller has not said yet who it is."""
         if not link.is_caller:
             self._entering -= 1
-            self._strangers[link] = asyncio.get_running_loop().time()
+            self._unidentified[link] = asyncio.get_running_loop().time()
 
     def accepts(self, hello: Hello, link: Link) -> None:
         """Refuse a node that is none of ours; else give the link a place that no stranger has.
@@ -277,7 +277,7 @@ class Peers:
             raise RefusedError(f"no node {hello.node_id} belongs to this cluster")
         if link.is_caller:
             return
-        self._strangers.pop(link, None)
+        self._unidentified.pop(link, None)
         before = self._recognized.get(hello.node_id)
         self._recognized[hello.node_id] = link
         if before is not None:
@@ -307,22 +307,22 @@ class Peers:
             ) from error
 
     def is_stale(self, link: Link) -> None:
-        """Tell the door that a peer takes our directory for a copy."""
-        self._door.found_stale(link.node_id)
+        """Tell the handler that a peer takes our directory for a copy."""
+        self._handler.found_stale(link.node_id)
 
     def _tell_all(self) -> None:
-        """Let the door know which peers can be reached: they have judged our directory."""
+        """Let the handler know which peers can be reached: they have judged our directory."""
         for node_id in sorted(self._open.keys() - self._told):
             self._told.add(node_id)
-            self._door.peer_up(node_id)
+            self._handler.peer_up(node_id)
             for messages in self._early.pop(node_id, ()):
-                self._door.receive_peer(node_id, messages)
+                self._handler.receive_peer(node_id, messages)
 
     def _tell_down(self, node_id: int) -> None:
         self._early.pop(node_id, None)
         if node_id in self._told:
             self._told.discard(node_id)
-            self._door.peer_down(node_id)
+            self._handler.peer_down(node_id)
 
     def received(self, link: Link, frame: bytes) -> None:
         """Hand on what a peer said."""
@@ -334,18 +334,18 @@ class Peers:
         except MessageError as error:
             raise RefusedError(str(error)) from error
         if node_id in self._told:
-            self._door.receive_peer(node_id, messages)
+            self._handler.receive_peer(node_id, messages)
         else:  # who leads what is said only once
             self._early.setdefault(node_id, deque(maxlen=EARLY_MAX)).append(messages)
 
     def refused(self, link: Link, why: str) -> None:
         """Say in one sentence who was refused."""
         who = f"node {link.node_id}" if link.is_open or link.is_caller else "a caller"
-        self._complaints.say(f"refused {who} at {link.address}: {why}")
+        self._warnings.warn(f"refused {who} at {link.address}: {why}")
 
     def closed(self, link: Link) -> None:
-        """Tell the door at once that a peer is gone."""
-        self._strangers.pop(link, None)
+        """Tell the handler at once that a peer is gone."""
+        self._unidentified.pop(link, None)
         self._not_recognized(link)
         if self._open.get(link.node_id) is link:
             del self._open[link.node_id]

@@ -13,7 +13,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-from actors.telemetry.complaints import Complaints
+from actors.telemetry.rate_limited_log import RateLimitedLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ class Acceptor:
         self._is_closed = False
         self._connecting: set[asyncio.Task[None]] = set()
         self._resume: asyncio.TimerHandle | None = None
-        self._complaints = Complaints(_log)
+        self._warnings = RateLimitedLog(_log)
 
     async def open(self, host: str, port: int, backlog: int) -> int:
         """Listen; return the port. Raises OSError when the address can not be bound."""
@@ -102,7 +102,7 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._complaints.say(f"cannot accept connections: {error.strerror}; trying again")
+                self._warnings.warn(f"cannot accept connections: {error.strerror}; trying again")
                 self._wait(RETRY_S)
                 return
             address = str(name[0])

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from actors.telemetry.complaints import Complaints
+from actors.telemetry.rate_limited_log import RateLimitedLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,7 +79,7 @@ class Admission:
         self._counts: Counter[str] = Counter()
         self._count = 0
         self._clock_s = clock_s
-        self._complaints = Complaints(_log)
+        self._warnings = RateLimitedLog(_log)
         self._has_told = False
         self._allowance = 0.0
         self._allowed_at_s = float("-inf")
@@ -94,7 +94,7 @@ class Admission:
         if self.is_full:
             if not self._has_told:
                 self._has_told = True
-                self._complaints.say(
+                self._warnings.warn(
                     f"there are {self._count} connections, as many as max.connections or the"
                     " limit of open files allows; others wait to be accepted"
                 )
@@ -116,7 +116,7 @@ class Admission:
         limits = self.limits
         most = limits.connections_by_address.get(address, limits.connections_per_address_max)
         if self._counts[address] >= most:
-            self._complaints.say(
+            self._warnings.warn(
                 f"closed a new connection from {address}, which has {most} already"
                 " (max.connections.per.ip)"
             )

@@ -49,7 +49,7 @@ FRAME_BYTES_PER_SWEEP: Final = 1 << 20
 NOTHING_ASKED: Final = (b"", None)
 
 
-class Door(Protocol):
+class RequestHandler(Protocol):
     """What the listener needs of the coordinator behind it."""
 
     def wake(self) -> None:
@@ -68,7 +68,7 @@ class Door(Protocol):
 class Connections(Protocol):
     """What a connection needs of all of them (:class:`actors.serving.listener.Listener`)."""
 
-    door: Door
+    handler: RequestHandler
     memo: Memo
     held: HeldBytes
     sweeps: int
@@ -299,7 +299,7 @@ class Connection(asyncio.Protocol):
         key = None
         if frame[:2] in LEASED_KEYS:
             key = without_correlation_id(frame)
-            answer = connections.memo.recall(key, frame, connections.door.now)
+            answer = connections.memo.recall(key, frame, connections.handler.now)
             if answer is not None:
                 self._out.append(answer)
                 return
@@ -350,7 +350,7 @@ class Connection(asyncio.Protocol):
             message=decoded.message,
             following=self._connections.inbox.following,
         )
-        self._connections.door.receive(request)
+        self._connections.handler.receive(request)
 
     def _go_on_later(self) -> None:
         """Look at the next requests when the others that wait have had their turn."""

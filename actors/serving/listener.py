@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 from actors.serving.acceptor import Acceptor
 from actors.serving.admission import Admission, Limits
-from actors.serving.connection import Connection, Door, InFlight
+from actors.serving.connection import Connection, InFlight, RequestHandler
 from actors.serving.held_bytes import HeldBytes
 from actors.serving.memo import Memo
-from actors.telemetry.complaints import Complaints
+from actors.telemetry.rate_limited_log import RateLimitedLog
 from failover.requests.inbox import Inbox, serve
 from protocol.wire.frames import encode_response
 
@@ -44,19 +44,19 @@ SWEEP_S_MAX: Final = 5.0
 class Listener:
     """All connections of one coordinator (:class:`actors.serving.connection.Connections`).
 
-    ``serve`` hands waiting requests to the door for so many seconds, as
+    ``serve`` hands waiting requests to the handler for so many seconds, as
     :func:`failover.requests.inbox.serve` does. It is this thread's own time that counts: on a
     machine with too much to do a turn is not cut short by what others do, for then each turn, and
     what it writes, would be for a few only.
     """
 
-    def __init__(self, door: Door, limits: Limits) -> None:
-        self.door = door
+    def __init__(self, handler: RequestHandler, limits: Limits) -> None:
+        self.handler = handler
         self.limits = limits
         self.request_bytes_max = limits.request_bytes_max
         self.memo = Memo()
         self.held = HeldBytes(limits.queued_bytes_max)
-        self.complaints = Complaints(_log)
+        self.warnings = RateLimitedLog(_log)
         self.connections: set[Connection] = set()
         self.unflushed: list[Connection] = []
         self.inbox: Inbox[Connection] = Inbox(source_of=lambda connection: connection)
@@ -102,7 +102,7 @@ class Listener:
         """Let a connection's request wait for its turn."""
         if len(self.inbox) < self.limits.queued_requests_max:
             self.inbox.push(connection.queue_key, connection)
-            self.door.wake()
+            self.handler.wake()
         else:
             self._held_back.push(connection.queue_key, connection)
             connection.hold_back()
@@ -181,11 +181,11 @@ class Listener:
                 self._acceptor.resume()
         in_flight = connection.in_flight
         if in_flight is not None and self._tickets.pop(in_flight.ticket, None) is not None:
-            self.door.abandon(in_flight.ticket)
+            self.handler.abandon(in_flight.ticket)
 
     def complain(self, sentence: str) -> None:
         """Log a warning, unless there were many just now."""
-        self.complaints.say(sentence)
+        self.warnings.warn(sentence)
 
     def too_many_unfinished(self) -> None:
         """Close the longest unfinished frames, if all of them take too much."""

@@ -15,8 +15,8 @@ from collections import Counter
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.telemetry.losses import Losses
-from actors.telemetry.sentences import sentence, sentence_for_many
+from actors.telemetry.drops import TelemetryDrops
+from actors.telemetry.log_messages import log_message, log_message_for_many
 from protocol.groups.classic.moved import partitions_moved
 from protocol.groups.facts import MemberEvent, Rebalance, RebalanceOutcome
 
@@ -49,7 +49,7 @@ class Telemetry:
         self, resource: Mapping[str, str | int], facts_waiting_max: int = FACTS_WAITING_MAX
     ) -> None:
         """``resource`` names this process in traces: ``service.instance.id`` and the like."""
-        self.losses = Losses()
+        self.drops = TelemetryDrops()
         self._resource = resource
         self._waiting_max = facts_waiting_max
         self._facts: SimpleQueue[Fact | None] = SimpleQueue()
@@ -61,7 +61,7 @@ class Telemetry:
     def observe(self, fact: Fact) -> None:
         """Take a fact; never blocks, never raises."""
         if self._facts.qsize() >= self._waiting_max:
-            self.losses.lose_facts(1)
+            self.drops.count_facts(1)
             return
         self._facts.put(fact)
 
@@ -74,23 +74,23 @@ class Telemetry:
         self._thread.join(timeout_s + 1)
 
     def _run(self) -> None:
-        traces = _open_traces(self._resource, self.losses)
+        traces = _open_traces(self._resource, self.drops)
         while not self._closing.is_set() or not self._facts.empty():
             facts = self._take()
             try:
                 self._tell(facts, traces)
             except Exception:
-                self.losses.lose_facts(len(facts))
+                self.drops.count_facts(len(facts))
                 _own_log.exception("%d facts could not be told", len(facts))
-            self.losses.report()
+            self.drops.report()
         if traces is not None:
             traces.close(max(self._closing_deadline_s - time.monotonic(), 0.1))
-        self.losses.report(finally_=True)
+        self.drops.report(finally_=True)
 
     def _take(self) -> list[Fact]:
         """Wait for facts and take a turn's worth; none when there is only something to report."""
         try:
-            first = self._facts.get(timeout=self.losses.next_report_in_s())
+            first = self._facts.get(timeout=self.drops.next_report_in_s())
         except Empty:
             return []
         self._closing.wait(LINGER_S)
@@ -105,24 +105,24 @@ class Telemetry:
             return
         moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, Rebalance)}
         if says_sentences:
-            for line in _sentences(facts, moved):
+            for line in _log_messages(facts, moved):
                 _log.info("%s", line)
         if traces is not None:
             for fact in facts:
                 traces.tell(fact, moved.get(id(fact)))
 
 
-def asks_for_traces(environ: Mapping[str, str]) -> bool:
+def exports_traces(environ: Mapping[str, str]) -> bool:
     """Read from the standard variables whether traces are to be exported (and can be)."""
-    return _asks_for("traces", environ)
+    return _exports("traces", environ)
 
 
-def asks_for_metrics(environ: Mapping[str, str]) -> bool:
+def exports_metrics(environ: Mapping[str, str]) -> bool:
     """Read from the standard variables whether metrics are to be exported (and can be)."""
-    return _asks_for("metrics", environ)
+    return _exports("metrics", environ)
 
 
-def _asks_for(what: str, environ: Mapping[str, str]) -> bool:
+def _exports(what: str, environ: Mapping[str, str]) -> bool:
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     signal = what.upper()
@@ -149,7 +149,7 @@ def open_metrics(
     resource: Mapping[str, str | int], read: Callable[[], Mapping[str, Any]]
 ) -> MetricsExport | None:
     """Begin to export what ``read`` gives, if the environment asks for it."""
-    if not asks_for_metrics(os.environ):
+    if not exports_metrics(os.environ):
         return None
     try:
         from actors.telemetry.otlp_metrics import MetricsExport
@@ -160,13 +160,13 @@ def open_metrics(
         return None
 
 
-def _open_traces(resource: Mapping[str, str | int], losses: Losses) -> Traces | None:
-    if not asks_for_traces(os.environ):
+def _open_traces(resource: Mapping[str, str | int], drops: TelemetryDrops) -> Traces | None:
+    if not exports_traces(os.environ):
         return None
     try:
         from actors.telemetry.traces import Traces
 
-        return Traces(resource, losses)
+        return Traces(resource, drops)
     except Exception as error:
         _own_log.warning("no traces are exported: %s: %s", type(error).__name__, error)
         return None
@@ -178,7 +178,7 @@ def _moved(fact: Rebalance) -> Moved | None:
     return partitions_moved(fact.assignments_before, fact.assignments_after)
 
 
-def _sentences(facts: Iterable[Fact], moved: Mapping[int, Moved | None]) -> Iterator[str]:
+def _log_messages(facts: Iterable[Fact], moved: Mapping[int, Moved | None]) -> Iterator[str]:
     """One sentence per fact, in order; a flood of one group's member events ends summed up."""
     said: Counter[str] = Counter()
     alike: dict[tuple[str, str, str | None], list[MemberEvent]] = {}
@@ -188,6 +188,6 @@ def _sentences(facts: Iterable[Fact], moved: Mapping[int, Moved | None]) -> Iter
             if said[fact.group_id] > SAID_SINGLY_MAX:
                 alike.setdefault((fact.group_id, fact.kind, fact.reason), []).append(fact)
                 continue
-        yield sentence(fact, moved.get(id(fact)))
+        yield log_message(fact, moved.get(id(fact)))
     for events in alike.values():
-        yield sentence(events[0]) if len(events) == 1 else sentence_for_many(events)
+        yield log_message(events[0]) if len(events) == 1 else log_message_for_many(events)

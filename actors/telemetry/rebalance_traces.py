@@ -41,11 +41,11 @@ CONVERTED: Final = "group-converted"
 """The outcome of a rebalance that ends with the group's type."""
 
 Attributes: TypeAlias = "Mapping[str, str | int | float | None]"
-Happening: TypeAlias = MemberEvent | TopicsChanged | AssignmentUnmade | GroupConverted
+GroupEvent: TypeAlias = MemberEvent | TopicsChanged | AssignmentUnmade | GroupConverted
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ChildSpan:
     """A span below the root; both ends in Unix milliseconds."""
 
     name: str
@@ -55,7 +55,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SpanEvent:
     """An event of the root span, in Unix milliseconds."""
 
     name: str
@@ -65,22 +65,22 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One rebalance; ``stretches`` follow one another and fill its time. None means: left out."""
+    """One rebalance; ``spans`` follow one another and fill its time. None means: left out."""
 
     group_id: str
     attributes: Attributes
-    stretches: tuple[Stretch, ...]
-    events: tuple[Mark, ...]
+    spans: tuple[ChildSpan, ...]
+    events: tuple[SpanEvent, ...]
 
     @property
     def started_ms(self) -> int:
         """When it began, in Unix milliseconds."""
-        return self.stretches[0].started_ms
+        return self.spans[0].started_ms
 
     @property
     def ended_ms(self) -> int:
         """When it was over, in Unix milliseconds."""
-        return self.stretches[-1].ended_ms
+        return self.spans[-1].ended_ms
 
 
 class RebalanceTraces:
@@ -115,9 +115,9 @@ class RebalanceTraces:
     def _classic(self, fact: Rebalance, moved: Moved | None) -> Trace:
         started_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
         events = self._recent.take(fact.group_id, started_ms, ended_ms, ended_ms)
-        stretches = (Stretch(each.name, each.started_ms, each.ended_ms) for each in fact.phases)
+        spans = (ChildSpan(each.name, each.started_ms, each.ended_ms) for each in fact.phases)
         return Trace(
-            fact.group_id, _classic_attributes(fact, moved), tuple(stretches), _marks(events)
+            fact.group_id, _classic_attributes(fact, moved), tuple(spans), _span_events(events)
         )
 
     def _end(self, group_id: str, ended_ms: int, outcome: str) -> Iterator[Trace]:
@@ -128,23 +128,23 @@ class RebalanceTraces:
         # What came while the assignor ran may have set off the next rebalance.
         events = self._recent.take(group_id, fact.changed_ms, ended_ms, fact.started_ms)
         attributes = {**_consumer_attributes(fact), "rollcall.rebalance.outcome": outcome}
-        stretches = (
-            Stretch("wait", fact.changed_ms, fact.started_ms),
-            Stretch("assign", fact.started_ms, fact.computed_ms, _run_attributes(fact)),
-            Stretch("write", fact.computed_ms, fact.ended_ms),
-            Stretch("reconcile", fact.ended_ms, ended_ms),
+        spans = (
+            ChildSpan("wait", fact.changed_ms, fact.started_ms),
+            ChildSpan("assign", fact.started_ms, fact.computed_ms, _run_attributes(fact)),
+            ChildSpan("write", fact.computed_ms, fact.ended_ms),
+            ChildSpan("reconcile", fact.ended_ms, ended_ms),
         )
-        yield Trace(group_id, attributes, stretches, _marks(events))
+        yield Trace(group_id, attributes, spans, _span_events(events))
 
 
 class RecentEvents:
     """What happened in groups that a rebalance under way may claim when it ends."""
 
     def __init__(self) -> None:
-        self._by_group: OrderedDict[str, deque[Happening]] = OrderedDict()
+        self._by_group: OrderedDict[str, deque[GroupEvent]] = OrderedDict()
         self._count = 0
 
-    def add(self, event: Happening) -> None:
+    def add(self, event: GroupEvent) -> None:
         """Remember an event; the oldest one of its group makes room."""
         events = self._by_group.setdefault(event.group_id, deque(maxlen=EVENTS_PER_TRACE_MAX))
         self._by_group.move_to_end(event.group_id)
@@ -155,7 +155,7 @@ class RecentEvents:
 
     def take(
         self, group_id: str, started_ms: int, ended_ms: int, kept_from_ms: int
-    ) -> list[Happening]:
+    ) -> list[GroupEvent]:
         """Give the events of a rebalance; from ``kept_from_ms`` on they may begin the next too."""
         events = self._by_group.get(group_id, deque())
         self.forget(group_id)
@@ -237,28 +237,28 @@ def _run_attributes(fact: TargetAssigned) -> Attributes:
     }
 
 
-def _marks(events: Iterable[Happening]) -> tuple[Mark, ...]:
-    return tuple(_mark(event) for event in events)
+def _span_events(events: Iterable[GroupEvent]) -> tuple[SpanEvent, ...]:
+    return tuple(_span_event(event) for event in events)
 
 
-def _mark(event: Happening) -> Mark:
+def _span_event(event: GroupEvent) -> SpanEvent:
     match event:
         case MemberEvent():
-            return Mark(event.kind, event.time_ms, _member_attributes(event))
+            return SpanEvent(event.kind, event.time_ms, _member_attributes(event))
         case TopicsChanged():
-            return Mark(event.cause, event.time_ms, {"rollcall.epoch": event.epoch})
+            return SpanEvent(event.cause, event.time_ms, {"rollcall.epoch": event.epoch})
         case GroupConverted():
             told: Attributes = {
                 "rollcall.group.type": event.group_type,
                 "rollcall.members": event.members,
             }
-            return Mark(CONVERTED, event.time_ms, told)
+            return SpanEvent(CONVERTED, event.time_ms, told)
         case AssignmentUnmade():
             failure: Attributes = {
                 "rollcall.epoch": event.epoch,
                 "rollcall.assignor.error": event.reason,
             }
-            return Mark("run-failed", event.time_ms, failure)
+            return SpanEvent("run-failed", event.time_ms, failure)
 
 
 def _member_attributes(event: MemberEvent) -> Attributes:

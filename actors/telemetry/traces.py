@@ -20,7 +20,7 @@ from actors.telemetry.rebalance_traces import RebalanceTraces
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.telemetry.losses import Losses
+    from actors.telemetry.drops import TelemetryDrops
     from actors.telemetry.rebalance_traces import Attributes, Trace
     from protocol.groups.classic.moved import Moved
     from protocol.groups.facts import Fact
@@ -34,13 +34,13 @@ class Traces:
     def __init__(
         self,
         resource: Mapping[str, str | int],
-        losses: Losses,
+        drops: TelemetryDrops,
         exporter: SpanExporter | None = None,
     ) -> None:
         """Export by the standard variables, or to ``exporter``."""
         self._provider = TracerProvider(resource=resource_of(resource), shutdown_on_exit=False)
-        self._outbox = Outbox(exporter or OTLPSpanExporter(), losses)
-        self._provider.add_span_processor(self._outbox)
+        self._span_queue = SpanQueue(exporter or OTLPSpanExporter(), drops)
+        self._provider.add_span_processor(self._span_queue)
         self._tracer = self._provider.get_tracer("rollcall")
         self._traces = RebalanceTraces()
 
@@ -51,7 +51,7 @@ class Traces:
 
     def close(self, timeout_s: float) -> None:
         """Deliver what is left, for at most ``timeout_s``."""
-        self._outbox.close(timeout_s)
+        self._span_queue.close(timeout_s)
 
     def _export(self, trace: Trace) -> None:
         root = self._tracer.start_span(
@@ -63,27 +63,27 @@ class Traces:
         for event in trace.events:
             root.add_event(event.name, _known(event.attributes), _ns(event.time_ms))
         inside = set_span_in_context(root, Context())
-        for stretch in trace.stretches:
+        for each in trace.spans:
             span = self._tracer.start_span(
-                stretch.name,
+                each.name,
                 context=inside,
-                attributes=_known(stretch.attributes),
-                start_time=_ns(stretch.started_ms),
+                attributes=_known(each.attributes),
+                start_time=_ns(each.started_ms),
             )
-            span.end(_ns(stretch.ended_ms))
+            span.end(_ns(each.ended_ms))
         root.end(_ns(trace.ended_ms))
 
 
-class Outbox(SpanProcessor):
+class SpanQueue(SpanProcessor):
     """Hands finished spans to the exporter from a thread of its own, and counts what is lost.
 
     The SDK's batch processor counts no loss for the log and closes without a deadline; the
     variables are its own (``docs/decisions/dependencies.md``).
     """
 
-    def __init__(self, exporter: SpanExporter, losses: Losses) -> None:
+    def __init__(self, exporter: SpanExporter, drops: TelemetryDrops) -> None:
         self._exporter = exporter
-        self._losses = losses
+        self._drops = drops
         self._delay_s = _number("OTEL_BSP_SCHEDULE_DELAY", 5_000) / 1_000
         self._batch_max = _number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)
         self._waiting_max = _number("OTEL_BSP_MAX_QUEUE_SIZE", 2_048)
@@ -100,7 +100,7 @@ class Outbox(SpanProcessor):
             return
         with self._changed:
             if len(self._spans) >= self._waiting_max or self._is_closing:
-                self._losses.lose_spans(1, "they came faster than the backend took them")
+                self._drops.count_spans(1, "they came faster than the backend took them")
                 return
             self._spans.append(span)
             self._changed.notify()
@@ -112,7 +112,7 @@ class Outbox(SpanProcessor):
             self._changed.notify()
         self._thread.join(timeout_s)
         with self._changed:
-            self._losses.lose_spans(len(self._spans), "the process ended")
+            self._drops.count_spans(len(self._spans), "the process ended")
             self._spans.clear()
         self._exporter.shutdown()  # ends an attempt that is under way
         self._thread.join(1)
@@ -126,8 +126,8 @@ class Outbox(SpanProcessor):
                 result = SpanExportResult.FAILURE
                 self._last_error.text = f"{type(error).__name__}: {error}"
             if result is not SpanExportResult.SUCCESS:
-                self._losses.lose_spans(len(batch), self._last_error.text)
-            self._losses.report()
+                self._drops.count_spans(len(batch), self._last_error.text)
+            self._drops.report()
 
     def _next_batch(self) -> list[ReadableSpan]:
         """Wait for a full batch or the delay; empty when everything is delivered and we close."""

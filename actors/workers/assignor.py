@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.tasks import Tasks
-from actors.telemetry.text_log import log_lines_to
+from actors.telemetry.log_file import log_to_file
 from actors.workers.fair_queue import FairQueue
 from actors.workers.task_frames import Timing, pack_answer, read_task
 from protocol.assignors.registry import BUILT_IN
@@ -45,7 +45,7 @@ GRACE_S: Final = 5.0
 
 
 @dataclass(slots=True, eq=False)
-class _Arriving:
+class _PartialTask:
     """The parts of a task that have come so far, by place; a later run has a higher number."""
 
     run: int
@@ -54,7 +54,7 @@ class _Arriving:
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _QueuedTask:
     parts: Sequence[bytes]
     asked_at: float
     answer: asyncio.Future[bytes]
@@ -70,17 +70,17 @@ class Assignor:
     def __init__(
         self, time_limit_ms: int = 30_000, log_path: Path | None = None, niceness: int = 0
     ) -> None:
-        from actors.lean import leave_out_hypothesis
+        from actors.skip_hypothesis import skip_hypothesis
 
-        leave_out_hypothesis()
+        skip_hypothesis()
         os.nice(niceness)
         if log_path is not None:
-            log_lines_to(log_path)
+            log_to_file(log_path)
         self._time_limit_s = time_limit_ms / 1000
-        self._queue: FairQueue[_Waiting] = FairQueue()
+        self._queue: FairQueue[_QueuedTask] = FairQueue()
         self._thread = ThreadPoolExecutor(1, "assignor")
         self._executor: Executor | None = None
-        self._parts: dict[tuple[str, str], _Arriving] = {}
+        self._parts: dict[tuple[str, str], _PartialTask] = {}
         self._is_running = False
         self._runs = 0
         self._busy_s = 0.0
@@ -116,28 +116,28 @@ class Assignor:
         self, coordinator: str, group_id: str, run: int, place: int, packed: bytes
     ) -> None:
         """Take a part of a task that :meth:`run` names too; Ray does not keep calls in order."""
-        arriving = self._arriving(coordinator, group_id, run)
-        if arriving is not None:
-            arriving.parts[place] = packed
-            arriving.changed.set()
+        partial = self._partial_task(coordinator, group_id, run)
+        if partial is not None:
+            partial.parts[place] = packed
+            partial.changed.set()
 
     async def run(
         self, coordinator: str, group_id: str, run: int, place: int, packed: bytes
     ) -> bytes:
         """Do a task whose last part is ``packed``, after ``place`` earlier ones."""
-        arriving = self._arriving(coordinator, group_id, run)
-        if arriving is None:
+        partial = self._partial_task(coordinator, group_id, run)
+        if partial is None:
             raise ValueError("a newer task has come for the group")
-        arriving.parts[place] = packed
+        partial.parts[place] = packed
         async with asyncio.timeout(PARTS_S):
-            while len(arriving.parts) <= place:
-                arriving.changed.clear()
-                await arriving.changed.wait()
-        if self._parts.get((coordinator, group_id)) is arriving:
+            while len(partial.parts) <= place:
+                partial.changed.clear()
+                await partial.changed.wait()
+        if self._parts.get((coordinator, group_id)) is partial:
             del self._parts[coordinator, group_id]
-        parts = [arriving.parts[number] for number in range(place + 1)]
+        parts = [partial.parts[number] for number in range(place + 1)]
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        waiting = _Waiting(parts, time.perf_counter(), answer)
+        waiting = _QueuedTask(parts, time.perf_counter(), answer)
         self._queue.push(coordinator, group_id, waiting)
         if not self._is_running:
             self._is_running = True
@@ -149,13 +149,13 @@ class Assignor:
         self._parts.pop((coordinator, group_id), None)
         for waiting in self._queue.discard(coordinator, group_id):
             if not waiting.answer.done():
-                waiting.answer.set_result(_unmade(waiting.parts, "it was cancelled"))
+                waiting.answer.set_result(_failed_answer(waiting.parts, "it was cancelled"))
 
-    def _arriving(self, coordinator: str, group_id: str, run: int) -> _Arriving | None:
+    def _partial_task(self, coordinator: str, group_id: str, run: int) -> _PartialTask | None:
         """Find what has come of a run; it makes those before it void. None: it is one of these."""
         found = self._parts.get((coordinator, group_id))
         if found is None or found.run < run:
-            found = self._parts[coordinator, group_id] = _Arriving(run)
+            found = self._parts[coordinator, group_id] = _PartialTask(run)
         return found if found.run == run else None
 
     async def _serve(self) -> None:
@@ -169,7 +169,7 @@ class Assignor:
             self._queue.charge(coordinator, group_id, used_s * 1000)
         self._is_running = False
 
-    async def _serve_one(self, waiting: _Waiting, began_at: float) -> None:
+    async def _serve_one(self, waiting: _QueuedTask, began_at: float) -> None:
         loop = asyncio.get_running_loop()
         queue_ms = (began_at - waiting.asked_at) * 1000
         try:
@@ -179,7 +179,7 @@ class Assignor:
             packed = await asyncio.wait_for(asyncio.shield(work), self._time_limit_s)
         except TimeoutError:
             reason = f"it took more than {self._time_limit_s:g} s"
-            packed = _unmade(waiting.parts, reason, queue_ms, self._time_limit_s * 1000)
+            packed = _failed_answer(waiting.parts, reason, queue_ms, self._time_limit_s * 1000)
             _log.error("a run took more than %g s: the worker begins anew", self._time_limit_s)
             loop.call_later(FAREWELL_S, os._exit, 1)
             if not waiting.answer.done():
@@ -213,7 +213,7 @@ class Assignor:
         return pack_answer(answer, Timing(queue_ms, (time.perf_counter() - began_at) * 1000))
 
 
-def _unmade(
+def _failed_answer(
     parts: Sequence[bytes], reason: str, queue_ms: float = 0.0, processing_ms: float = 0.0
 ) -> bytes:
     """Answer a task that came to nothing; it is tried again unless the assignor is a custom one."""

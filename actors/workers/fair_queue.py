@@ -18,7 +18,7 @@ REMEMBERED_MAX = 10_000
 
 
 @dataclass(slots=True)
-class _Lane(Generic[Item]):
+class _CoordinatorQueue(Generic[Item]):
     """One coordinator's part of the queue."""
 
     used_ms: float = 0.0
@@ -33,7 +33,7 @@ class FairQueue(Generic[Item]):
     """Items by coordinator and group; items of one group stay in order."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, _Lane[Item]] = {}
+        self._queues: dict[str, _CoordinatorQueue[Item]] = {}
         self._length = 0
 
     def __len__(self) -> int:
@@ -41,44 +41,44 @@ class FairQueue(Generic[Item]):
 
     def push(self, coordinator: str, group_id: str, item: Item) -> None:
         """Let an item wait."""
-        lane = self._lanes.setdefault(coordinator, _Lane())
-        if not lane.waiting:
-            others = (other.used_ms for other in self._lanes.values() if other.waiting)
-            lane.used_ms = max(lane.used_ms, min(others, default=0.0))
-        if group_id not in lane.waiting:
-            used = lane.used_by_group_ms
-            least = min((used.get(other, 0.0) for other in lane.waiting), default=0.0)
+        queue = self._queues.setdefault(coordinator, _CoordinatorQueue())
+        if not queue.waiting:
+            others = (other.used_ms for other in self._queues.values() if other.waiting)
+            queue.used_ms = max(queue.used_ms, min(others, default=0.0))
+        if group_id not in queue.waiting:
+            used = queue.used_by_group_ms
+            least = min((used.get(other, 0.0) for other in queue.waiting), default=0.0)
             used[group_id] = max(used.pop(group_id, 0.0), least)
             if len(used) > REMEMBERED_MAX:
                 del used[next(iter(used))]
-        lane.waiting.setdefault(group_id, deque()).append(item)
+        queue.waiting.setdefault(group_id, deque()).append(item)
         self._length += 1
 
     def pop(self) -> tuple[str, str, Item] | None:
         """Take out what is served next, with its coordinator and group; None when nobody waits."""
-        active = {name: lane for name, lane in self._lanes.items() if lane.waiting}
+        active = {name: queue for name, queue in self._queues.items() if queue.waiting}
         if not active:
             return None
         name = min(active, key=lambda each: active[each].used_ms)
-        lane = active[name]
-        group_id = lane.next_group()
-        items = lane.waiting[group_id]
+        queue = active[name]
+        group_id = queue.next_group()
+        items = queue.waiting[group_id]
         item = items.popleft()
         if not items:
-            del lane.waiting[group_id]
+            del queue.waiting[group_id]
         self._length -= 1
         return name, group_id, item
 
     def discard(self, coordinator: str, group_id: str) -> list[Item]:
         """Take out everything that a group waits for."""
-        lane = self._lanes.get(coordinator)
-        items = list(lane.waiting.pop(group_id, ())) if lane is not None else []
+        queue = self._queues.get(coordinator)
+        items = list(queue.waiting.pop(group_id, ())) if queue is not None else []
         self._length -= len(items)
         return items
 
     def charge(self, coordinator: str, group_id: str, used_ms: float) -> None:
         """Note what serving an item took."""
-        lane = self._lanes.setdefault(coordinator, _Lane())
-        lane.used_ms += used_ms
-        used = lane.used_by_group_ms
+        queue = self._queues.setdefault(coordinator, _CoordinatorQueue())
+        queue.used_ms += used_ms
+        used = queue.used_by_group_ms
         used[group_id] = used.get(group_id, 0.0) + used_ms

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actors.coordinator import collector
+from actors.coordinator import gc_tuning
 from bench.load.driver import Load, drive
 from bench.load.history import SCHEMA
 from bench.places import TOP
@@ -139,7 +139,7 @@ def _drive_shares(
     numbers: Iterable[int],
 ) -> Iterator[HistoryRow]:
     """Drive the members of the tasks in ``numbers``; runs in a Spark worker."""
-    collector.spare()
+    gc_tuning.freeze_heap()
     for number in numbers:
         load = Load(
             bootstrap=bootstrap,

@@ -130,12 +130,12 @@ class KafkaCluster:
 @contextlib.contextmanager
 def our_cluster(overrides: Mapping[str, str]) -> Iterator[OurCluster]:
     """Start a cluster of ours, connected to its Ray, and stop it after."""
-    from actors.cluster import running
+    from actors.cluster import registry
 
     directory = Path(tempfile.mkdtemp(prefix="rollcall-bench-"))
     try:
         with running_rollcall(overrides, directory / "data"):
-            found = running.find(directory / "data", directory / "data")
+            found = registry.find(directory / "data", directory / "data")
             if found is None:
                 raise StartError("The cluster that was started is not there.")
             found.prepare_to_connect()

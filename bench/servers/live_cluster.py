@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-    from actors.cluster.running import Running
+    from actors.cluster.registry import RegisteredCluster
 
 POLL_S: Final = 0.1
 ASK_S: Final = 10.0
@@ -46,7 +46,7 @@ Address = tuple[str, int]
 class LiveCluster:
     """A cluster of this machine; to be used by a process that is connected to its Ray."""
 
-    def __init__(self, found: Running) -> None:
+    def __init__(self, found: RegisteredCluster) -> None:
         self.data_dir = Path(found.data_dir)
         self._bootstrap = tuple(_address(text) for text in found.bootstrap.split(","))
         self._console = ""

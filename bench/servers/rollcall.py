@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from actors.cli.here import PARENT_VARIABLE
+from actors.cli.discovery import PARENT_VARIABLE
 from bench.servers.server import Server, StartError, serving_processes, stop
 
 if TYPE_CHECKING:

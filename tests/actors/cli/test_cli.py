@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from actors.cli.main import main
-from actors.cluster import running
+from actors.cluster import registry
 from actors.cluster.data_dir import ClusterFile, save
 
 
@@ -134,10 +134,10 @@ def test_a_directory_without_a_running_cluster_is_said(
 def test_of_several_clusters_one_must_be_chosen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "_directory", lambda: tmp_path)
+    monkeypatch.setattr(registry, "_directory", lambda: tmp_path)
     for name in ("a", "b"):
-        running.save(
-            running.Running(
+        registry.save(
+            registry.RegisteredCluster(
                 cluster_id=name,
                 data_dir=f"/{name}",
                 address="auto",

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer
 
-from actors.cli import admin, here
+from actors.cli import admin, discovery
 from actors.cli import groups as cli_groups
 from actors.cli import main as cli
 from actors.cli.client import Client, parse_bootstrap
 from actors.cli.configs import parse_configs
-from actors.cluster.running import Running
+from actors.cluster.registry import RegisteredCluster
 from tests.actors.coordinator.coordinators import Cluster, running
 from tests.waiting import WITHIN_S, until
 
@@ -545,7 +545,7 @@ def test_any_one_of_the_bootstrap_servers_is_enough(
 def test_without_a_bootstrap_server_the_cluster_of_this_machine_is_meant(
     cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Running(
+    found = RegisteredCluster(
         cluster_id=cluster.spec.cluster_id,
         data_dir=cluster.spec.data_dir,
         address="auto",
@@ -555,7 +555,7 @@ def test_without_a_bootstrap_server_the_cluster_of_this_machine_is_meant(
         node=None,
         owner=None,
     )
-    monkeypatch.setattr(here, "cluster_here", lambda _data_dir, _address: found)
+    monkeypatch.setattr(discovery, "find_cluster", lambda _data_dir, _address: found)
     assert rollcall(capsys, "topics", "--list").code == 0
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli import here
-from actors.cluster import processes, ray_node, running
+from actors.cli import discovery
+from actors.cluster import processes, ray_node, registry
 from actors.deployment import supervisor
 from actors.errors import BadInputError, FailureError
 from tests.waiting import WITHIN_S, until
@@ -67,7 +67,7 @@ def test_a_later_process_of_the_same_id_is_another(start: Start) -> None:
     assert process.poll() is None
 
 
-def a_cluster(data_dir: Path, **fields: object) -> running.Running:
+def a_cluster(data_dir: Path, **fields: object) -> registry.RegisteredCluster:
     row = {
         "cluster_id": data_dir.name,
         "data_dir": str(data_dir),
@@ -78,14 +78,14 @@ def a_cluster(data_dir: Path, **fields: object) -> running.Running:
         "node": None,
         "owner": None,
     }
-    return running.Running(**{**row, **fields})  # type: ignore[arg-type]
+    return registry.RegisteredCluster(**{**row, **fields})  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "list"
     directory.mkdir()
-    monkeypatch.setattr(running, "_directory", lambda: directory)
+    monkeypatch.setattr(registry, "_directory", lambda: directory)
     return directory
 
 
@@ -96,8 +96,8 @@ def test_what_a_killed_start_left_is_ended_by_the_next_command(
     left = start(SLEEP, **{ray_node.MARK: node.directory})
     (tmp_path / "ray").mkdir()
     began = a_cluster(tmp_path / "a", node=node, owner=(left.pid, 1), is_ready=False)
-    running.save(began)
-    assert running.find(None, tmp_path / "usual") is None
+    registry.save(began)
+    assert registry.find(None, tmp_path / "usual") is None
     until(lambda: left.poll() is not None, WITHIN_S, "the process is gone")
     assert not (tmp_path / "ray").exists()
     assert list(listed.iterdir()) == []
@@ -109,16 +109,16 @@ def test_a_cluster_of_which_one_ray_process_is_dead_is_none(
     one, other = start(SLEEP), start(SLEEP)
     roots = tuple(processes.identified(each.pid) for each in (one, other))
     node = ray_node.RayNode(address="x", directory=str(tmp_path / "ray"), processes=roots)
-    running.save(a_cluster(tmp_path / "a", node=node))
-    assert running.find(None, tmp_path / "usual") is not None
+    registry.save(a_cluster(tmp_path / "a", node=node))
+    assert registry.find(None, tmp_path / "usual") is not None
     one.kill()
     until(lambda: not processes.is_alive(roots[0]), WITHIN_S, "one is dead")
-    assert running.find(None, tmp_path / "usual") is None
+    assert registry.find(None, tmp_path / "usual") is None
 
 
 def test_a_cluster_on_a_ray_that_is_gone_is_forgotten(listed: Path, tmp_path: Path) -> None:
-    running.save(a_cluster(tmp_path / "a", address="127.0.0.1:1"))
-    assert running.find(None, tmp_path / "usual") is None
+    registry.save(a_cluster(tmp_path / "a", address="127.0.0.1:1"))
+    assert registry.find(None, tmp_path / "usual") is None
     assert list(listed.iterdir()) == []
 
 
@@ -128,16 +128,16 @@ def test_what_a_killed_start_created_on_another_ray_is_not_forgotten(
     with socket.create_server(("127.0.0.1", 0)) as ray:
         address = f"127.0.0.1:{ray.getsockname()[1]}"
         left = a_cluster(tmp_path / "a", address=address, owner=(os.getpid(), 1), is_ready=False)
-        running.save(left)
+        registry.save(left)
         with pytest.raises(FailureError, match="was killed: remove what is left by `rollcall down"):
-            here.cluster_here(tmp_path / "a")
-        assert here.cluster_here(tmp_path / "a", is_ready=False) == left
+            discovery.find_cluster(tmp_path / "a")
+        assert discovery.find_cluster(tmp_path / "a", is_ready=False) == left
 
 
 def test_a_cluster_that_is_being_started_is_let_alone(listed: Path, tmp_path: Path) -> None:
     owner = processes.identified(os.getpid())
-    running.save(a_cluster(tmp_path / "a", owner=owner, is_ready=False))
-    found = running.find(tmp_path / "a", tmp_path / "usual")
+    registry.save(a_cluster(tmp_path / "a", owner=owner, is_ready=False))
+    found = registry.find(tmp_path / "a", tmp_path / "usual")
     assert found is not None
     assert not found.is_orphan
 
@@ -148,10 +148,10 @@ def test_processes_that_do_not_end_are_named(
     monkeypatch.setattr(ray_node, "stop", lambda node: {(12, 1), (13, 1)})
     node = ray_node.RayNode(address="", directory=str(tmp_path / "ray"), processes=())
     cluster = a_cluster(tmp_path / "a", node=node)
-    running.save(cluster)
+    registry.save(cluster)
     with pytest.raises(FailureError, match="processes 12, 13 are still there"):
-        running.end_at_once(cluster)
-    assert running.load(cluster.cluster_id) == cluster
+        registry.kill_cluster(cluster)
+    assert registry.load(cluster.cluster_id) == cluster
 
 
 # --- children

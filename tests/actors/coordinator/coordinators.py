@@ -42,9 +42,9 @@ class Neighbours:
     async def peer_address(self, node_id: int) -> tuple[str, int] | None:
         return self._cluster.coordinators[node_id].peer_address()
 
-    async def greet(self, node_id: int, host: str, port: int) -> None:
+    async def announce_peer_address(self, node_id: int, host: str, port: int) -> None:
         for coordinator in self._cluster.coordinators:
-            coordinator.greeted(node_id, host, port)
+            coordinator.peer_moved(node_id, host, port)
 
     async def announce(self, node_id: int, pid: int) -> bool:
         return True

@@ -76,9 +76,9 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
 
     around: Any = SimpleNamespace(
         limits=Limits(request_bytes_max=1 << 20, idle_ms_max=-1),
-        background=SimpleNamespace(metrics=SimpleNamespace(observe=lambda _: None)),
+        dispatcher=SimpleNamespace(metrics=SimpleNamespace(observe=lambda _: None)),
         observer=SimpleNamespace(observe=lambda _: None),
-        others=None,
+        forwarding=None,
         clock=SimpleNamespace(now=lambda: driver.now, stalled_ms=lambda: 0),
     )
     log: Any = Log()

@@ -57,7 +57,7 @@ class Nobody:
     async def peer_address(self, node_id: int) -> tuple[str, int] | None:
         return None
 
-    async def greet(self, node_id: int, host: str, port: int) -> None:
+    async def announce_peer_address(self, node_id: int, host: str, port: int) -> None:
         pass
 
     async def announce(self, node_id: int, pid: int) -> bool:

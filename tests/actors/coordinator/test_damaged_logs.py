@@ -164,7 +164,7 @@ def test_a_damaged_log_is_set_aside_when_the_others_can_fill_it_again(
             await asyncio.wait_for(damaged.ready.wait(), 30)
             assert (damaged.state, damaged.is_damaged) == ("Failed", True)
             assert "the log is damaged" in damaged.failure and "\n" not in damaged.failure
-            damaged.start_anew()
+            damaged.start_empty()
             await is_ready(damaged)
             await commit_somewhere(cluster, "group-7", 700)
             await healed(cluster)

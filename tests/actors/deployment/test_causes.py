@@ -8,7 +8,7 @@ from actors.cluster.ray_peers import cause, first_line
 TRACEBACK = """\x1b[36mray::CoordinatorActor.__init__()\x1b[39m (pid=7, ip=127.0.0.1)
   File "python/ray/_raylet.pyx", line 1, in ray._raylet.execute_task
   File "actors/deployment/actors.py", line 77, in __init__
-    log_lines_to(spec.text_log_path(name))
+    log_to_file(spec.text_log_path(name))
 PermissionError: [Errno 13] Permission denied: '/data/logs'
 """
 

@@ -69,7 +69,7 @@ def test_a_damaged_node_begins_empty_only_when_a_majority_without_it_is_sound(
 
         await until_async(has_looked, WITHIN_S, "the controller has looked twice")
         looking.cancel()
-        assert (("coordinator-1", "start_anew") in cluster.told) is is_voter
+        assert (("coordinator-1", "start_empty") in cluster.told) is is_voter
 
     asyncio.run(test())
 

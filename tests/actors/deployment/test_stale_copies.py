@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from actors.coordinator.coordinator import Coordinator
-from actors.deployment.actors import Opened
-from actors.deployment.starting import _begin_again
+from actors.deployment.actors import LogOpenResult
+from actors.deployment.starting import _restart_formed
 from actors.errors import FailureError
 from failover.routing import partition_for
 from protocol.wire.errors import ErrorCode
@@ -106,7 +106,7 @@ def test_a_node_that_forgot_acknowledged_commits_does_not_vote(tmp_path: Path, l
             await is_led(cluster, 0)
             if forgetful.state == "Failed":
                 assert forgetful.is_damaged and "it is a copy" in forgetful.failure
-                forgetful.start_anew()
+                forgetful.start_empty()
             await healed(cluster)
             assert await committed(cluster) == {("t", 0): 999}
 
@@ -143,10 +143,10 @@ def test_a_cluster_whose_databases_are_all_gone_does_not_begin_empty(tmp_path: P
             for each in again:
                 await asyncio.wait_for(each.opened.wait(), WITHIN_S)
             opened = [
-                Opened(each.directory_id, each.failure, each.is_damaged, each.is_new)
+                LogOpenResult(each.directory_id, each.failure, each.is_damaged, each.is_new)
                 for each in again
             ]
             with pytest.raises(FailureError, match=r"too many logs are gone \(node-0, node-1, no"):
-                _begin_again(cluster.spec, opened, Operator())
+                _restart_formed(cluster.spec, opened, Operator())
 
     run(test)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from actors.deployment.actors import Opened
-from actors.deployment.starting import _begin_again
+from actors.deployment.actors import LogOpenResult
+from actors.deployment.starting import _restart_formed
 from actors.errors import FailureError
 from tests.actors.deployment.test_controller import SPEC
 
@@ -24,21 +24,21 @@ class Operator:
         self.said.append(sentence)
 
 
-def whole(node_id: int) -> Opened:
-    return Opened(FORMED.directories[node_id], "", is_damaged=False, is_new=False)
+def whole(node_id: int) -> LogOpenResult:
+    return LogOpenResult(FORMED.directories[node_id], "", is_damaged=False, is_new=False)
 
 
-def gone(node_id: int) -> Opened:
-    return Opened(f"new-{node_id}", "", is_damaged=False, is_new=True)
+def gone(node_id: int) -> LogOpenResult:
+    return LogOpenResult(f"new-{node_id}", "", is_damaged=False, is_new=True)
 
 
-DAMAGED = Opened("", DAMAGE, is_damaged=True, is_new=False)
+DAMAGED = LogOpenResult("", DAMAGE, is_damaged=True, is_new=False)
 
 
 def test_a_damaged_log_is_left_to_the_controller() -> None:
     """S7: at the start nobody leads yet, so nobody knows whether the others have everything."""
     operator = Operator()
-    assert _begin_again(FORMED, [whole(0), DAMAGED, whole(2)], operator) == [1]
+    assert _restart_formed(FORMED, [whole(0), DAMAGED, whole(2)], operator) == [1]
     assert operator.said == [
         f"{DAMAGE} That is done by itself once the others are known to have everything."
     ]
@@ -53,8 +53,8 @@ def test_a_damaged_log_is_left_to_the_controller() -> None:
     ],
 )
 def test_a_cluster_without_a_majority_of_its_logs_does_not_start(
-    opened: list[Opened], sentence: str
+    opened: list[LogOpenResult], sentence: str
 ) -> None:
     with pytest.raises(FailureError, match=sentence) as refusal:
-        _begin_again(FORMED, opened, Operator())
+        _restart_formed(FORMED, opened, Operator())
     assert "restore" not in str(refusal.value) and "\n" not in str(refusal.value)

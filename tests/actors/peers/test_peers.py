@@ -18,7 +18,7 @@ from actors.peers import link as peer_link
 from actors.peers import peers
 from actors.peers.handshake import (
     PROTOCOL_VERSION,
-    Myself,
+    LocalNode,
     RefusedError,
     check_proof,
     hello,
@@ -40,7 +40,7 @@ SECRET = b"s" * 32
 class Node:
     """One coordinator's links and what they told it."""
 
-    me: Myself
+    me: LocalNode
     peers: Peers = field(init=False)
     port: int = 0
     said: list[tuple[int, Message]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Some:
         self.ports: dict[int, int] = {}
         self.nodes: list[Node] = []
 
-    async def add(self, me: Myself, patience_ms: int = 0) -> Node:
+    async def add(self, me: LocalNode, patience_ms: int = 0) -> Node:
         async def address_of(node_id: int) -> tuple[str, int] | None:
             port = self.ports.get(node_id)
             return None if port is None else (HOST, port)
@@ -96,8 +96,8 @@ async def some() -> AsyncIterator[Some]:
             node.peers.close()
 
 
-def me(node_id: int, **changes: Any) -> Myself:
-    usual = Myself(
+def me(node_id: int, **changes: Any) -> LocalNode:
+    usual = LocalNode(
         cluster_id="cluster", node_id=node_id, directory_id=f"directory-{node_id}", secret=SECRET
     )
     return replace(usual, **changes)
@@ -168,7 +168,7 @@ def test_a_peer_that_dies_is_down_at_once_and_up_again_when_it_is_back_elsewhere
     run(test)
 
 
-def start(node_id: int, *tokens: str) -> Myself:
+def start(node_id: int, *tokens: str) -> LocalNode:
     started = Incarnation(f"directory-{node_id}")
     for token in tokens:
         started = started.next(token)
@@ -511,11 +511,13 @@ def test_strangers_do_not_keep_peers_from_linking() -> None:
                         finally:
                             writer.close()
 
-            pests = [asyncio.create_task(pest()) for _ in range(3 * peers.STRANGERS_MAX)]
-            await seen(lambda: len(high.peers._strangers) == peers.STRANGERS_MAX, "all is taken")
+            pests = [asyncio.create_task(pest()) for _ in range(3 * peers.UNIDENTIFIED_MAX)]
+            await seen(
+                lambda: len(high.peers._unidentified) == peers.UNIDENTIFIED_MAX, "all is taken"
+            )
             low = await made.add(me(0))
             await linked(low, high)
-            assert len(high.peers._strangers) <= peers.STRANGERS_MAX
+            assert len(high.peers._unidentified) <= peers.UNIDENTIFIED_MAX
             for task in pests:
                 task.cancel()
             await asyncio.gather(*pests, return_exceptions=True)
@@ -530,7 +532,7 @@ def test_a_caller_that_does_not_know_the_secret_has_no_peers_place() -> None:
             reader, writer = await asyncio.open_connection(HOST, node.port)
             _send(writer, hello(me(0, secret=b"t" * 32), 1, os.urandom(32)))
             await asyncio.wait_for(reader.read(), WITHIN_S)
-            assert not node.peers._strangers
+            assert not node.peers._unidentified
             assert not node.peers._recognized
             writer.close()
 

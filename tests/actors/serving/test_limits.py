@@ -46,16 +46,16 @@ class Clients(contextlib.AsyncExitStack):
 
 def test_above_max_connections_the_next_wait_to_be_accepted() -> None:
     async def test() -> None:
-        async with listening(connections_max=5) as (door, port), Clients() as clients:
+        async with listening(connections_max=5) as (handler, port), Clients() as clients:
             made = [await clients.connect(port) for _ in range(8)]
             for reader, writer in made[:5]:
                 writer.write(api_versions(1))
                 await read_answer(reader)
             made[5][1].write(api_versions(1))
-            assert len(door.listener.connections) == 5
+            assert len(handler.listener.connections) == 5
             made[0][1].close()
             await asyncio.wait_for(read_answer(made[5][0]), WITHIN_S)
-            assert len(door.listener.connections) == 5
+            assert len(handler.listener.connections) == 5
 
     run(test)
 
@@ -63,7 +63,7 @@ def test_above_max_connections_the_next_wait_to_be_accepted() -> None:
 def test_where_there_are_too_many_connections_those_that_never_asked_make_room() -> None:
     async def test() -> None:
         async with (
-            listening(connections_max=5, idle_ms=60_000) as (door, port),
+            listening(connections_max=5, idle_ms=60_000) as (handler, port),
             Clients() as clients,
         ):
             asking = await clients.connect(port)
@@ -71,10 +71,10 @@ def test_where_there_are_too_many_connections_those_that_never_asked_make_room()
             await read_answer(asking[0])
             for _ in range(4):
                 await clients.connect(port)
-            await seen(lambda: len(door.listener.connections) == 5, "all places are taken")
+            await seen(lambda: len(handler.listener.connections) == 5, "all places are taken")
             loop = asyncio.get_running_loop()
             for _ in range(6):  # as time goes by
-                door.listener._sweep(loop)
+                handler.listener._sweep(loop)
             assert await is_served(port)
             asking[1].write(api_versions(2))
             await read_answer(asking[0])
@@ -89,16 +89,16 @@ def test_above_max_connections_per_ip_the_next_are_closed(
         async with (
             listening(
                 connections_per_address_max=100, connections_by_address={HOST: 3}
-            ) as (door, port),
+            ) as (handler, port),
             Clients() as clients,
         ):  # fmt: skip
             made = [await clients.connect(port) for _ in range(3)]
-            await seen(lambda: len(door.listener.connections) == 3, "they are accepted")
+            await seen(lambda: len(handler.listener.connections) == 3, "they are accepted")
             for _ in range(20):
                 assert await is_closed((await clients.connect(port))[0])
-            assert len(door.listener.connections) == 3
+            assert len(handler.listener.connections) == 3
             made[0][1].close()
-            await seen(lambda: len(door.listener.connections) == 2, "one is gone")
+            await seen(lambda: len(handler.listener.connections) == 2, "one is gone")
             assert await is_served(port)
 
     with caplog.at_level(logging.WARNING, "rollcall.listener"):
@@ -161,78 +161,78 @@ def test_limits_are_read_from_the_configs() -> None:
 
 def test_idle_connections_stay_when_their_time_is_below_zero() -> None:
     async def test() -> None:
-        async with listening(idle_ms=-1) as (door, port), Clients() as clients:
+        async with listening(idle_ms=-1) as (handler, port), Clients() as clients:
             await clients.connect(port)
-            await seen(lambda: len(door.listener.connections) == 1, "it is accepted")
+            await seen(lambda: len(handler.listener.connections) == 1, "it is accepted")
             loop = asyncio.get_running_loop()
             for _ in range(100):
-                door.listener._sweep(loop)
-            assert len(door.listener.connections) == 1
+                handler.listener._sweep(loop)
+            assert len(handler.listener.connections) == 1
 
     run(test)
 
 
 def test_above_queued_max_requests_sockets_are_not_read_and_groups_take_turns() -> None:
     async def test() -> None:
-        async with listening(queued_requests_max=2) as (door, port), Clients() as clients:
+        async with listening(queued_requests_max=2) as (handler, port), Clients() as clients:
             known = await clients.connect(port)
             known[1].write(heartbeat(1))  # the API is known from here on
             await read_answer(known[0])
-            door.requests.clear()
-            door.is_serving, door.serve_s = False, 0.0
+            handler.requests.clear()
+            handler.is_serving, handler.serve_s = False, 0.0
             many = [await clients.connect(port) for _ in range(20)]
             for _, writer in many:
                 writer.write(b"".join(heartbeat(n, group_id="many") for n in range(3)))
-            await seen(lambda: len(door.listener._held_back) == 18, "the others wait")
+            await seen(lambda: len(handler.listener._held_back) == 18, "the others wait")
             one = await clients.connect(port)
             one[1].write(heartbeat(1, group_id="one"))
-            await seen(lambda: len(door.listener._held_back) == 19, "the last waits")
-            assert len(door.listener.inbox) == 2
-            held_back = [each for each in door.listener.connections if each.is_held_back]
+            await seen(lambda: len(handler.listener._held_back) == 19, "the last waits")
+            assert len(handler.listener.inbox) == 2
+            held_back = [each for each in handler.listener.connections if each.is_held_back]
             assert len(held_back) == 19
             assert sum(each._is_paused for each in held_back) == 18, "the last waits for its answer"
             one[1].write(heartbeat(2, group_id="one"))
             await seen(lambda: all(each._is_paused for each in held_back), "no more is read")
-            door.answers_at_once = True
+            handler.answers_at_once = True
             for _ in range(6):
-                door.listener.serve(0.0)
-                assert len(door.listener.inbox) <= 2
-            assert "one" in [request.message.group_id for request in door.requests]
-            door.is_serving = True
-            door.wake()
+                handler.listener.serve(0.0)
+                assert len(handler.listener.inbox) <= 2
+            assert "one" in [request.message.group_id for request in handler.requests]
+            handler.is_serving = True
+            handler.wake()
             for reader, _ in many:
                 for number in range(3):
                     assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == number
-            assert not door.listener._held_back
-            assert not any(each._is_paused for each in door.listener.connections)
-            assert door.listener.held.held == 0
+            assert not handler.listener._held_back
+            assert not any(each._is_paused for each in handler.listener.connections)
+            assert handler.listener.held.held == 0
 
     run(test)
 
 
 def test_a_flood_of_repeated_heartbeats_takes_turns_with_what_others_ask() -> None:
     async def test() -> None:
-        async with listening() as (door, port), Clients() as clients:
-            door.lease = HeartbeatLease(Group(), 1, Member())
+        async with listening() as (handler, port), Clients() as clients:
+            handler.lease = HeartbeatLease(Group(), 1, Member())
             flooding = await clients.connect(port)
             flooding[1].write(heartbeat(0))
             await read_answer(flooding[0])
-            door.is_serving, door.serve_s = False, 0.0
+            handler.is_serving, handler.serve_s = False, 0.0
             flooding[1].write(b"".join(heartbeat(n) for n in range(1, 1_001)))
-            await seen(lambda: door.listener.inbox, "it waits for its turn")
+            await seen(lambda: handler.listener.inbox, "it waits for its turn")
             other = await clients.connect(port)
             other[1].write(api_versions(1))
-            await seen(lambda: len(door.listener.inbox) == 2, "the other waits")
-            door.listener.serve(0.0)
-            door.listener.serve(0.0)
-            assert len(door.requests) == 2, "the other is asked after a few heartbeats"
+            await seen(lambda: len(handler.listener.inbox) == 2, "the other waits")
+            handler.listener.serve(0.0)
+            handler.listener.serve(0.0)
+            assert len(handler.requests) == 2, "the other is asked after a few heartbeats"
             await read_answer(other[0])
-            door.is_serving = True
-            door.wake()
+            handler.is_serving = True
+            handler.wake()
             for number in range(1, 1_001):
                 assert decode_response(HEARTBEAT, 4, await read_answer(flooding[0]))[0] == number
-            assert len(door.requests) == 2
-            assert door.listener.held.held == 0
+            assert len(handler.requests) == 2
+            assert handler.listener.held.held == 0
 
     run(test)
 
@@ -247,10 +247,10 @@ def test_unfinished_frames_take_no_more_than_the_limit_and_harm_no_other(
 
     async def test() -> None:
         async with (
-            listening(bytes_max=1_000_000, queued_bytes_max=2_000_000) as (door, port),
+            listening(bytes_max=1_000_000, queued_bytes_max=2_000_000) as (handler, port),
             Clients() as clients,
         ):
-            held = door.listener.held
+            held = handler.listener.held
             for _ in range(30):
                 _, writer = await clients.connect(port)
                 writer.write(UNFINISHED)
@@ -276,18 +276,18 @@ def frame_of(size: int) -> bytes:
 def test_whole_requests_above_the_limit_wait_in_their_sockets_and_are_all_answered() -> None:
     async def test() -> None:
         async with (
-            listening(bytes_max=300_000, queued_bytes_max=500_000) as (door, port),
+            listening(bytes_max=300_000, queued_bytes_max=500_000) as (handler, port),
             Clients() as clients,
         ):
-            door.is_serving = False
-            held = door.listener.held
+            handler.is_serving = False
+            held = handler.listener.held
             made = [await clients.connect(port) for _ in range(10)]
             for _, writer in made:
                 writer.write(frame_of(20_000) * 30)
             await seen(lambda: held.is_over and len(held._unread) >= 2, "some are not read")
             assert held.held <= 500_000 + 10 * 262_144  # what each had in one reading
-            door.is_serving = True
-            door.wake()
+            handler.is_serving = True
+            handler.wake()
             for reader, _ in made:
                 for _ in range(30):
                     await asyncio.wait_for(read_answer(reader), WITHIN_S)
@@ -321,35 +321,35 @@ def test_a_frame_that_does_not_come_to_its_end_is_closed(
 
 def test_a_large_frame_has_longer_to_come_to_its_end() -> None:
     async def test() -> None:
-        async with listening(bytes_max=100_000_000) as (door, port), Clients() as clients:
+        async with listening(bytes_max=100_000_000) as (handler, port), Clients() as clients:
             _, writer = await clients.connect(port)
             writer.write(struct.pack(">i", 50_000_000) + b"begun")
-            await seen(lambda: door.listener.held.unfinished == 9, "it is begun")
+            await seen(lambda: handler.listener.held.unfinished == 9, "it is begun")
             loop = asyncio.get_running_loop()
-            (connection,) = door.listener.connections
+            (connection,) = handler.listener.connections
             sweeps = 0
-            while connection in door.listener.connections:
-                door.listener._sweep(loop)
+            while connection in handler.listener.connections:
+                handler.listener._sweep(loop)
                 await asyncio.sleep(0)
                 sweeps += 1
             assert 50 < sweeps < 60
-            assert door.listener.held.held == 0
+            assert handler.listener.held.held == 0
 
     run(test)
 
 
 def test_clients_that_do_not_read_keep_no_more_answers_than_the_limit() -> None:
     async def test() -> None:
-        async with listening(queued_bytes_max=200_000) as (door, _):
+        async with listening(queued_bytes_max=200_000) as (handler, _):
             readers = [Reader(size) for size in (70_000, 90_000, 60_000, 80_000)]
             for each in readers[:2]:
-                door.listener.unread(each)  # type: ignore[arg-type]
+                handler.listener.unread(each)  # type: ignore[arg-type]
             readers[0].is_full = False  # it has read meanwhile
-            door.listener.unread(readers[2])  # type: ignore[arg-type]
+            handler.listener.unread(readers[2])  # type: ignore[arg-type]
             assert not any(each.is_dropped for each in readers)
-            door.listener.unread(readers[3])  # type: ignore[arg-type]
+            handler.listener.unread(readers[3])  # type: ignore[arg-type]
             assert [each.is_dropped for each in readers] == [False, True, False, False]
-            assert door.listener._unsent_bytes == 140_000
+            assert handler.listener._unsent_bytes == 140_000
 
     run(test)
 
@@ -364,19 +364,19 @@ class Reader:
 
 def test_what_is_held_is_counted_to_the_byte_whatever_happens() -> None:
     async def test() -> None:
-        async with listening() as (door, port), Clients() as clients:
-            door.answers_at_once = False
+        async with listening() as (handler, port), Clients() as clients:
+            handler.answers_at_once = False
             for number in range(10):
                 _, writer = await clients.connect(port)
                 writer.write(heartbeat(1) * number + heartbeat(2)[:-3])
             size = len(heartbeat(1))
             whole = sum((size - 4) * number for number in range(10))
             unfinished = 10 * (size - 3)
-            held = door.listener.held
+            held = handler.listener.held
             await seen(lambda: held.held == whole + unfinished, "all is held")
             assert held.unfinished == unfinished
             await clients.aclose()
-            await seen(lambda: not door.listener.connections, "all are gone")
+            await seen(lambda: not handler.listener.connections, "all are gone")
             assert (held.held, held.unfinished) == (0, 0)
 
     run(test)

@@ -47,7 +47,7 @@ class Member:
     session_deadline_ms = 0
 
 
-class Door:
+class RequestHandler:
     """A host that answers when the test says so, or at once."""
 
     def __init__(self) -> None:
@@ -89,13 +89,13 @@ class Door:
 @contextlib.asynccontextmanager
 async def listening(
     idle_ms: int = 600_000, bytes_max: int = BYTES_MAX, **limits: Any
-) -> AsyncIterator[tuple[Door, int]]:
-    door = Door()
-    listener = Listener(door, Limits(request_bytes_max=bytes_max, idle_ms_max=idle_ms, **limits))
-    door.listener = listener
+) -> AsyncIterator[tuple[RequestHandler, int]]:
+    handler = RequestHandler()
+    listener = Listener(handler, Limits(request_bytes_max=bytes_max, idle_ms_max=idle_ms, **limits))
+    handler.listener = listener
     port = await listener.open("127.0.0.1", 0)
     try:
-        yield door, port
+        yield handler, port
     finally:
         listener.close()
         await seen(lambda: not listener.connections, "all connections are closed")
@@ -167,12 +167,12 @@ def test_garbage_closes_its_connection_with_one_line_and_harms_no_other(
     garbage: bytes, sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:
-        async with listening() as (door, port):
+        async with listening() as (handler, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(garbage)
             assert await is_closed(reader)
             writer.close()
-            assert door.requests == []
+            assert handler.requests == []
             assert await is_served(port)
 
     with caplog.at_level(logging.WARNING, "rollcall.listener"):
@@ -266,14 +266,14 @@ def test_a_frame_may_come_byte_by_byte() -> None:
 
 def test_one_request_is_in_flight_and_answers_come_in_order() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
-            door.answers_at_once = False
+        async with listening() as (handler, port):
+            handler.answers_at_once = False
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"".join(heartbeat(n) for n in range(20)))
             for number in range(20):
-                await seen(lambda: bool(door.requests), "a request arrives")
-                assert len(door.requests) == 1, "the next request waits for the answer"
-                door.answer(door.requests.pop())
+                await seen(lambda: bool(handler.requests), "a request arrives")
+                assert len(handler.requests) == 1, "the next request waits for the answer"
+                handler.answer(handler.requests.pop())
                 assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == number
             writer.close()
 
@@ -282,15 +282,15 @@ def test_one_request_is_in_flight_and_answers_come_in_order() -> None:
 
 def test_a_client_that_sends_without_waiting_is_no_longer_read() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
-            door.answers_at_once = False
+        async with listening() as (handler, port):
+            handler.answers_at_once = False
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             many = 20 * WAITING_FRAMES_MAX
             writer.write(b"".join(heartbeat(n) for n in range(many)))
             answered = 0
             while answered < many:
-                await seen(lambda: bool(door.requests), "a request arrives")
-                door.answer(door.requests.pop())
+                await seen(lambda: bool(handler.requests), "a request arrives")
+                handler.answer(handler.requests.pop())
                 assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == answered
                 answered += 1
             writer.close()
@@ -300,14 +300,14 @@ def test_a_client_that_sends_without_waiting_is_no_longer_read() -> None:
 
 def test_a_leased_heartbeat_is_answered_without_asking_again() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
+        async with listening() as (handler, port):
             member = Member()
-            door.lease = HeartbeatLease(Group(), 1, member)
+            handler.lease = HeartbeatLease(Group(), 1, member)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             for number in range(1, 6):
                 writer.write(heartbeat(number))
                 assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == number
-            assert len(door.requests) == 1
+            assert len(handler.requests) == 1
             assert member.session_deadline_ms == 11_000
             writer.close()
 
@@ -316,18 +316,18 @@ def test_a_leased_heartbeat_is_answered_without_asking_again() -> None:
 
 def test_a_leased_heartbeat_does_not_wait_behind_the_requests_of_others() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
-            door.lease = HeartbeatLease(Group(), 1, Member())
+        async with listening() as (handler, port):
+            handler.lease = HeartbeatLease(Group(), 1, Member())
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(heartbeat(1))
             await read_answer(reader)
-            door.is_serving = False
+            handler.is_serving = False
             _, other_writer = await asyncio.open_connection("127.0.0.1", port)
             other_writer.write(api_versions(1))
-            await seen(lambda: bool(door.listener.inbox), "the other waits")
+            await seen(lambda: bool(handler.listener.inbox), "the other waits")
             writer.write(heartbeat(2))
             assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 2
-            assert len(door.listener.inbox) == 1
+            assert len(handler.listener.inbox) == 1
             writer.close()
             other_writer.close()
 
@@ -343,29 +343,29 @@ def test_floods_of_leased_heartbeats_wait_their_turn_whoever_sends_one_does_not(
             return super().recall(*arguments)
 
     async def test() -> None:
-        async with listening() as (door, port):
-            memo = door.listener.memo = Counting()
-            door.lease = HeartbeatLease(Group(), 1, Member())
+        async with listening() as (handler, port):
+            memo = handler.listener.memo = Counting()
+            handler.lease = HeartbeatLease(Group(), 1, Member())
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(heartbeat(1))
             await read_answer(reader)
-            door.is_serving = False
+            handler.is_serving = False
             memo.recalls = 0
             floods = [await asyncio.open_connection("127.0.0.1", port) for _ in range(FLOODS)]
             for _, flooding in floods:
                 flooding.write(b"".join(map(heartbeat, range(FLOOD))))
-            await seen(lambda: len(door.listener.inbox) == FLOODS, "the floods wait")
+            await seen(lambda: len(handler.listener.inbox) == FLOODS, "the floods wait")
             assert memo.recalls == 0  # before the coordinator's turn, that is bounded in time
             writer.write(heartbeat(2))
             assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 2
             assert memo.recalls == 1
-            door.is_serving = True
-            door.wake()
+            handler.is_serving = True
+            handler.wake()
             for flooded, flooding in floods:
                 for number in range(FLOOD):
                     assert decode_response(HEARTBEAT, 4, await read_answer(flooded))[0] == number
                 flooding.close()
-            assert len(door.requests) == 1
+            assert len(handler.requests) == 1
             writer.close()
 
     run(test)
@@ -373,21 +373,21 @@ def test_floods_of_leased_heartbeats_wait_their_turn_whoever_sends_one_does_not(
 
 def test_a_group_that_asks_much_waits_for_itself_and_lets_others_through() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
+        async with listening() as (handler, port):
             many = [await known_member(port, "many") for _ in range(20)]
             one = await known_member(port, "one")
-            door.requests.clear()
-            door.is_serving, door.serve_s = False, 0.0
+            handler.requests.clear()
+            handler.is_serving, handler.serve_s = False, 0.0
             for _, writer in many:
                 writer.write(heartbeat(2, group_id="many"))
-            await seen(lambda: len(door.listener.inbox) == 20, "all wait")
+            await seen(lambda: len(handler.listener.inbox) == 20, "all wait")
             one[1].write(heartbeat(2, group_id="one"))
-            await seen(lambda: len(door.listener.inbox) == 21, "the last waits")
-            assert door.listener.serve(0.0), "one is served at a time"
-            assert all(door.listener.serve(0.0) for _ in range(2))
-            assert [each.message.group_id for each in door.requests] == ["many", "many", "one"]
-            assert door.listener.serve(1.0) is False
-            assert len(door.requests) == 21
+            await seen(lambda: len(handler.listener.inbox) == 21, "the last waits")
+            assert handler.listener.serve(0.0), "one is served at a time"
+            assert all(handler.listener.serve(0.0) for _ in range(2))
+            assert [each.message.group_id for each in handler.requests] == ["many", "many", "one"]
+            assert handler.listener.serve(1.0) is False
+            assert len(handler.requests) == 21
             for _, writer in (*many, one):
                 writer.close()
 
@@ -396,19 +396,23 @@ def test_a_group_that_asks_much_waits_for_itself_and_lets_others_through() -> No
 
 def test_who_asks_for_the_first_time_does_not_wait_behind_a_group_of_newcomers() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
+        async with listening() as (handler, port):
             known = await known_member(port, "many")  # the API is known from here on
-            door.requests.clear()
-            door.is_serving, door.serve_s = False, 0.0
+            handler.requests.clear()
+            handler.is_serving, handler.serve_s = False, 0.0
             newcomers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
             for _, writer in newcomers:
                 writer.write(heartbeat(1, group_id="many"))
-            await seen(lambda: len(door.listener.inbox) == 20, "all wait")
+            await seen(lambda: len(handler.listener.inbox) == 20, "all wait")
             one = await asyncio.open_connection("127.0.0.1", port)
             one[1].write(encode_request(API_VERSIONS, 3, 1, "c", API_VERSIONS_ASKED))
-            await seen(lambda: len(door.listener.inbox) == 21, "the last waits")
-            assert all(door.listener.serve(0.0) for _ in range(3))
-            assert [each.api_key for each in door.requests] == [HEARTBEAT, HEARTBEAT, API_VERSIONS]
+            await seen(lambda: len(handler.listener.inbox) == 21, "the last waits")
+            assert all(handler.listener.serve(0.0) for _ in range(3))
+            assert [each.api_key for each in handler.requests] == [
+                HEARTBEAT,
+                HEARTBEAT,
+                API_VERSIONS,
+            ]
             for _, writer in (known, *newcomers, one):
                 writer.close()
 
@@ -427,38 +431,38 @@ async def known_member(
 
 def test_a_request_whose_client_goes_before_it_is_served_is_not_asked() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
-            door.is_serving = False
+        async with listening() as (handler, port):
+            handler.is_serving = False
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(heartbeat(1))
-            await seen(lambda: bool(door.listener.inbox), "the request waits")
+            await seen(lambda: bool(handler.listener.inbox), "the request waits")
             writer.transport.abort()
-            await seen(lambda: not door.listener.connections, "the client is gone")
-            assert door.listener.serve(1.0) is False
-            assert door.requests == []
-            assert door.abandoned == []
+            await seen(lambda: not handler.listener.connections, "the client is gone")
+            assert handler.listener.serve(1.0) is False
+            assert handler.requests == []
+            assert handler.abandoned == []
 
     run(test)
 
 
 def test_a_request_whose_client_has_gone_is_abandoned_and_its_late_answer_is_dropped() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
-            door.answers_at_once = False
+        async with listening() as (handler, port):
+            handler.answers_at_once = False
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(heartbeat(1))
-            await seen(lambda: bool(door.requests), "the request arrives")
+            await seen(lambda: bool(handler.requests), "the request arrives")
             writer.transport.abort()
-            await seen(lambda: bool(door.abandoned), "it is abandoned")
-            assert door.abandoned == [door.requests[0].ticket]
-            door.answer(door.requests[0])
-            assert await is_served_later(door, port)
+            await seen(lambda: bool(handler.abandoned), "it is abandoned")
+            assert handler.abandoned == [handler.requests[0].ticket]
+            handler.answer(handler.requests[0])
+            assert await is_served_later(handler, port)
 
     run(test)
 
 
-async def is_served_later(door: Door, port: int) -> bool:
-    door.answers_at_once = True
+async def is_served_later(handler: RequestHandler, port: int) -> bool:
+    handler.answers_at_once = True
     return await is_served(port)
 
 
@@ -511,15 +515,15 @@ def test_a_connection_that_waits_for_its_answer_is_not_idle() -> None:
     """A JoinGroup may be parked for minutes."""
 
     async def test() -> None:
-        async with listening(idle_ms=100) as (door, port):
-            door.answers_at_once = False
+        async with listening(idle_ms=100) as (handler, port):
+            handler.answers_at_once = False
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(heartbeat(1))
             silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
             assert await is_closed(silent)
             silent, other_writer = await asyncio.open_connection("127.0.0.1", port)
             assert await is_closed(silent)
-            door.answer(door.requests[0])
+            handler.answer(handler.requests[0])
             assert decode_response(HEARTBEAT, 4, await read_answer(reader))[0] == 1
             for one in (writer, silent_writer, other_writer):
                 one.close()
@@ -529,12 +533,12 @@ def test_a_connection_that_waits_for_its_answer_is_not_idle() -> None:
 
 def test_many_connections_are_accepted_in_one_turn_of_the_event_loop() -> None:
     async def test() -> None:
-        async with listening() as (door, port):
+        async with listening() as (handler, port):
             with contextlib.ExitStack() as stack:
                 for _ in range(192):  # the system takes them; the loop has no turn meanwhile
                     stack.enter_context(socket.create_connection(("127.0.0.1", port)))
                 for _ in range(10):
                     await asyncio.sleep(0)
-                assert len(door.listener.connections) == 3 * ACCEPTS
+                assert len(handler.listener.connections) == 3 * ACCEPTS
 
     run(test)

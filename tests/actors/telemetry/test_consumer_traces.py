@@ -40,7 +40,7 @@ def test_a_join_is_traced_until_every_member_has_its_target() -> None:
     assert said(second, "rebalance.outcome", "partitions.moved") == ["stable", 2]
     assert said(second, "group.type", "assignor.name") == ["consumer", "uniform"]
     assert (second.started_ms, second.ended_ms) == (began_ms, began_ms + 300)
-    names = [stretch.name for stretch in second.stretches]
+    names = [stretch.name for stretch in second.spans]
     assert names == ["wait", "assign", "write", "reconcile"]
 
 
@@ -54,7 +54,7 @@ def test_the_stretches_tell_the_wait_for_the_interval_from_the_run_in_a_worker()
     talk.advance(600)
     talk.now += 70
     talk.converge("A", "B")
-    wait, assign, write, _ = traces_of(talk)[-1].stretches
+    wait, assign, write, _ = traces_of(talk)[-1].spans
     assert (wait.started_ms, wait.ended_ms) == (began_ms, began_ms + 600)
     assert (assign.started_ms, assign.ended_ms) == (began_ms + 600, began_ms + 670)
     assert write.ended_ms == began_ms + 670

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from actors.console.exposition import exposition
 from actors.telemetry.metric_table import HELD_TIME_MS, PERCENTILES, ROWS, MetricKind
 from actors.telemetry.metrics import WINDOW_S, BackgroundMetrics, Samples
-from actors.telemetry.observer import asks_for_metrics, asks_for_traces
+from actors.telemetry.observer import exports_metrics, exports_traces
 from actors.telemetry.otlp_metrics import MetricsExport
 from protocol.groups.facts import AssignmentUnmade, TargetAssigned
 
@@ -177,11 +177,11 @@ def test_the_same_is_exported_over_otlp() -> None:
 
 
 def test_metrics_are_exported_under_the_same_conditions_as_traces() -> None:
-    assert not asks_for_metrics({})
-    assert asks_for_metrics({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://there"})
-    assert asks_for_metrics({"OTEL_METRICS_EXPORTER": "otlp"})
+    assert not exports_metrics({})
+    assert exports_metrics({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://there"})
+    assert exports_metrics({"OTEL_METRICS_EXPORTER": "otlp"})
     here = {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://there"}
-    assert asks_for_metrics(here)
-    assert not asks_for_traces(here)
+    assert exports_metrics(here)
+    assert not exports_traces(here)
     for no in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_METRICS_EXPORTER": "none"}):
-        assert not asks_for_metrics({**here, **no})
+        assert not exports_metrics({**here, **no})

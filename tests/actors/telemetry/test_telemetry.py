@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from actors.telemetry import observer as telemetry_module
-from actors.telemetry.losses import Losses
-from actors.telemetry.observer import Telemetry, asks_for_traces
+from actors.telemetry.drops import TelemetryDrops
+from actors.telemetry.observer import Telemetry, exports_traces
 from actors.telemetry.rebalance_traces import EVENTS_PER_TRACE_MAX
 from actors.telemetry.traces import Traces
 from protocol.groups.classic.moved import Moved
@@ -47,13 +47,13 @@ def telemetry() -> Iterator[Telemetry]:
 
 def traced(*facts: object) -> list[ReadableSpan]:
     """Give the spans that these facts become."""
-    exporter, losses = InMemorySpanExporter(), Losses()
-    traces = Traces({"service.instance.id": 2}, losses, exporter)
+    exporter, drops = InMemorySpanExporter(), TelemetryDrops()
+    traces = Traces({"service.instance.id": 2}, drops, exporter)
     for fact in facts:
         moved = Moved(assigned=4, moved=2, added=0, dropped=0)
         traces.tell(fact, moved if isinstance(fact, Rebalance) else None)  # type: ignore[arg-type]
     traces.close(10)
-    assert (losses.spans, losses.facts) == (0, 0)
+    assert (drops.spans, drops.facts) == (0, 0)
     return list(exporter.get_finished_spans())
 
 
@@ -182,11 +182,11 @@ class Failing(SpanExporter):
 
 
 def test_spans_that_the_backend_refuses_are_counted() -> None:
-    losses = Losses()
-    traces = Traces({}, losses, Failing(lambda: SpanExportResult.FAILURE))
+    drops = TelemetryDrops()
+    traces = Traces({}, drops, Failing(lambda: SpanExportResult.FAILURE))
     traces.tell(rebalance(), None)
     traces.close(10)
-    assert losses.spans == 3
+    assert drops.spans == 3
 
 
 def test_spans_that_find_no_room_are_counted_while_the_backend_hangs(
@@ -194,22 +194,22 @@ def test_spans_that_find_no_room_are_counted_while_the_backend_hangs(
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "4")
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
-    losses, answer, asked = Losses(), threading.Event(), threading.Event()
+    drops, answer, asked = TelemetryDrops(), threading.Event(), threading.Event()
 
     def hang() -> SpanExportResult:
         asked.set()
         answer.wait(30)
         return SpanExportResult.SUCCESS
 
-    traces = Traces({}, losses, Failing(hang))
+    traces = Traces({}, drops, Failing(hang))
     traces.tell(rebalance(), None)
     until(asked.is_set, WITHIN_S, "an export has begun")
     for _ in range(10):
         traces.tell(rebalance(), None)
-    assert losses.spans == 33 - 1 - 4
+    assert drops.spans == 33 - 1 - 4
     answer.set()
     traces.close(10)
-    assert losses.spans == 33 - 1 - 4
+    assert drops.spans == 33 - 1 - 4
 
 
 # --- sentences
@@ -249,7 +249,7 @@ def test_what_does_not_fit_is_dropped_counted_and_reported(
     for _ in range(7):
         telemetry.observe(member_event())
     telemetry.close()
-    assert telemetry.losses.facts == 7
+    assert telemetry.drops.facts == 7
     assert [m for m in caplog.messages if "were dropped" in m] == [
         "7 facts were dropped: they came faster than they could be told"
     ]
@@ -260,7 +260,7 @@ def test_a_fact_that_cannot_be_told_harms_none_of_the_next(
 ) -> None:
     caplog.set_level(logging.INFO)
     telemetry.observe(member_event(kind="unheard-of"))
-    until(lambda: telemetry.losses.facts == 1, WITHIN_S, "the odd fact is counted")
+    until(lambda: telemetry.drops.facts == 1, WITHIN_S, "the odd fact is counted")
     telemetry.observe(member_event())
     until(
         lambda: any("left" in message for message in caplog.messages), WITHIN_S, "the next is told"
@@ -289,7 +289,7 @@ def test_a_fact_that_cannot_be_told_harms_none_of_the_next(
 def test_traces_are_exported_only_when_the_standard_variables_ask(
     environ: dict[str, str], expected: bool
 ) -> None:
-    assert asks_for_traces(environ) is expected
+    assert exports_traces(environ) is expected
 
 
 def test_without_the_variables_opentelemetry_is_not_even_imported() -> None:
@@ -324,7 +324,7 @@ def test_an_unreachable_backend_is_told_in_one_sentence_and_harms_nothing(
     telemetry = Telemetry({})
     telemetry.observe(rebalance())
     telemetry.close(3)
-    assert telemetry.losses.spans == 3
+    assert telemetry.drops.spans == 3
     (said,) = [message for message in caplog.messages if "spans were not delivered" in message]
     assert said.startswith("3 spans were not delivered: ")
     assert [m for m in caplog.messages if "group orders: rebalance" in m]

@@ -23,7 +23,7 @@ COORDINATOR = "coordinator-0"
 @pytest.fixture(autouse=True)
 def _with_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process, which is no worker, keep the modules that workers go without."""
-    monkeypatch.setattr("actors.lean.leave_out_hypothesis", lambda: None)
+    monkeypatch.setattr("actors.skip_hypothesis.skip_hypothesis", lambda: None)
 
 
 def task(group_id: str, members: int = 2, partitions: int = 4) -> ComputeAssignment:

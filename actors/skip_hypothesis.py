@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-def leave_out_hypothesis() -> None:
+def skip_hypothesis() -> None:
     """Let ``import hypothesis`` fail here, unless it has been imported.
 
     Where hypothesis is installed (in a developer's environment), kio imports it with its types: a

@@ -2,8 +2,8 @@
 
 import pytest
 
-from actors.telemetry import sentences
-from actors.telemetry.sentences import sentence, sentence_for_many
+from actors.telemetry import log_messages
+from actors.telemetry.log_messages import log_message, log_message_for_many
 from protocol.groups.classic.moved import Moved
 from protocol.groups.facts import (
     GroupDeleted,
@@ -20,7 +20,7 @@ MOVED = Moved(assigned=40, moved=12, added=0, dropped=0)
 
 
 def test_a_rebalance_says_generations_time_cause_members_and_partitions() -> None:
-    assert sentence(rebalance(), MOVED) == (
+    assert log_message(rebalance(), MOVED) == (
         "group orders: rebalance 4→5 in 212 ms: member consumer-1-x (instance a, "
         'client consumer-1, /127.0.0.1) left: "closing"; 2 members, 12 of 40 partitions moved'
     )
@@ -52,28 +52,28 @@ def test_a_rebalance_says_generations_time_cause_members_and_partitions() -> Non
 def test_a_rebalance_says_how_it_ended(
     fields: dict[str, object], moved: Moved | None, end: str
 ) -> None:
-    assert sentence(rebalance(**fields), moved).endswith(end)
+    assert log_message(rebalance(**fields), moved).endswith(end)
 
 
 def test_a_static_member_that_came_back_is_told_with_the_fenced_id() -> None:
     event = member_event(
         kind=MemberEventKind.REPLACED, member_id="new", previous_member_id="old", reason=None
     )
-    assert sentence(event) == (
+    assert log_message(event) == (
         "group orders: member new (instance a, client consumer-1, /127.0.0.1) "
         "came back under a new member id, old is fenced from now on"
     )
 
 
 def test_a_deleted_group_is_told() -> None:
-    assert sentence(GroupDeleted(group_id="orders", time_ms=NOW)) == "group orders: is gone"
+    assert log_message(GroupDeleted(group_id="orders", time_ms=NOW)) == "group orders: is gone"
 
 
 def test_a_consumer_group_tells_when_its_topics_change() -> None:
     changed = TopicsChanged(
         group_id="orders", time_ms=NOW, cause=TopicsCause.TOPICS_CHANGED, epoch=6
     )
-    assert sentence(changed) == (
+    assert log_message(changed) == (
         "group orders: its topics have changed; its epoch is 6 from now on"
     )
 
@@ -90,26 +90,26 @@ def test_a_consumer_group_tells_when_all_have_their_assignment(members: int, tol
     fact = GroupReconciled(
         group_id="orders", time_ms=NOW + 250, epoch=6, assigned_ms=NOW, members=members
     )
-    assert sentence(fact) == f"group orders: {told}"
+    assert log_message(fact) == f"group orders: {told}"
 
 
 def test_many_alike_are_told_at_once_with_their_reason() -> None:
     events = [member_event(member_id=f"m{i}", client_id="", client_host="") for i in range(700)]
-    assert sentence_for_many(events) == (
+    assert log_message_for_many(events) == (
         'group orders: 700 members left, the first of them member m0 (instance a): "closing"'
     )
 
 
 def test_a_client_cannot_break_the_line_or_hide_text() -> None:
     event = member_event(reason="x\nERROR forged\x1b[2K", group_instance_id="ü\u202e")
-    line = sentence(event)
+    line = log_message(event)
     assert line.isprintable()
     assert 'left: "x\\nERROR forged\\x1b[2K"' in line
     assert "instance ü\\u202e" in line
 
 
 def test_every_kind_and_trigger_has_its_words() -> None:
-    assert set(sentences.MEMBER_EVENTS) == set(MemberEventKind)
-    assert set(sentences.TRIGGERS) == set(RebalanceTrigger)
-    assert set(sentences.TOPICS) == set(TopicsCause)
-    assert set(sentences.OUTCOMES) == set(RebalanceOutcome) - {RebalanceOutcome.STABLE}
+    assert set(log_messages.MEMBER_EVENTS) == set(MemberEventKind)
+    assert set(log_messages.TRIGGERS) == set(RebalanceTrigger)
+    assert set(log_messages.TOPICS) == set(TopicsCause)
+    assert set(log_messages.OUTCOMES) == set(RebalanceOutcome) - {RebalanceOutcome.STABLE}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from actors.cluster.rack import LABEL, RACK, VARIABLE, with_own_rack
+from actors.cluster.node_rack import LABEL, RACK, VARIABLE, with_node_rack
 from actors.cluster.spec import Address, ClusterSpec
 
 SPEC = ClusterSpec(
@@ -32,5 +32,5 @@ def test_a_ray_node_s_own_rack_comes_before_the_config(
 ) -> None:
     monkeypatch.setenv(VARIABLE, variable)
     overrides = {RACK: config} if config else {}
-    spec = with_own_rack(replace(SPEC, overrides=overrides), {LABEL: label} if label else {})
+    spec = with_node_rack(replace(SPEC, overrides=overrides), {LABEL: label} if label else {})
     assert spec.node(0, up=True).rack == rack

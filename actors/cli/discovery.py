@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.cluster import running
+from actors.cluster import registry
 from actors.errors import FailureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.cluster.running import Running
+    from actors.cluster.registry import RegisteredCluster
 
-USUAL_DATA_DIR: Final = Path("rollcall-data")
+DEFAULT_DATA_DIR: Final = Path("rollcall-data")
 DATA_DIR_VARIABLE: Final = "ROLLCALL_DATA_DIR"
 PARENT_VARIABLE: Final = "ROLLCALL_PARENT"
 """The process id of a parent with which ``rollcall up`` is to end, even if that is killed."""
@@ -22,20 +22,20 @@ PARENT_VARIABLE: Final = "ROLLCALL_PARENT"
 AUTO: Final = "auto"
 
 
-def usual_data_dir() -> Path:
+def default_data_dir() -> Path:
     """Return the data directory that is meant when none is named."""
-    return Path(os.environ.get(DATA_DIR_VARIABLE) or USUAL_DATA_DIR)
+    return Path(os.environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
 
 
-def cluster_here(
+def find_cluster(
     data_dir: Path | None = None, address: str | None = None, *, is_ready: bool = True
-) -> Running:
+) -> RegisteredCluster:
     """Find a running cluster: by its data directory, on a given Ray, or the one of this machine.
 
     ``is_ready``: it must have started. Raises CommandError when there is none.
     """
     if address is None:
-        found = running.find(data_dir, usual_data_dir())
+        found = registry.find(data_dir, default_data_dir())
         if found is not None:
             if is_ready and not found.is_ready:
                 raise FailureError(
@@ -48,7 +48,7 @@ def cluster_here(
     return _on_ray(address or AUTO, tell_address=address is not None)
 
 
-def _on_ray(address: str, *, tell_address: bool) -> Running:
+def _on_ray(address: str, *, tell_address: bool) -> RegisteredCluster:
     from actors.deployment import actors
     from actors.errors import BadInputError
 
@@ -61,7 +61,7 @@ def _on_ray(address: str, *, tell_address: bool) -> Running:
         raise FailureError(
             "No Rollcall cluster runs on this machine: start one with `rollcall up`."
         ) from None
-    return running.Running(
+    return registry.RegisteredCluster(
         cluster_id=spec.cluster_id,
         data_dir=spec.data_dir,
         address=address,
@@ -73,7 +73,7 @@ def _on_ray(address: str, *, tell_address: bool) -> Running:
     )
 
 
-def asking(found: Running, question: Callable[[], Any]) -> Any:
+def call_cluster(found: RegisteredCluster, question: Callable[[], Any]) -> Any:
     """Ask something over the Ray of a cluster."""
     found.prepare_to_connect()
     from actors.deployment import actors
@@ -82,7 +82,7 @@ def asking(found: Running, question: Callable[[], Any]) -> Any:
         return question()
 
 
-def status_of(found: Running) -> dict[str, Any]:
+def read_status(found: RegisteredCluster) -> dict[str, Any]:
     """Return the status of a running cluster."""
 
     def question() -> dict[str, Any]:
@@ -90,5 +90,5 @@ def status_of(found: Running) -> dict[str, Any]:
 
         return actors.status()
 
-    status: dict[str, Any] = asking(found, question)
+    status: dict[str, Any] = call_cluster(found, question)
     return status

@@ -13,7 +13,7 @@ WINDOW_S: Final = 10.0
 LINES_PER_WINDOW: Final = 5
 
 
-class Complaints:
+class RateLimitedLog:
     """Logs the first few sentences of each window and then only counts."""
 
     def __init__(
@@ -25,7 +25,7 @@ class Complaints:
         self._said = 0
         self._unsaid = 0
 
-    def say(self, sentence: str) -> None:
+    def warn(self, sentence: str) -> None:
         """Log a warning, unless there were many of them just now."""
         now_s = self._monotonic_s()
         if now_s - self._window_began_s > WINDOW_S:

@@ -11,7 +11,7 @@ _log = logging.getLogger("rollcall.telemetry")
 REPORT_EVERY_S: Final = 60.0
 
 
-class Losses:
+class TelemetryDrops:
     """Counts from any thread; reading ``facts`` and ``spans`` gives the totals since the start."""
 
     def __init__(self) -> None:
@@ -22,12 +22,12 @@ class Losses:
         self._next_report_s = 0.0
         self._lock = threading.Lock()
 
-    def lose_facts(self, count: int) -> None:
+    def count_facts(self, count: int) -> None:
         """Count facts that came faster than they could be told."""
         with self._lock:
             self.facts += count
 
-    def lose_spans(self, count: int, why: str = "") -> None:
+    def count_spans(self, count: int, why: str = "") -> None:
         """Count spans that were not delivered; ``why`` is kept for the next report."""
         with self._lock:
             self.spans += count

@@ -20,7 +20,7 @@ VARIABLE: Final = "ROLLCALL_RACK"
 LABEL: Final = "ray.io/availability-zone"
 
 
-def with_own_rack(spec: ClusterSpec, labels: Mapping[str, str]) -> ClusterSpec:
+def with_node_rack(spec: ClusterSpec, labels: Mapping[str, str]) -> ClusterSpec:
     """Return the cluster as the coordinators of this Ray node see it; ``labels`` are the node's."""
     rack = os.environ.get(VARIABLE, "").strip() or labels.get(LABEL, "").strip()
     if not rack:

@@ -31,7 +31,7 @@ GONE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RegisteredCluster:
     """A cluster that was started here.
 
     ``node`` is the Ray that is started for it, None when it lives on another one at ``address``,
@@ -99,7 +99,7 @@ def _listens(address: str) -> bool:
     return True
 
 
-def still_listening(cluster: Running) -> list[str]:
+def still_listening(cluster: RegisteredCluster) -> list[str]:
     """Return the addresses of coordinators that clients can reach after a while."""
     deadline_s = time.monotonic() + GONE_S
     while left := [one for one in cluster.bootstrap.split(",") if _listens(one)]:
@@ -109,33 +109,33 @@ def still_listening(cluster: Running) -> list[str]:
     return left
 
 
-def save(running: Running) -> None:
+def save(running: RegisteredCluster) -> None:
     """Make a cluster known, or what has become of it."""
     write_whole(_file(running.cluster_id), json.dumps(asdict(running), indent=2))
 
 
-def load(cluster_id: str) -> Running | None:
+def load(cluster_id: str) -> RegisteredCluster | None:
     """Return what is known of a cluster; None when it is not known, or no longer."""
     return _read(_file(cluster_id))
 
 
-def forget(running: Running) -> None:
+def forget(running: RegisteredCluster) -> None:
     """Take a cluster that has ended off the list."""
     _file(running.cluster_id).unlink(missing_ok=True)
 
 
-def on(data_dir: Path) -> Running | None:
+def on(data_dir: Path) -> RegisteredCluster | None:
     """Return the cluster of a data directory."""
     wanted = str(data_dir.absolute())
     return next((one for one in _known() if one.data_dir == wanted and one.is_alive), None)
 
 
-def find(data_dir: Path | None, usual: Path) -> Running | None:
+def find(data_dir: Path | None, usual: Path) -> RegisteredCluster | None:
     """Return the cluster of ``data_dir``; without one, the one of ``usual`` or the only one.
 
     Removes first what clusters have left that were killed.
     """
-    remove_remains()
+    remove_leftovers()
     if data_dir is not None:
         found = on(data_dir)
         if found is None:
@@ -150,15 +150,15 @@ def find(data_dir: Path | None, usual: Path) -> Running | None:
     return clusters[0] if clusters else None
 
 
-def remove_remains() -> list[Running]:
+def remove_leftovers() -> list[RegisteredCluster]:
     """End what is left of clusters that were killed, remove their files, and return them."""
     dead = [one for one in _known() if not one.is_alive]
     for one in dead:
-        end_at_once(one)
+        kill_cluster(one)
     return dead
 
 
-def end_at_once(cluster: Running) -> None:
+def kill_cluster(cluster: RegisteredCluster) -> None:
     """Kill every process of a cluster's own Ray; raise FailureError when one does not end.
 
     Actors on another Ray than its own can only be ended through that Ray, and go with it.
@@ -177,20 +177,20 @@ def _named(processes: Collection[Process]) -> str:
     return f"process {pids} is" if len(processes) == 1 else f"processes {pids} are"
 
 
-def _known() -> Iterator[Running]:
+def _known() -> Iterator[RegisteredCluster]:
     for file in sorted(_directory().glob("[!.]*.json")):
         if (found := _read(file)) is not None:
             yield found
 
 
-def _read(file: Path) -> Running | None:
+def _read(file: Path) -> RegisteredCluster | None:
     try:
         row = json.loads(file.read_text())
         node = row["node"] and RayNode(
             **{**row["node"], "processes": tuple(map(tuple, row["node"]["processes"]))}
         )
         owner = row["owner"] and tuple(row["owner"])
-        return Running(**{**row, "node": node, "owner": owner})
+        return RegisteredCluster(**{**row, "node": node, "owner": owner})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -13,7 +13,7 @@ FILE_BYTES_MAX: Final = 10_000_000
 OLD_FILES: Final = 3
 
 
-def log_lines_to(path: Path) -> None:
+def log_to_file(path: Path) -> None:
     """Send this process's lines from INFO on to a file, kept small."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = RotatingFileHandler(

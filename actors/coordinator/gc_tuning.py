@@ -10,7 +10,7 @@ THRESHOLDS: Final = (2_000, 2_500, 1_000)
 begins after few new objects: it takes a microsecond for each, in which nobody is answered."""
 
 
-def spare() -> None:
+def freeze_heap() -> None:
     """Keep all that is there now out of the collector's rounds, and make them rare."""
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

@@ -89,7 +89,7 @@ class _Worker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class DispatcherSettings:
     """Whose background this is, how many workers there are, and how long they may take."""
 
     name: str
@@ -97,11 +97,11 @@ class Setting:
     time_limit_ms: int = 30_000
 
 
-class Background:
+class WorkerDispatcher:
     """Hands tasks to workers and brings their answers back."""
 
     def __init__(
-        self, setting: Setting, workers: Workers, answered: Callable[[int, Answer], None]
+        self, setting: DispatcherSettings, workers: Workers, answered: Callable[[int, Answer], None]
     ) -> None:
         """Hand work to ``workers``; ``answered(partition, event)`` takes the answers."""
         self.metrics = BackgroundMetrics(setting.workers)
@@ -116,7 +116,7 @@ class Background:
         self._tasks = Tasks(_log)
         self._numbers = count(time.time_ns())  # higher than before a restart
         self._is_alone = False
-        self._can_do_it_here: asyncio.Future[None] | None = None
+        self._in_place_ready: asyncio.Future[None] | None = None
         self._has_looked = not workers.here
 
     def submit(self, partition: int, task: Task) -> None:
@@ -132,11 +132,11 @@ class Background:
                 self._tasks.spawn(self._look(worker))
         self._tasks.spawn(self._run(partition, task))
 
-    def prepare_here(self) -> asyncio.Future[None]:
+    def prepare_in_place(self) -> asyncio.Future[None]:
         """Load the assignors beside the event loop, for runs that are to be done in place."""
-        if self._can_do_it_here is None:
-            self._can_do_it_here = asyncio.ensure_future(asyncio.to_thread(load_assignors))
-        return self._can_do_it_here
+        if self._in_place_ready is None:
+            self._in_place_ready = asyncio.ensure_future(asyncio.to_thread(load_assignors))
+        return self._in_place_ready
 
     def close(self) -> None:
         """Forget what is under way."""
@@ -148,7 +148,7 @@ class Background:
             if not self._is_alone:
                 self._is_alone = True
                 _log.warning("no assignor worker is alive: assignments are computed in place")
-            await asyncio.shield(self.prepare_here())
+            await asyncio.shield(self.prepare_in_place())
             worker = self._choose(task)
         if worker is None:
             self._answered(partition, _refusal(task, "no assignor worker is alive", no_worker=True))

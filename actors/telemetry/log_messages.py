@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from protocol.groups.facts import Fact
 
 
-def sentence(fact: Fact, moved: Moved | None = None) -> str:
+def log_message(fact: Fact, moved: Moved | None = None) -> str:
     """Say what happened; ``moved`` counts the partitions of a rebalance, where known."""
     match fact:
         case Rebalance():
@@ -49,7 +49,7 @@ def sentence(fact: Fact, moved: Moved | None = None) -> str:
     return f"group {plain(fact.group_id)}: {told}"
 
 
-def sentence_for_many(events: list[MemberEvent]) -> str:
+def log_message_for_many(events: list[MemberEvent]) -> str:
     """Say at once what became of many members: events of one group, kind and reason."""
     first, count = events[0], len(events)
     text = f"group {plain(first.group_id)}: {count} members {MEMBER_EVENTS[first.kind]}"

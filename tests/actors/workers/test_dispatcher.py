@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.workers.background import Background, Setting
+from actors.workers.dispatcher import DispatcherSettings, WorkerDispatcher
 from actors.workers.task_frames import Timing, pack_answer, read_task
 from protocol.groups.effects import (
     AssignmentComputed,
@@ -24,7 +24,7 @@ from tests.waiting import WITHIN_S
 @pytest.fixture(autouse=True)
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is computed here: spare the time to load the assignors."""
-    monkeypatch.setattr("actors.workers.background.load_assignors", lambda: None)
+    monkeypatch.setattr("actors.workers.dispatcher.load_assignors", lambda: None)
 
 
 class Workers:
@@ -74,8 +74,8 @@ class Desk:
     def __init__(self, count: int = 2, here: str = "") -> None:
         self.workers = Workers(here)
         self.answers: list[tuple[int, Any]] = []
-        self.background = Background(
-            Setting(name="coordinator-0", workers=count),
+        self.background = WorkerDispatcher(
+            DispatcherSettings(name="coordinator-0", workers=count),
             self.workers,
             lambda *answer: self.answers.append(answer),
         )
@@ -192,7 +192,7 @@ def test_assignors_are_loaded_beside_the_event_loop_before_they_run_in_place(
             loads.append(threading.current_thread())
             assert loaded.wait(WITHIN_S)
 
-        monkeypatch.setattr("actors.workers.background.load_assignors", load)
+        monkeypatch.setattr("actors.workers.dispatcher.load_assignors", load)
         desk = Desk(count=0)
         desk.background.submit(3, run_of("g"))
         desk.background.submit(3, run_of("h"))
