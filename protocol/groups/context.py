@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from protocol.groups.effects import HeartbeatLease, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.groups.hard_group import HardGroup
-    from protocol.groups.modern.reconcile import Standing
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.reconcile import MemberAssignment
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.topics import Topic, Topics
     from protocol.records import Record
     from protocol.unread import TopicOffsets
@@ -40,22 +40,23 @@ class Context:
     """The state of one shard while it handles one event.
 
     Hard, written by replays only: ``groups`` (by id; an id belongs to one type of group) and
-    ``offsets`` (committed offsets by group id, topic and partition). Soft: ``live`` (classic groups
-    in use, by id), ``modern`` (consumer groups in use), ``timers``, ``elected_ms`` (when this
-    shard's leadership began; None on a standby), ``unbuilt`` (ids of groups that may still lack
-    soft state after an election, last one first) and ``subscribers`` (ids of consumer groups in use
-    by topic name). ``group_configs`` are the dynamic configs of groups, by group id.
-    ``topic_hashes`` are kept for the topics they were made of, ``rack_hashes`` (of topics with the
-    racks of their partitions) while the racks are the same; ``topics_version`` counts the
-    images of the topics that had new ones. ``emitted`` is what a member was last given, beside the
-    bytes of its record, so that its replay need not read them. ``executor`` runs assignors in
-    place, once any was; ``last_run`` is the number of the last run of any group. ``failures``
-    are groups to be built again from the log, by group id; until then nothing is done for them.
-    ``wall`` is the clock of what is written into records. ``tables`` are those of ``dispatch``;
-    ``group_type`` finds in them what is known of a group's type.
+    ``offsets`` (committed offsets by group id, topic and partition). Soft: ``classic_runtime`` (the
+    classic groups in use, by id), ``modern_runtime`` (the consumer groups in use), ``timers``,
+    ``elected_ms`` (when this shard's leadership began; None on a standby), ``unbuilt`` (ids of
+    groups that may still lack soft state after an election, last one first) and ``subscribers``
+    (ids of consumer groups in use by topic name). ``group_configs`` are the dynamic configs of
+    groups, by group id. ``topic_hashes`` are kept for the topics they were made of, ``rack_hashes``
+    (of topics with the racks of their partitions) while the racks are the same; ``topics_version``
+    counts the images of the topics that had new ones. ``emitted`` is what a member was last given,
+    beside the bytes of its record, so that its replay need not read them. ``executor`` runs
+    assignors in place, once any was; ``last_run`` is the number of the last run of any group.
+    ``failures`` are groups to be built again from the log, by group id; until then nothing is done
+    for them. ``wall`` is the clock of what is written into records. ``tables`` are those of
+    ``dispatch``; ``group_type`` finds in them what is known of a group's type.
     """
 
     __slots__ = (
+        "classic_runtime",
         "configs",
         "elected_ms",
         "emitted",
@@ -64,8 +65,7 @@ class Context:
         "group_configs",
         "groups",
         "last_run",
-        "live",
-        "modern",
+        "modern_runtime",
         "numbers",
         "offsets",
         "rack_hashes",
@@ -99,13 +99,13 @@ class Context:
         self.groups: dict[str, HardGroup] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}
         self.numbers = TopicNumbers()
-        self.live: dict[str, Group] = {}
-        self.modern: dict[str, ModernRuntime] = {}
+        self.classic_runtime: dict[str, Group] = {}
+        self.modern_runtime: dict[str, ModernGroupRuntime] = {}
         self.subscribers: dict[str, set[str]] = {}
         self.topic_hashes: dict[str, tuple[Topic, int]] = {}
         self.rack_hashes: dict[str, tuple[Topic, int]] = {}
         self.topics_version = 0
-        self.emitted: tuple[bytes, Standing] | None = None
+        self.emitted: tuple[bytes, MemberAssignment] | None = None
         self.executor: Executor | None = None
         self.last_run = rng.getrandbits(40)  # no late answer to a shard before this one fits
         self.timers = Timers()

@@ -98,7 +98,7 @@ class GroupShard:
     def has_groups(self) -> bool:
         """Whether there is a group or a committed offset, of any type and in any state."""
         ctx = self._context
-        return bool(ctx.groups or ctx.live or ctx.modern or ctx.offsets)
+        return bool(ctx.groups or ctx.classic_runtime or ctx.modern_runtime or ctx.offsets)
 
     def handle(self, event: Event, now: int) -> Result:
         """Do what an event asks for; ``now`` in even milliseconds that nobody sets."""

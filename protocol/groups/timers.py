@@ -168,10 +168,10 @@ class Timers:
             self._rebuild()
 
     def _rebuild(self) -> None:
-        live = {}
+        runtime = {}
         for armed_ms, sequence, key in self._heap:
             timer = self._timers.get(key)
             if timer is not None and timer.armed_ms == armed_ms:
-                live[key] = (armed_ms, sequence, key)
-        self._heap = list(live.values())
+                runtime[key] = (armed_ms, sequence, key)
+        self._heap = list(runtime.values())
         heapify(self._heap)

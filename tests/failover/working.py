@@ -92,7 +92,7 @@ def hard(driver: Driver) -> dict[str, Any]:
             group.assignment_epoch,
             dict(sorted(group.targets.items())),
             {
-                member_id: (member.metadata, named(ctx, member.standing))
+                member_id: (member.metadata, named(ctx, member.assignment))
                 for member_id, member in sorted(group.members.items())
             },
             dict(sorted(group.regexes.items())),
@@ -106,12 +106,12 @@ def hard(driver: Driver) -> dict[str, Any]:
     return {"groups": shown, "offsets": offsets}
 
 
-def named(ctx: Any, standing: Any) -> Any:
+def named(ctx: Any, assignment: Any) -> Any:
     """A member's standing without the numbers that a shard has given to topics."""
     uuids = ctx.numbers.uuids
-    parts = (standing.assigned, standing.revoking)
+    parts = (assignment.assigned, assignment.revoking)
     owned = [sorted((uuids[each >> 32].int, each) for each in part) for part in parts]
-    return standing.epoch, standing.previous_epoch, standing.state, owned
+    return assignment.epoch, assignment.previous_epoch, assignment.state, owned
 
 
 def check_memory_is_the_log(driver: Driver) -> None:

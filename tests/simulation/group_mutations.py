@@ -6,7 +6,7 @@ from typing import Any
 
 from failover.simulation.patches import Patch
 from failover.simulation.settings import Groups
-from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember
 from protocol.groups.effects import AssignmentComputed
 from protocol.groups.group_types import TABLES
 from protocol.groups.migration import downgrade as migration_downgrade
@@ -16,8 +16,8 @@ from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
 from protocol.groups.modern import reconcile, target
 from protocol.groups.modern import steps as modern_steps
-from protocol.groups.modern.hard_state import NO_STANDING
-from protocol.groups.modern.runtime import ModernRuntime
+from protocol.groups.modern.hard_state import NO_ASSIGNMENT
+from protocol.groups.modern.runtime import ModernGroupRuntime
 from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.offsets import commit as offsets
 from protocol.records import ConsumerGroupTargetAssignmentMemberKey, MemberMetadata, Record
@@ -37,21 +37,21 @@ def target_slice_applied_early() -> list[Patch]:
 
 def stale_assignment_applied() -> list[Patch]:
     def computed(ctx: Any, event: AssignmentComputed, now: int) -> None:
-        live = ctx.modern.get(event.group_id)
-        if live is not None and live.run is not None:
-            event = replace(event, run=live.run.number)
+        runtime = ctx.modern_runtime.get(event.group_id)
+        if runtime is not None and runtime.run is not None:
+            event = replace(event, run=runtime.run.number)
         target.computed(ctx, event, now)
 
     return [(TABLES, "events", {**TABLES.events, AssignmentComputed: computed})]
 
 
 def unreleased_partition_handed_out() -> list[Patch]:
-    original = modern_steps.Wish
+    original = modern_steps.ReconcileInput
 
-    def wish(**known: Any) -> reconcile.Wish:
+    def wish(**known: Any) -> reconcile.ReconcileInput:
         return original(**{**known, "is_free": lambda _: True})
 
-    return [(modern_steps, "Wish", wish)]
+    return [(modern_steps, "ReconcileInput", wish)]
 
 
 def revocation_not_awaited() -> list[Patch]:
@@ -59,11 +59,11 @@ def revocation_not_awaited() -> list[Patch]:
 
 
 def epoch_not_persisted() -> list[Patch]:
-    def bump(ctx: Any, live: ModernRuntime, now: int) -> None:
-        live.group.epoch += 1
-        live.group.metadata_hash = modern.metadata_hash(ctx, live)
-        live.changed_ms = now
-        live.is_stale = False
+    def bump(ctx: Any, runtime: ModernGroupRuntime, now: int) -> None:
+        runtime.group.epoch += 1
+        runtime.group.metadata_hash = modern.metadata_hash(ctx, runtime)
+        runtime.changed_ms = now
+        runtime.is_stale = False
 
     return [(modern, "bump", bump)]
 
@@ -71,11 +71,13 @@ def epoch_not_persisted() -> list[Patch]:
 def static_successor_loses_its_share() -> list[Patch]:
     original = modern_members.replace_member
 
-    def replace_member(ctx: Any, live: ModernRuntime, old: Any, member_id: str, now: int) -> None:
-        original(ctx, live, old, member_id, now)
-        key = ConsumerGroupTargetAssignmentMemberKey(live.group_id, member_id)
+    def replace_member(
+        ctx: Any, runtime: ModernGroupRuntime, old: Any, member_id: str, now: int
+    ) -> None:
+        original(ctx, runtime, old, member_id, now)
+        key = ConsumerGroupTargetAssignmentMemberKey(runtime.group_id, member_id)
         ctx.emit(Record(key, None))
-        modern_members.emit_standing(ctx, live.group_id, member_id, NO_STANDING)
+        modern_members.emit_assignment(ctx, runtime.group_id, member_id, NO_ASSIGNMENT)
 
     return [(modern_members, "replace_member", replace_member)]
 
@@ -83,10 +85,10 @@ def static_successor_loses_its_share() -> list[Patch]:
 def classic_member_told_by_group_epoch() -> list[Patch]:
     original = mixed_join._stay
 
-    def stay(ctx: Any, live: ModernRuntime, member: Any, join: Any) -> None:
-        original(ctx, live, member, join)
+    def stay(ctx: Any, runtime: ModernGroupRuntime, member: Any, join: Any) -> None:
+        original(ctx, runtime, member, join)
         replies = ctx.result.replies
-        told = replace(replies[-1].message, generation_id=live.group.epoch)
+        told = replace(replies[-1].message, generation_id=runtime.group.epoch)
         replies[-1] = replace(replies[-1], message=told)
 
     return [(mixed_join, "_stay", stay)]
@@ -100,7 +102,7 @@ def upgrade_forgets_who_owns_what() -> list[Patch]:
 
 
 def answers_repeated_for_ever() -> list[Patch]:
-    return [(ModernRuntime, "end_leases", lambda self: None)]
+    return [(ModernGroupRuntime, "end_leases", lambda self: None)]
 
 
 def downgrade_takes_targets_for_owned() -> list[Patch]:
@@ -109,20 +111,20 @@ def downgrade_takes_targets_for_owned() -> list[Patch]:
     def member(ctx: Any, each: Any, protocol: str) -> MemberMetadata:
         group = next(group for group in ctx.groups.values() if each in _members(group))
         goal = dict.fromkeys(target.of_member(ctx, group, each), 0)
-        standing = replace(each.standing, assigned=goal, revoking={})
-        wrong = ConsumerMember(each.member_id, each.metadata, each.subscription, standing)
+        assignment = replace(each.assignment, assigned=goal, revoking={})
+        wrong = ConsumerGroupMember(each.member_id, each.metadata, each.subscription, assignment)
         return original(ctx, wrong, protocol)
 
     return [(migration_downgrade, "_member", member)]
 
 
-def _members(group: Any) -> list[ConsumerMember]:
+def _members(group: Any) -> list[ConsumerGroupMember]:
     return [*group.members.values()] if isinstance(group, ConsumerGroup) else []
 
 
 def sessions_not_armed_after_election() -> list[Patch]:
-    def arm_slice(ctx: Any, live: ModernRuntime, now: int) -> int:
-        live.unarmed.clear()
+    def arm_slice(ctx: Any, runtime: ModernGroupRuntime, now: int) -> int:
+        runtime.unarmed.clear()
         return 0
 
     return [(modern, "arm_slice", arm_slice)]

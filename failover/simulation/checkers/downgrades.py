@@ -68,8 +68,8 @@ class Downgrades:
         member = group.members.get(key.member_id) if reconciles(group) else None
         if member is None:
             return set()
-        uuids, standing = context.numbers.uuids, member.standing
-        partitions = (*standing.assigned, *standing.revoking)
+        uuids, assignment = context.numbers.uuids, member.assignment
+        partitions = (*assignment.assigned, *assignment.revoking)
         named = ((self._name(uuids[at >> TOPIC_SHIFT]), at & INDEX_MASK) for at in partitions)
         return {(name, index) for name, index in named if name is not None}
 

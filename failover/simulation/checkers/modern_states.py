@@ -13,7 +13,7 @@ from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from protocol.groups.modern.hard_state import ArrivingTarget, ModernGroup
+    from protocol.groups.modern.hard_state import ModernGroup, PendingTarget
     from protocol.groups.topic_numbers import Partition, TopicNumbers
 
     Group: TypeAlias = ModernGroup[Any]
@@ -34,24 +34,26 @@ def described(context: Any, group: Group, *, with_targets: bool = True) -> Any:
     members = {
         member_id: (
             member.metadata,
-            standing.epoch,
-            standing.previous_epoch,
-            standing.state,
-            _named(standing.assigned, numbers),
-            _named(standing.revoking, numbers),
+            assignment.epoch,
+            assignment.previous_epoch,
+            assignment.state,
+            _named(assignment.assigned, numbers),
+            _named(assignment.revoking, numbers),
         )
         for member_id, member in group.members.items()
-        for standing in (member.standing,)
+        for assignment in (member.assignment,)
     }
-    arriving = group.arriving
-    targets = group.targets if arriving is None else {**group.targets, **arriving.targets}
+    pending_target = group.pending_target
+    targets = (
+        group.targets if pending_target is None else {**group.targets, **pending_target.targets}
+    )
     return (
         (group.epoch, group.metadata_hash, group.assignment_epoch, group.assignment_timestamp_ms),
         members,
         {member_id: _set(target, numbers) for member_id, target in targets.items()}
         if with_targets
         else None,
-        None if arriving is None else arriving.epoch,
+        None if pending_target is None else pending_target.epoch,
         group.regexes,
         group.static_members,
     )
@@ -76,7 +78,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[Group, frozenset[str], int, int]] = {}
-        self._arriving: dict[str, ArrivingTarget] = {}
+        self._arriving: dict[str, PendingTarget] = {}
         self._halves: set[str] = set()
 
     def has_half(self, group_id: str) -> bool:
@@ -109,13 +111,13 @@ class Progress:
 
     def _follow(self, group: Group) -> None:
         """Note whether a target that was arriving came to its end, or gave way to another one."""
-        before, arriving = self._arriving.pop(group.group_id, None), group.arriving
-        if arriving is None:
+        before, pending_target = self._arriving.pop(group.group_id, None), group.pending_target
+        if pending_target is None:
             self._halves.discard(group.group_id)
             return
-        self._arriving[group.group_id] = arriving
+        self._arriving[group.group_id] = pending_target
         was_whole = before is None or before.epoch == group.assignment_epoch
-        if before is not arriving and not was_whole:
+        if before is not pending_target and not was_whole:
             self._halves.add(group.group_id)
 
     def _is_whole(self, numbers: TopicNumbers, group: Group) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from failover.simulation.world import World
     from protocol.assignors.executor import Executor
     from protocol.groups.effects import ResolveRegexes, Task
-    from protocol.groups.modern.runtime import ModernRuntime, Run
+    from protocol.groups.modern.runtime import ModernGroupRuntime, Run
 
 Answer: TypeAlias = AssignmentComputed | AssignmentFailed | RegexesResolved
 
@@ -173,11 +173,13 @@ def _computed(host: Host, number: int, answer: Answer, now: int) -> None:
         )
 
 
-def _waiting(host: Host, number: int, answer: Answer) -> tuple[ModernRuntime | None, Run | None]:
+def _waiting(
+    host: Host, number: int, answer: Answer
+) -> tuple[ModernGroupRuntime | None, Run | None]:
     """Find the group that an answer is about, and the run that it waits for."""
     for partition in host.partitions:
         if partition.number == number and isinstance(partition.machine, GroupShard):
-            live = partition.machine._context.modern.get(answer.group_id)
+            live = partition.machine._context.modern_runtime.get(answer.group_id)
             return live, None if live is None else live.run
     return None, None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def broken(ctx: Context) -> list[str]:
     """Name everything that does not hold, one sentence each; an empty list is good news."""
     sentences: list[str] = []
-    for group in ctx.live.values():
+    for group in ctx.classic_runtime.values():
         for checks in (_counts, _standing, _phases, _timers):
             sentences += [f"{group.group_id}: {sentence}" for sentence in checks(ctx, group)]
         if ctx.groups.get(group.group_id) is not group.hard:

@@ -78,7 +78,7 @@ def _leave(ctx: Context, group: Group, identity: MemberIdentity, now: int) -> Me
 
 def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """Remove a member, or a member id that was given out, that was not heard of in time."""
-    group = ctx.live.get(key.group_id)
+    group = ctx.classic_runtime.get(key.group_id)
     if group is None:
         return
     member_id = key.member_id

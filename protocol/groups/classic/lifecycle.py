@@ -29,7 +29,7 @@ class Shown(NamedTuple):
 
 def shown(ctx: Context, group_id: str) -> Shown | None:
     """Say how a group looks from outside; None if there is no such group."""
-    group = ctx.live.get(group_id)
+    group = ctx.classic_runtime.get(group_id)
     if group is not None:
         return Shown(group.state, group.protocol_type or "", group.state_timestamp_ms)
     hard = ctx.groups.get(group_id)
@@ -49,7 +49,7 @@ def summary(ctx: Context, group_id: str) -> GroupSummary:
 
 def has_members(ctx: Context, group_id: str) -> bool:
     """Whether a classic group has members; an Empty one or none at all has not."""
-    group = ctx.live.get(group_id)
+    group = ctx.classic_runtime.get(group_id)
     if group is not None:
         return bool(group.members)
     hard = ctx.groups.get(group_id)
@@ -58,7 +58,7 @@ def has_members(ctx: Context, group_id: str) -> bool:
 
 def is_abandoned(ctx: Context, group_id: str) -> bool:
     """Whether nobody is in a group or is about to join it."""
-    group = ctx.live.get(group_id)
+    group = ctx.classic_runtime.get(group_id)
     has_pending = group is not None and bool(group.pending)
     looks = shown(ctx, group_id)
     return looks is not None and looks.state is ClassicGroupState.EMPTY and not has_pending
@@ -73,11 +73,11 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
 
 def make_way(ctx: Context, group_id: str, now: int) -> None:
     """Let a group of another type have the id of a group without members; its offsets stay."""
-    live = ctx.live.get(group_id)
-    if live is not None and live.rebalance is not None:
+    runtime = ctx.classic_runtime.get(group_id)
+    if runtime is not None and runtime.rebalance is not None:
         for kind in (TimerKind.JOIN, TimerKind.SYNC):
             ctx.timers.cancel(kind, group_id, "")
-        tell(ctx, live, RebalanceOutcome.RESTARTED, now)
+        tell(ctx, runtime, RebalanceOutcome.RESTARTED, now)
     group = ctx.groups.get(group_id)
     if isinstance(group, ClassicGroup) and group.metadata is not NO_GENERATION:
         delete(ctx, group_id, now)
@@ -87,7 +87,7 @@ def make_way(ctx: Context, group_id: str, now: int) -> None:
 
 def forget(ctx: Context, group_id: str) -> None:
     """Drop the soft state of a group that is gone, or becomes another type of group."""
-    group = ctx.live.pop(group_id, None)
+    group = ctx.classic_runtime.pop(group_id, None)
     if group is not None:
         group.stamp += 1
         for member_id in list(group.pending):
@@ -97,7 +97,7 @@ def forget(ctx: Context, group_id: str) -> None:
 def forget_failed(ctx: Context, group_id: str) -> None:
     """Drop the soft state of a group whose handling raised; its records are replayed next."""
     members: set[str] = set()
-    group = ctx.live.pop(group_id, None)
+    group = ctx.classic_runtime.pop(group_id, None)
     if group is not None:
         group.stamp += 1
         members.update(group.members, group.pending)
@@ -123,7 +123,7 @@ def restore(ctx: Context, group_id: str, now: int) -> None:
 
 def resigned(ctx: Context) -> None:
     """Stop leading: send off whoever waits, end every lease, forget the soft state."""
-    for group in ctx.live.values():
+    for group in ctx.classic_runtime.values():
         group.stamp += 1
         for member in group.members.values():
             ticket = group.take_join(member)
@@ -133,19 +133,19 @@ def resigned(ctx: Context) -> None:
             if member.sync_ticket is not None:
                 ctx.reply(member.sync_ticket, answers.sync_refused(ErrorCode.not_coordinator), None)
                 member.sync_ticket = None
-    ctx.live.clear()
+    ctx.classic_runtime.clear()
 
 
 def shift_deadlines(ctx: Context, stall_ms: int) -> None:
     """Move the members' session deadlines by the time that this process stood still."""
-    for group in ctx.live.values():
+    for group in ctx.classic_runtime.values():
         for member in group.members.values():
             member.session_deadline_ms += stall_ms
 
 
 def events_of(ctx: Context, group_id: str) -> Diary | None:
     """Find what lately became of a group's members."""
-    group = ctx.live.get(group_id)
+    group = ctx.classic_runtime.get(group_id)
     return None if group is None else group.diary
 
 

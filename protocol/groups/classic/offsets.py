@@ -79,7 +79,7 @@ def has_subscribed(ctx: Context, group_id: str, topic: str) -> bool:
 
 def subscribed_topics(ctx: Context, group_id: str) -> frozenset[str] | None:
     """Name the topics that the generation's members are subscribed to; None if nobody can tell."""
-    group = ctx.live.get(group_id)
+    group = ctx.classic_runtime.get(group_id)
     if group is None:
         hard = ctx.groups.get(group_id)
         if not isinstance(hard, ClassicGroup) or hard.metadata.protocol_type != CONSUMER:

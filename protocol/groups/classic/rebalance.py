@@ -209,7 +209,7 @@ def _await_joins(ctx: Context, group: Group, now: int, at_least_ms: int = 0) -> 
 
 def join_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """End the join phase, or its initial delay, without those who are still missing."""
-    group = ctx.live.get(key.group_id)
+    group = ctx.classic_runtime.get(key.group_id)
     rebalance = None if group is None else group.rebalance
     if group is None or rebalance is None:
         return
@@ -226,7 +226,7 @@ def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     it has its assignment whenever it asks. Was it the leader whose assignment is missing, the new
     rebalance finds another leader.
     """
-    group = ctx.live.get(key.group_id)
+    group = ctx.classic_runtime.get(key.group_id)
     if group is None or not group.pending_sync:
         return
     late = [group.members[member_id] for member_id in group.pending_sync]

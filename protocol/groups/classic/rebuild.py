@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def find(ctx: Context, group_id: str, now: int) -> Group | None:
     """Find a classic group, built if need be; None if there is no such group."""
-    group = ctx.live.get(group_id)
+    group = ctx.classic_runtime.get(group_id)
     if group is None:
         hard = ctx.groups.get(group_id)
         if isinstance(hard, ClassicGroup):
@@ -60,7 +60,7 @@ def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> Group:
         leader_id=metadata.leader,
         state_timestamp_ms=metadata.current_state_timestamp,
     )
-    ctx.live[group_id] = group
+    ctx.classic_runtime[group_id] = group
     elected_ms = now if ctx.elected_ms is None else ctx.elected_ms
     for loaded in metadata.members:
         member = _member(loaded, metadata.protocol or "")

@@ -69,7 +69,7 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
     message = request.message
     assert isinstance(message, HeartbeatRequest)
     group_id = message.group_id
-    group = ctx.live.get(group_id) or _find(ctx, group_id, now)
+    group = ctx.classic_runtime.get(group_id) or _find(ctx, group_id, now)
     member = membership.find(ctx, group, (message.member_id, message.group_instance_id), now)
     if message.generation_id != group.generation:
         raise KafkaError(ErrorCode.illegal_generation)

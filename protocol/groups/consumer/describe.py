@@ -27,7 +27,7 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from protocol.groups.consumer.group import ConsumerMember
+    from protocol.groups.consumer.group import ConsumerGroupMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
     from protocol.groups.topic_numbers import Partition
@@ -77,23 +77,25 @@ def _absent(group_id: str, code: ErrorCode, sentence: str | None) -> DescribedCo
 
 
 def _described_member(
-    ctx: Context, group: ConsumerGroup, member: ConsumerMember
+    ctx: Context, group: ConsumerGroup, member: ConsumerGroupMember
 ) -> DescribedConsumerMember:
     """Describe a member; what it still has to give up is its own until it has done so."""
-    metadata, standing = member.metadata, member.standing
-    goal = group.targets.get(member.member_id)
+    metadata, assignment = member.metadata, member.assignment
+    target = group.targets.get(member.member_id)
     is_classic = metadata.classic_member_metadata is not None
     return DescribedConsumerMember(
         member_id=member.member_id,
         instance_id=metadata.instance_id,
         rack_id=metadata.rack_id,
-        member_epoch=standing.epoch,
+        member_epoch=assignment.epoch,
         client_id=metadata.client_id,
         client_host=metadata.client_host,
         subscribed_topic_names=metadata.subscribed_topic_names,
         subscribed_topic_regex=metadata.subscribed_topic_regex,
-        assignment=_assignment(ctx, [*standing.assigned, *standing.revoking]),
-        target_assignment=_assignment(ctx, () if goal is None else read_target(goal, ctx.numbers)),
+        assignment=_assignment(ctx, [*assignment.assigned, *assignment.revoking]),
+        target_assignment=_assignment(
+            ctx, () if target is None else read_target(target, ctx.numbers)
+        ),
         member_type=CLASSIC_MEMBER if is_classic else CONSUMER_MEMBER,
     )
 

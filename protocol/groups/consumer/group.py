@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocol.groups.consumer.records import CODEC
 from protocol.groups.modern.form import PARTITIONS
-from protocol.groups.modern.hard_state import ModernGroup, ModernMember, lessen
+from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember, lessen
 from protocol.groups.modern.kind import ModernConfigs, ModernKind
 from protocol.groups.timers import TimerKind
 from protocol.records import ConsumerGroupMemberMetadataValue
@@ -20,7 +20,7 @@ from protocol.records import ConsumerGroupMemberMetadataValue
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.records import ClassicMemberMetadata
 
 KIND: Final = ModernKind(
@@ -42,7 +42,7 @@ KIND: Final = ModernKind(
 
 
 @dataclass(slots=True, eq=False)
-class ConsumerMember(ModernMember):
+class ConsumerGroupMember(ModernGroupMember):
     """A member of either protocol as the log has it."""
 
     metadata: ConsumerGroupMemberMetadataValue
@@ -75,7 +75,7 @@ class ConsumerMember(ModernMember):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ConsumerGroup(ModernGroup[ConsumerMember]):
+class ConsumerGroup(ModernGroup[ConsumerGroupMember]):
     """A group with members of the consumer protocol, of the classic one, or of both.
 
     ``classic_members`` counts the members that speak the classic protocol, ``protocols`` how many
@@ -84,7 +84,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     type_name: ClassVar[str] = "consumer"
     kind: ClassVar[ModernKind] = KIND
-    member_class: ClassVar[type[ConsumerMember]] = ConsumerMember
+    member_class: ClassVar[type[ConsumerGroupMember]] = ConsumerGroupMember
 
     classic_members: int = 0
     protocols: Counter[str] = field(default_factory=Counter)
@@ -93,7 +93,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Read the topic names and the regular expression that a member subscribes to."""
         return metadata.subscribed_topic_names, metadata.subscribed_topic_regex or ""
 
-    def count(self, member: ConsumerMember, step: int) -> None:
+    def count(self, member: ConsumerGroupMember, step: int) -> None:
         """Count the assignor that a member asks for, and what a classic one supports."""
         metadata = member.metadata
         if metadata.server_assignor is not None:
@@ -105,9 +105,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 _count(self.protocols, name, step)
 
 
-def consumer_group_of(live: ModernRuntime) -> ConsumerGroup:
+def consumer_group_of(runtime: ModernGroupRuntime) -> ConsumerGroup:
     """Give the consumer group whose runtime state this is."""
-    group = live.group
+    group = runtime.group
     assert isinstance(group, ConsumerGroup)
     return group
 

@@ -39,12 +39,12 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.consumer.group import ConsumerMember
+    from protocol.groups.consumer.group import ConsumerGroupMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Client, Request
-    from protocol.groups.modern.hard_state import ModernMember
-    from protocol.groups.modern.reconcile import Standing
-    from protocol.groups.modern.runtime import ModernRuntime, Session
+    from protocol.groups.modern.hard_state import ModernGroupMember
+    from protocol.groups.modern.reconcile import MemberAssignment
+    from protocol.groups.modern.runtime import ModernGroupRuntime, Session
 
 UNCHANGED: Final = timedelta(milliseconds=-1)
 """``rebalance_timeout`` of a heartbeat that does not set it."""
@@ -54,12 +54,12 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
     """Answer a member; the short way first."""
     message = request.message
     assert isinstance(message, ConsumerGroupHeartbeatRequest)
-    live = ctx.modern.get(message.group_id)
-    if live is not None:
-        session = live.sessions.get(message.member_id)
-        if session is not None and _is_steady(live, session, message, request.client):
+    runtime = ctx.modern_runtime.get(message.group_id)
+    if runtime is not None:
+        session = runtime.sessions.get(message.member_id)
+        if session is not None and _is_steady(runtime, session, message, request.client):
             session.session_deadline_ms = now + session.session_timeout_ms
-            answer = session.answer or _steady_answer(ctx, live, session, now)
+            answer = session.answer or _steady_answer(ctx, runtime, session, now)
             ctx.reply(request.ticket, answer, message.group_id, modern.lease(session))
             return
     check(ctx, message, request.api_version)
@@ -70,17 +70,20 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
 
 
 def _is_steady(
-    live: ModernRuntime, session: Session, message: ConsumerGroupHeartbeatRequest, client: Client
+    runtime: ModernGroupRuntime,
+    session: Session,
+    message: ConsumerGroupHeartbeatRequest,
+    client: Client,
 ) -> bool:
     """Whether the member says nothing new and has all it should have."""
     member = session.member
-    standing, metadata = member.standing, member.metadata
+    assignment, metadata = member.assignment, member.metadata
     return (
-        message.member_epoch == standing.epoch == live.group.assignment_epoch
+        message.member_epoch == assignment.epoch == runtime.group.assignment_epoch
         and message.topic_partitions is None
         and message.subscribed_topic_names is None
-        and standing.state is MemberState.STABLE
-        and not live.is_stale
+        and assignment.state is MemberState.STABLE
+        and not runtime.is_stale
         and message.rebalance_timeout == UNCHANGED
         and message.subscribed_topic_regex is None
         and message.server_assignor is None
@@ -93,14 +96,14 @@ def _is_steady(
 
 
 def _steady_answer(
-    ctx: Context, live: ModernRuntime, session: Session, now: int
+    ctx: Context, runtime: ModernGroupRuntime, session: Session, now: int
 ) -> ConsumerGroupHeartbeatResponse:
     """Make an answer that may be repeated for long: it never asks a member back soon.
 
     The session timeout may be another one than before, too.
     """
-    modern.arm(ctx, live, session, now + session.session_timeout_ms)
-    interval_ms = modern_steps.heartbeat_interval_ms(ctx, live)
+    modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
+    interval_ms = modern_steps.heartbeat_interval_ms(ctx, runtime)
     session.answer = answer = _answer(ctx, session.member, interval_ms, with_assignment=False)
     return answer
 
@@ -116,10 +119,10 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     # From here on the group changes.
     consumer_members.take_place(ctx, place, member_id, now)
     speech = Speech(group_id, member_id, metadata, lambda: owned_partitions(ctx, message))
-    live, member, before = modern_steps.speak(ctx, ConsumerGroup, speech, now)
+    runtime, member, before = modern_steps.speak(ctx, ConsumerGroup, speech, now)
     if before.metadata is not None and before.metadata.classic_member_metadata is not None:
-        _changed_protocol(ctx, live, member, now)
-    interval_ms = modern_steps.expect(ctx, live, member, now)
+        _changed_protocol(ctx, runtime, member, now)
+    interval_ms = modern_steps.expect(ctx, runtime, member, now)
     is_full = (
         message.rebalance_timeout != UNCHANGED
         and (
@@ -128,25 +131,29 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
         and message.topic_partitions is not None
     )
     with_assignment = (
-        message.member_epoch == JOIN_EPOCH or is_full or before.assigned != member.standing.assigned
+        message.member_epoch == JOIN_EPOCH
+        or is_full
+        or before.assigned != member.assignment.assigned
     )
     answer = _answer(ctx, member, interval_ms, with_assignment=with_assignment)
     ctx.reply(request.ticket, answer, group_id)
 
 
-def _changed_protocol(ctx: Context, live: ModernRuntime, member: ModernMember, now: int) -> None:
+def _changed_protocol(
+    ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
+) -> None:
     """Wait for a member as for others of the consumer protocol: it was a classic one before."""
-    group_id, member_id = live.group_id, member.member_id
+    group_id, member_id = runtime.group_id, member.member_id
     ctx.timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
     ctx.timers.cancel(TimerKind.MEMBER_SYNC, group_id, member_id)
-    if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
-        modern.arm_revocation(ctx, live, member, now)
-    session = modern.session_of(ctx, live, member_id, now)
-    session.session_timeout_ms = modern.session_timeout_ms(ctx, live, member)
+    if member.assignment.state is MemberState.UNREVOKED_PARTITIONS:
+        modern.arm_revocation(ctx, runtime, member, now)
+    session = modern.session_of(ctx, runtime, member_id, now)
+    session.session_timeout_ms = modern.session_timeout_ms(ctx, runtime, member)
 
 
 def _said(
-    member: ConsumerMember | None, message: ConsumerGroupHeartbeatRequest, client: Client
+    member: ConsumerGroupMember | None, message: ConsumerGroupHeartbeatRequest, client: Client
 ) -> ConsumerGroupMemberMetadataValue:
     """Work out what the member says of itself now; the same object if it says nothing new."""
     known = UNKNOWN_MEMBER if member is None else member.metadata
@@ -174,24 +181,24 @@ def _said(
 
 
 def _answer(
-    ctx: Context, member: ModernMember, interval_ms: int, *, with_assignment: bool
+    ctx: Context, member: ModernGroupMember, interval_ms: int, *, with_assignment: bool
 ) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
         member_id=member.member_id,
-        member_epoch=member.standing.epoch,
+        member_epoch=member.assignment.epoch,
         heartbeat_interval=timedelta(milliseconds=interval_ms),
-        assignment=_assignment(ctx, member.standing) if with_assignment else None,
+        assignment=_assignment(ctx, member.assignment) if with_assignment else None,
     )
 
 
-def _assignment(ctx: Context, standing: Standing) -> HeartbeatAssignment:
+def _assignment(ctx: Context, assignment: MemberAssignment) -> HeartbeatAssignment:
     uuids = ctx.numbers.uuids
     return HeartbeatAssignment(
         topic_partitions=tuple(
             AssignedTopicPartitions(topic_id=uuids[topic], partitions=tuple(indexes))
-            for topic, indexes in by_topic(standing.assigned)
+            for topic, indexes in by_topic(assignment.assigned)
         )
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.groups.classic import answers, membership
-from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember, consumer_group_of
+from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember, consumer_group_of
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import leave as modern_leave
@@ -30,19 +30,19 @@ def leave(ctx: Context, request: Request, now: int) -> None:
     """Let a member go (epoch -1), or a static member for as long as its session lasts (-2)."""
     message = request.message
     assert isinstance(message, ConsumerGroupHeartbeatRequest)
-    live = modern.find(ctx, message.group_id, now)
-    if live is None:
+    runtime = modern.find(ctx, message.group_id, now)
+    if runtime is None:
         what = "is not a consumer group" if message.group_id in ctx.groups else "not found"
         raise KafkaError(ErrorCode.group_id_not_found, f"Group {message.group_id} {what}.")
-    group, instance_id = live.group, message.instance_id
+    group, instance_id = runtime.group, message.instance_id
     if instance_id is None:
         member = group.member(message.member_id)
     else:
         member = modern_members.holding(ctx, group, message.member_id, instance_id, now)
     if instance_id is not None and message.member_epoch == STATIC_LEAVE_EPOCH:
-        modern_leave.go_for_a_while(ctx, live, member, now)
+        modern_leave.go_for_a_while(ctx, runtime, member, now)
     else:
-        modern_leave.remove(ctx, live, {member.member_id: None}, MemberEventKind.LEFT, now)
+        modern_leave.remove(ctx, runtime, {member.member_id: None}, MemberEventKind.LEFT, now)
     answer = ConsumerGroupHeartbeatResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -57,26 +57,26 @@ def leave_group(ctx: Context, request: Request, now: int) -> None:
     """Remove the members that a LeaveGroup names, as an administrator does."""
     message = request.message
     assert isinstance(message, LeaveGroupRequest)
-    live = modern.find(ctx, message.group_id, now)
-    assert live is not None
+    runtime = modern.find(ctx, message.group_id, now)
+    assert runtime is not None
     results: list[MemberResponse] = []
     doomed: dict[str, str | None] = {}
     for identity in message.members:
         try:
-            member = _named(ctx, consumer_group_of(live), identity, now)
+            member = _named(ctx, consumer_group_of(runtime), identity, now)
         except KafkaError as error:
             results.append(answers.left_member(identity, error.code))
             continue
         doomed[member.member_id] = membership.cut(identity.reason)
         results.append(answers.left_member(identity))
     if doomed:
-        modern_leave.remove(ctx, live, doomed, MemberEventKind.LEFT, now)
+        modern_leave.remove(ctx, runtime, doomed, MemberEventKind.LEFT, now)
     ctx.reply(request.ticket, answers.left(tuple(results)), message.group_id)
 
 
 def _named(
     ctx: Context, group: ConsumerGroup, identity: MemberIdentity, now: int
-) -> ConsumerMember:
+) -> ConsumerGroupMember:
     instance_id = identity.group_instance_id
     if instance_id is None:
         return group.member(identity.member_id)

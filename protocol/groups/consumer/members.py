@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups import settings as group_settings
-from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember
 from protocol.groups.consumer.requests import names_only, owned_partitions
 from protocol.groups.group_type import edge_to
 from protocol.groups.modern import group as modern
@@ -47,8 +47,8 @@ class Place:
 
     group_id: str
     group: ConsumerGroup | None
-    member: ConsumerMember | None = None
-    replaced: ConsumerMember | None = None
+    member: ConsumerGroupMember | None = None
+    replaced: ConsumerGroupMember | None = None
 
 
 def find_place(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -> Place:
@@ -102,10 +102,10 @@ def _join_static(
     ctx: Context,
     group_id: str,
     group: ConsumerGroup | None,
-    holder: ConsumerMember,
+    holder: ConsumerGroupMember,
     member_id: str,
 ) -> Place:
-    has_left = holder.standing.epoch == STATIC_LEAVE_EPOCH
+    has_left = holder.assignment.epoch == STATIC_LEAVE_EPOCH
     if holder.member_id == member_id and not has_left:
         return Place(group_id, group, holder)
     is_released = has_left or holder.is_classic
@@ -119,10 +119,10 @@ def _join_static(
 
 
 def _check_epoch(
-    ctx: Context, member: ConsumerMember, message: ConsumerGroupHeartbeatRequest
+    ctx: Context, member: ConsumerGroupMember, message: ConsumerGroupHeartbeatRequest
 ) -> None:
     """Let the present epoch pass, and the one before it if the answer may have been lost."""
-    known, received = member.standing, message.member_epoch
+    known, received = member.assignment, message.member_epoch
     if received == known.epoch:
         return
     if received < known.epoch and received == known.previous_epoch:
@@ -147,6 +147,6 @@ def take_place(ctx: Context, place: Place, member_id: str, now: int) -> None:
         assert edge.convert is not None
         edge.convert(ctx, place.group_id, place.group, now)
     if place.replaced is not None:
-        live = modern.find(ctx, place.group_id, now)
-        assert live is not None
-        modern_members.replace_member(ctx, live, place.replaced, member_id, now)
+        runtime = modern.find(ctx, place.group_id, now)
+        assert runtime is not None
+        modern_members.replace_member(ctx, runtime, place.replaced, member_id, now)

@@ -19,7 +19,7 @@ from protocol.wire.messages import OffsetCommitRequest
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from protocol.groups.consumer.group import ConsumerMember
+    from protocol.groups.consumer.group import ConsumerGroupMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
     from protocol.groups.group_type import CommitCheck, RetentionStart
@@ -45,7 +45,7 @@ def check_commit(ctx: Context, request: Request, _now: int) -> CommitCheck | Non
     is_classic = member.metadata.classic_member_metadata is not None
     if not is_classic and request.api_version < EPOCHS_SINCE:
         raise KafkaError(ErrorCode.unsupported_version)
-    known = member.standing.epoch
+    known = member.assignment.epoch
     if epoch == known:
         return None
     stale = ErrorCode.illegal_generation if is_classic else ErrorCode.stale_member_epoch
@@ -54,13 +54,13 @@ def check_commit(ctx: Context, request: Request, _now: int) -> CommitCheck | Non
     return _since(ctx, member, epoch, stale)
 
 
-def _since(ctx: Context, member: ConsumerMember, epoch: int, stale: ErrorCode) -> CommitCheck:
-    standing = member.standing
+def _since(ctx: Context, member: ConsumerGroupMember, epoch: int, stale: ErrorCode) -> CommitCheck:
+    assignment = member.assignment
 
     def check(topic: Topic, index: int) -> None:
         number = ctx.numbers.known(topic.topic_id)
         partition = -1 if number is None else number << TOPIC_SHIFT | index
-        since = standing.assigned.get(partition, standing.revoking.get(partition))
+        since = assignment.assigned.get(partition, assignment.revoking.get(partition))
         if since is None or epoch < since:
             raise KafkaError(stale)
 
@@ -72,7 +72,7 @@ def check_fetch(ctx: Context, asked: OffsetFetchRequestGroup) -> None:
     if asked.member_id is None and asked.member_epoch < 0:
         return
     member = _group(ctx, asked.group_id).member(asked.member_id or "")
-    if asked.member_epoch != member.standing.epoch:
+    if asked.member_epoch != member.assignment.epoch:
         is_classic = member.metadata.classic_member_metadata is not None
         raise KafkaError(
             ErrorCode.illegal_generation if is_classic else ErrorCode.stale_member_epoch

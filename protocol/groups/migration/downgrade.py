@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.groups.classic.group import Group
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember
     from protocol.groups.context import Context
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.topic_numbers import Partition
     from protocol.wire.embedded import TopicPartition
 
@@ -56,7 +56,7 @@ def is_due(ctx: Context, group: ConsumerGroup, leaving: Collection[str]) -> bool
     return staying > 0 and classic == staying and _is_allowed(ctx, staying)
 
 
-def is_due_replacing(ctx: Context, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
+def is_due_replacing(ctx: Context, group: ConsumerGroup, replaced: ConsumerGroupMember) -> bool:
     """Whether the group has only classic members once one has taken this static member's place."""
     others = len(group.members) - 1
     is_last = not replaced.is_classic and group.classic_members == others
@@ -73,17 +73,17 @@ def is_settled(group: ConsumerGroup) -> bool:
     return group.assignment_epoch == epoch and group.settled[epoch] == len(group.members)
 
 
-def convert(ctx: Context, live: ModernRuntime, leaving: Collection[str], now: int) -> Group:
+def convert(ctx: Context, runtime: ModernGroupRuntime, leaving: Collection[str], now: int) -> Group:
     """Make a consumer group a classic group of the members that stay, who all are classic.
 
     It is Stable if they have all that they should have and nobody left, else it rebalances.
     """
-    hard, group_id = consumer_group_of(live), live.group_id
+    hard, group_id = consumer_group_of(runtime), runtime.group_id
     staying = [member for member_id, member in hard.members.items() if member_id not in leaving]
     protocols = {each.member_id: _protocols(each) for each in staying}
     has_leader = not leaving and is_settled(hard)
     value = _generation(ctx, hard, staying, has_leader, now)
-    modern.forget(ctx, live)
+    modern.forget(ctx, runtime)
     for key in _doomed(hard):
         ctx.emit(Record(key, None))
     ctx.emit(Record(GroupMetadataKey(group=group_id), value))
@@ -98,7 +98,7 @@ def convert(ctx: Context, live: ModernRuntime, leaving: Collection[str], now: in
     )
     group = rebuild.find(ctx, group_id, now)
     assert group is not None
-    group.diary = live.diary
+    group.diary = runtime.diary
     for member in group.members.values():
         group.set_protocols(member, protocols[member.member_id])
         membership.touch(ctx, group, member, now)
@@ -122,7 +122,7 @@ def _doomed(group: ConsumerGroup) -> list[Entity]:
 def _generation(
     ctx: Context,
     group: ConsumerGroup,
-    staying: list[ConsumerMember],
+    staying: list[ConsumerGroupMember],
     has_leader: bool,
     now: int,
 ) -> GroupMetadataValue:
@@ -141,14 +141,14 @@ def _generation(
     )
 
 
-def _member(ctx: Context, member: ConsumerMember, protocol: str) -> MemberMetadata:
+def _member(ctx: Context, member: ConsumerGroupMember, protocol: str) -> MemberMetadata:
     metadata = member.metadata
     classic = metadata.classic_member_metadata
     assert classic is not None
     offered = {each.name: each.metadata for each in reversed(classic.supported_protocols)}
     subscription = offered[protocol]
-    standing = member.standing
-    held = sorted(_named(ctx, (*standing.assigned, *standing.revoking)))
+    assignment = member.assignment
+    held = sorted(_named(ctx, (*assignment.assigned, *assignment.revoking)))
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=metadata.instance_id,
@@ -162,7 +162,7 @@ def _member(ctx: Context, member: ConsumerMember, protocol: str) -> MemberMetada
 
 
 def assignment_of(
-    ctx: Context, member: ConsumerMember, partitions: Iterable[Partition], version: int
+    ctx: Context, member: ConsumerGroupMember, partitions: Iterable[Partition], version: int
 ) -> bytes:
     """Write partitions as a classic member reads them: none of a topic it does not subscribe to."""
     names = member.subscription.names
@@ -178,7 +178,7 @@ def _named(ctx: Context, partitions: Iterable[Partition]) -> Iterable[TopicParti
             yield topic.name, partition & INDEX_MASK
 
 
-def _protocols(member: ConsumerMember) -> tuple[JoinGroupRequestProtocol, ...]:
+def _protocols(member: ConsumerGroupMember) -> tuple[JoinGroupRequestProtocol, ...]:
     classic = member.metadata.classic_member_metadata
     assert classic is not None
     return tuple(

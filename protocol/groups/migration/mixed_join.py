@@ -36,10 +36,10 @@ from protocol.wire.messages import NO_THROTTLE, JoinGroupRequest, JoinGroupRespo
 
 if TYPE_CHECKING:
     from protocol.groups.classic.join_request import Join
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.wire.embedded import Subscription
 
 MEMBER_ID_REQUIRED_SINCE = 4
@@ -52,8 +52,8 @@ class _Newcomer:
 
     join: Join
     subscription: Subscription
-    known: ConsumerMember | None
-    replaced: ConsumerMember | None
+    known: ConsumerGroupMember | None
+    replaced: ConsumerGroupMember | None
 
 
 def join_group(ctx: Context, request: Request, now: int) -> None:
@@ -71,21 +71,21 @@ def join_group(ctx: Context, request: Request, now: int) -> None:
 def _join(ctx: Context, join: Join) -> None:
     message, now = join.message, join.now
     classic_join.check_session_timeout(ctx, join)
-    live = modern.find(ctx, message.group_id, now)
-    assert live is not None
-    group = consumer_group_of(live)
+    runtime = modern.find(ctx, message.group_id, now)
+    assert runtime is not None
+    group = consumer_group_of(runtime)
     _check(ctx, group, join)
     if _is_nameless(join):
         refusal = answers.join_refused(
             ErrorCode.member_id_required, modern_steps.new_member_id(ctx)
         )
-        ctx.reply(join.request.ticket, refusal, live.group_id)
+        ctx.reply(join.request.ticket, refusal, runtime.group_id)
         return
     subscription = decode_subscription(message.protocols[0].metadata)
     if subscription is None:
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
     known, replaced = _find(ctx, group, message, now)
-    _enter(ctx, live, _Newcomer(join, subscription, known, replaced))
+    _enter(ctx, runtime, _Newcomer(join, subscription, known, replaced))
 
 
 def _check(ctx: Context, group: ConsumerGroup, join: Join) -> None:
@@ -115,7 +115,7 @@ def _is_nameless(join: Join) -> bool:
 
 def _find(
     ctx: Context, group: ConsumerGroup, message: JoinGroupRequest, now: int
-) -> tuple[ConsumerMember | None, ConsumerMember | None]:
+) -> tuple[ConsumerGroupMember | None, ConsumerGroupMember | None]:
     """Find who speaks, and whose place that one takes: a static member's, of either protocol."""
     instance_id, member_id = message.group_instance_id, message.member_id
     if instance_id is None:
@@ -126,9 +126,9 @@ def _find(
     return holder, holder
 
 
-def _enter(ctx: Context, live: ModernRuntime, newcomer: _Newcomer) -> None:
+def _enter(ctx: Context, runtime: ModernGroupRuntime, newcomer: _Newcomer) -> None:
     """Take in what the member says, and go a step with it; or go back to a classic group."""
-    join, group, group_id = newcomer.join, consumer_group_of(live), live.group_id
+    join, group, group_id = newcomer.join, consumer_group_of(runtime), runtime.group_id
     message, now, holder = join.message, join.now, newcomer.known
     member_id = message.member_id or modern_steps.new_member_id(ctx)
     said = _said(newcomer)
@@ -141,27 +141,27 @@ def _enter(ctx: Context, live: ModernRuntime, newcomer: _Newcomer) -> None:
 
     # From here on the group changes.
     if newcomer.replaced is not None:
-        modern_members.replace_member(ctx, live, newcomer.replaced, member_id, now)
+        modern_members.replace_member(ctx, runtime, newcomer.replaced, member_id, now)
     known = group.members.get(member_id)
     before = modern_steps.before(known)
     if known is None or known.metadata != said:
         ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), said))
-        live.feed.member_changed(member_id)
+        runtime.feed.member_changed(member_id)
     member = group.members[member_id]
-    event = _event(live, member, newcomer)
+    event = _event(runtime, member, newcomer)
     if newcomer.replaced is None:
-        live.diary.note(ctx, event)
-    has_changed = modern_steps.bump(ctx, live, event, before, now)
+        runtime.diary.note(ctx, event)
+    has_changed = modern_steps.bump(ctx, runtime, event, before, now)
     if not downgrades:
-        target.update(ctx, live, now)
+        target.update(ctx, runtime, now)
     owned = {*partitions(ctx, newcomer.subscription.owned_partitions)}
     if not downgrades or group.assignment_epoch == group.epoch:
         says = modern_steps.Says(lambda: owned, has_changed)
-        modern_steps.step(ctx, live, member, says, now)
+        modern_steps.step(ctx, runtime, member, says, now)
     if downgrades:
-        _downgrade(ctx, live, member, join)
+        _downgrade(ctx, runtime, member, join)
     else:
-        _stay(ctx, live, member, join)
+        _stay(ctx, runtime, member, join)
 
 
 def _said(newcomer: _Newcomer) -> ConsumerGroupMemberMetadataValue:
@@ -189,29 +189,33 @@ def _said(newcomer: _Newcomer) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def _event(live: ModernRuntime, member: ConsumerMember, newcomer: _Newcomer) -> MemberEvent:
+def _event(
+    runtime: ModernGroupRuntime, member: ConsumerGroupMember, newcomer: _Newcomer
+) -> MemberEvent:
     kind = MemberEventKind.JOINED if newcomer.known is None else MemberEventKind.REJOINED
-    event = modern.event(live, member, kind, newcomer.join.now)
+    event = modern.event(runtime, member, kind, newcomer.join.now)
     return replace(event, reason=membership.cut(newcomer.join.message.reason))
 
 
-def _stay(ctx: Context, live: ModernRuntime, member: ConsumerMember, join: Join) -> None:
+def _stay(
+    ctx: Context, runtime: ModernGroupRuntime, member: ConsumerGroupMember, join: Join
+) -> None:
     """Answer, and expect the member to fetch its assignment."""
-    group_id, member_id, now = live.group_id, member.member_id, join.now
+    group_id, member_id, now = runtime.group_id, member.member_id, join.now
     timers = ctx.timers
     timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
     timers.cancel(TimerKind.REVOCATION, group_id, member_id)
     deadline_ms = now + max(member.metadata.rebalance_timeout_ms, 0)
     timers.set(TimerKind.MEMBER_SYNC, group_id, member_id, deadline_ms)
-    session = modern.session_of(ctx, live, member_id, now)
+    session = modern.session_of(ctx, runtime, member_id, now)
     session.session_timeout_ms = join.session_timeout_ms
     session.stamp += 1
     session.answer = None
-    modern.arm(ctx, live, session, now + join.session_timeout_ms)
+    modern.arm(ctx, runtime, session, now + join.session_timeout_ms)
     answer = JoinGroupResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
-        generation_id=member.standing.epoch,
+        generation_id=member.assignment.epoch,
         protocol_type=CONSUMER,
         protocol_name=join.message.protocols[0].name,
         leader="",
@@ -222,12 +226,14 @@ def _stay(ctx: Context, live: ModernRuntime, member: ConsumerMember, join: Join)
     ctx.reply(join.request.ticket, answer, group_id)
 
 
-def _downgrade(ctx: Context, live: ModernRuntime, member: ConsumerMember, join: Join) -> None:
+def _downgrade(
+    ctx: Context, runtime: ModernGroupRuntime, member: ConsumerGroupMember, join: Join
+) -> None:
     """Let the group become a classic one, of which the newcomer is a member already.
 
     It has the generation, and need not assign. If the group is not Stable, SyncGroup tells it to
     join again with the others.
     """
-    group = migration_downgrade.convert(ctx, live, (), join.now)
+    group = migration_downgrade.convert(ctx, runtime, (), join.now)
     answer = answers.joined(group, group.members[member.member_id], leader="")
     ctx.reply(join.request.ticket, answer, group.group_id)

@@ -35,10 +35,10 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.consumer.group import ConsumerGroup, ConsumerMember
+    from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.timers import TimerKey
 
 
@@ -50,9 +50,9 @@ def sync_group(ctx: Context, request: Request, now: int) -> None:
         message.protocol_type is None or message.protocol_name is None
     ):
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
-    live = modern.find(ctx, message.group_id, now)
-    assert live is not None
-    group = consumer_group_of(live)
+    runtime = modern.find(ctx, message.group_id, now)
+    assert runtime is not None
+    group = consumer_group_of(runtime)
     member = _speaker(ctx, group, message, now)
     classic = member.metadata.classic_member_metadata
     assert classic is not None
@@ -61,49 +61,49 @@ def sync_group(ctx: Context, request: Request, now: int) -> None:
         message.protocol_name not in (None, protocol.name)
     ):
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
-    standing = member.standing
-    if standing.epoch < group.assignment_epoch and (
-        standing.state is not MemberState.UNREVOKED_PARTITIONS
+    assignment = member.assignment
+    if assignment.epoch < group.assignment_epoch and (
+        assignment.state is not MemberState.UNREVOKED_PARTITIONS
     ):
-        _await_join(ctx, live, member, now)
+        _await_join(ctx, runtime, member, now)
         raise KafkaError(ErrorCode.rebalance_in_progress)
-    ctx.timers.cancel(TimerKind.MEMBER_SYNC, live.group_id, member.member_id)
-    session = modern.session_of(ctx, live, member.member_id, now)
-    modern.arm(ctx, live, session, now + session.session_timeout_ms)
+    ctx.timers.cancel(TimerKind.MEMBER_SYNC, runtime.group_id, member.member_id)
+    session = modern.session_of(ctx, runtime, member.member_id, now)
+    modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
     version = version_of(protocol.metadata)
     answer = SyncGroupResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
         protocol_type=message.protocol_type,
         protocol_name=message.protocol_name,
-        assignment=assignment_of(ctx, member, standing.assigned, version),
+        assignment=assignment_of(ctx, member, assignment.assigned, version),
     )
-    ctx.reply(request.ticket, answer, live.group_id)
+    ctx.reply(request.ticket, answer, runtime.group_id)
 
 
 def heartbeat(ctx: Context, request: Request, now: int) -> None:
     """Keep a classic member's session alive, and tell it when joining again gets it further."""
     message = request.message
     assert isinstance(message, HeartbeatRequest)
-    live = modern.find(ctx, message.group_id, now)
-    assert live is not None
-    group = consumer_group_of(live)
+    runtime = modern.find(ctx, message.group_id, now)
+    assert runtime is not None
+    group = consumer_group_of(runtime)
     member = _speaker(ctx, group, message, now)
-    session = modern.session_of(ctx, live, member.member_id, now)
-    modern.arm(ctx, live, session, now + session.session_timeout_ms)
+    session = modern.session_of(ctx, runtime, member.member_id, now)
+    modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
     if _must_join(ctx, group, member):
-        _await_join(ctx, live, member, now)
+        _await_join(ctx, runtime, member, now)
         answer = answers.HEARTBEATS[ErrorCode.rebalance_in_progress]
-        ctx.reply(request.ticket, answer, live.group_id)
+        ctx.reply(request.ticket, answer, runtime.group_id)
         return
-    is_steady = member.standing.state is MemberState.STABLE
+    is_steady = member.assignment.state is MemberState.STABLE
     lease = modern.lease(session) if is_steady else None
-    ctx.reply(request.ticket, answers.HEARTBEATS[ErrorCode.none], live.group_id, lease)
+    ctx.reply(request.ticket, answers.HEARTBEATS[ErrorCode.none], runtime.group_id, lease)
 
 
 def _speaker(
     ctx: Context, group: ConsumerGroup, message: SyncGroupRequest | HeartbeatRequest, now: int
-) -> ConsumerMember:
+) -> ConsumerGroupMember:
     """Find the classic member that speaks, in the generation that is its member epoch."""
     if message.group_instance_id is None:
         member = group.member(message.member_id)
@@ -112,25 +112,27 @@ def _speaker(
         member = modern_members.holding(ctx, group, *ids, now)
     if not member.is_classic:
         raise KafkaError(ErrorCode.unknown_member_id)
-    if message.generation_id != member.standing.epoch:
+    if message.generation_id != member.assignment.epoch:
         raise KafkaError(ErrorCode.illegal_generation)
     return member
 
 
-def _must_join(ctx: Context, group: ConsumerGroup, member: ConsumerMember) -> bool:
+def _must_join(ctx: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Whether there is a newer target, something to give up, or something that has come free."""
-    standing = member.standing
-    if standing.epoch < group.assignment_epoch:
+    assignment = member.assignment
+    if assignment.epoch < group.assignment_epoch:
         return True
-    if standing.state is MemberState.UNRELEASED_PARTITIONS:
-        wanted = target.of_member(ctx, group, member) - standing.assigned.keys()
+    if assignment.state is MemberState.UNRELEASED_PARTITIONS:
+        wanted = target.of_member(ctx, group, member) - assignment.assigned.keys()
         return group.holders.keys().isdisjoint(wanted)
-    return standing.state is not MemberState.STABLE
+    return assignment.state is not MemberState.STABLE
 
 
-def _await_join(ctx: Context, live: ModernRuntime, member: ConsumerMember, now: int) -> None:
+def _await_join(
+    ctx: Context, runtime: ModernGroupRuntime, member: ConsumerGroupMember, now: int
+) -> None:
     """Give the member its rebalance timeout to join, from the first time that it is told to."""
-    kind, group_id, member_id = TimerKind.MEMBER_JOIN, live.group_id, member.member_id
+    kind, group_id, member_id = TimerKind.MEMBER_JOIN, runtime.group_id, member.member_id
     if ctx.timers.deadline(kind, group_id, member_id) is None:
         deadline_ms = now + max(member.metadata.rebalance_timeout_ms, 0)
         ctx.timers.set(kind, group_id, member_id, deadline_ms)
@@ -147,9 +149,9 @@ def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 
 
 def _remove(ctx: Context, key: TimerKey, kind: MemberEventKind, now: int) -> None:
-    live = ctx.modern.get(key.group_id)
-    if live is not None and key.member_id in live.group.members:
-        modern_leave.remove(ctx, live, {key.member_id: None}, kind, now)
+    runtime = ctx.modern_runtime.get(key.group_id)
+    if runtime is not None and key.member_id in runtime.group.members:
+        modern_leave.remove(ctx, runtime, {key.member_id: None}, kind, now)
 
 
 TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(

@@ -19,7 +19,7 @@ from protocol.groups.migration import policy as migration
 from protocol.groups.modern import group as modern
 from protocol.groups.modern.assignment_records import CurrentAssignment, write_current, write_target
 from protocol.groups.modern.hard_state import EMPTY_EPOCH
-from protocol.groups.modern.reconcile import MemberState, Standing
+from protocol.groups.modern.reconcile import MemberAssignment, MemberState
 from protocol.groups.timers import TimerKind
 from protocol.groups.topic_numbers import TOPIC_SHIFT
 from protocol.records import (
@@ -72,8 +72,8 @@ def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup | None:
     for member_id, member in group.members.items():
         planned.put_member(member_id, _metadata(member, subscriptions[member_id]))
         assigned = dict.fromkeys(owned[member_id], epoch)
-        standing = Standing(epoch, epoch, MemberState.STABLE, assigned, {})
-        planned.put_standing(planned.members[member_id], standing)
+        assignment = MemberAssignment(epoch, epoch, MemberState.STABLE, assigned, {})
+        planned.put_assignment(planned.members[member_id], assignment)
         planned.targets[member_id] = write_target(assigned, ctx.numbers)
     return planned
 
@@ -196,33 +196,33 @@ def convert(ctx: Context, group_id: str, planned: HardGroup | None, now: int) ->
         classic_lifecycle.make_way(ctx, group_id, now)
         return
     assert isinstance(planned, ConsumerGroup)
-    group = ctx.live[group_id]
+    group = ctx.classic_runtime[group_id]
     _disband(ctx, group, now)
     ctx.emit(Record(GroupMetadataKey(group=group_id), None))
     for member_id, member in planned.members.items():
         ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), member.metadata))
-    live = modern.find(ctx, group_id, now)
-    assert live is not None
+    runtime = modern.find(ctx, group_id, now)
+    assert runtime is not None
     value = ConsumerGroupMetadataValue(
-        epoch=planned.epoch, metadata_hash=modern.metadata_hash(ctx, live)
+        epoch=planned.epoch, metadata_hash=modern.metadata_hash(ctx, runtime)
     )
     ctx.emit(Record(ConsumerGroupMetadataKey(group_id), value))
-    for member_id, goal in planned.targets.items():
-        ctx.emit(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), goal))
+    for member_id, encoded in planned.targets.items():
+        ctx.emit(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), encoded))
     target = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=planned.epoch)
     ctx.emit(Record(ConsumerGroupTargetAssignmentMetadataKey(group_id), target))
     for member_id, member in planned.members.items():
-        owned = member.standing.assigned
+        owned = member.assignment.assigned
         current = CurrentAssignment(planned.epoch, planned.epoch, MemberState.STABLE, owned, {})
         key = ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id)
         ctx.emit(Record(key, write_current(current, ctx.numbers)))
-    live.unarmed.clear()
+    runtime.unarmed.clear()
     for member_id in planned.members:
-        session = modern.session_of(ctx, live, member_id, now)
-        modern.arm(ctx, live, session, now + session.session_timeout_ms)
-    live.diary = group.diary
-    live.is_stale = False
-    live.must_bump = group.rebalance is not None or _is_open(ctx, consumer_group_of(live))
+        session = modern.session_of(ctx, runtime, member_id, now)
+        modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
+    runtime.diary = group.diary
+    runtime.is_stale = False
+    runtime.must_bump = group.rebalance is not None or _is_open(ctx, consumer_group_of(runtime))
     ctx.fact(
         GroupConverted(
             group_id=group_id,

@@ -23,7 +23,7 @@ from protocol.groups.facts import (
 from protocol.groups.group_type import Built
 from protocol.groups.modern.hard_state import ModernGroup, ModernGroupState
 from protocol.groups.modern.reconcile import MemberState
-from protocol.groups.modern.runtime import Change, ModernRuntime, Session
+from protocol.groups.modern.runtime import Change, ModernGroupRuntime, Session
 from protocol.groups.timers import TimerKind
 from protocol.records import Record
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.context import Context
     from protocol.groups.diary import Diary
-    from protocol.groups.modern.hard_state import ModernMember
+    from protocol.groups.modern.hard_state import ModernGroupMember
     from protocol.groups.topics import Topics
 
 
@@ -55,115 +55,115 @@ def _find_hard(ctx: Context, group_id: str) -> ModernGroup[Any] | None:
     return group if isinstance(group, ModernGroup) else None
 
 
-def find(ctx: Context, group_id: str, now: int) -> ModernRuntime | None:
+def find(ctx: Context, group_id: str, now: int) -> ModernGroupRuntime | None:
     """Find a consumer group, ready for use; None if there is none."""
-    live = ctx.modern.get(group_id)
-    if live is None:
+    runtime = ctx.modern_runtime.get(group_id)
+    if runtime is None:
         group = _find_hard(ctx, group_id)
         if group is not None:
-            live = _build(ctx, group, now)
-    return live
+            runtime = _build(ctx, group, now)
+    return runtime
 
 
-def _build(ctx: Context, group: ModernGroup[Any], now: int) -> ModernRuntime:
-    live = ModernRuntime(group)
-    ctx.modern[group.group_id] = live
-    group.news = [(name, True) for name in group.topics]
-    live.unarmed = list(group.members)[::-1]
-    live.feed.must_answer_whole = group.arriving is not None
+def _build(ctx: Context, group: ModernGroup[Any], now: int) -> ModernGroupRuntime:
+    runtime = ModernGroupRuntime(group)
+    ctx.modern_runtime[group.group_id] = runtime
+    group.topic_changes = [(name, True) for name in group.topics]
+    runtime.unarmed = list(group.members)[::-1]
+    runtime.feed.must_answer_whole = group.pending_target is not None
     ctx.timers.set(TimerKind.REFRESH, group.group_id, "", now)
-    return live
+    return runtime
 
 
-def arm_slice(ctx: Context, live: ModernRuntime, now: int) -> int:
+def arm_slice(ctx: Context, runtime: ModernGroupRuntime, now: int) -> int:
     """Give the next members their sessions after an election; return how many."""
     armed = 0
-    while live.unarmed and armed < SLICE_SESSIONS:
-        member_id = live.unarmed.pop()
-        if member_id in live.group.members:
-            session_of(ctx, live, member_id, now)
+    while runtime.unarmed and armed < SLICE_SESSIONS:
+        member_id = runtime.unarmed.pop()
+        if member_id in runtime.group.members:
+            session_of(ctx, runtime, member_id, now)
             armed += 1
     return armed
 
 
 def build(ctx: Context, group_id: str, now: int) -> Built:
     """Give a group its soft state after an election, or the sessions of its next members."""
-    live = find(ctx, group_id, now)
-    assert live is not None
-    armed = arm_slice(ctx, live, now)
-    return Built(armed, is_whole=not live.unarmed)
+    runtime = find(ctx, group_id, now)
+    assert runtime is not None
+    armed = arm_slice(ctx, runtime, now)
+    return Built(armed, is_whole=not runtime.unarmed)
 
 
 def restore(ctx: Context, group_id: str, now: int) -> None:
     """Give a group whose records were replayed its soft state; its sessions begin now."""
-    live = find(ctx, group_id, now)
-    if live is not None:
-        while live.unarmed:
-            arm_slice(ctx, live, now)
+    runtime = find(ctx, group_id, now)
+    if runtime is not None:
+        while runtime.unarmed:
+            arm_slice(ctx, runtime, now)
         ctx.timers.set(TimerKind.REFRESH, group_id, "", now + RETRY_MS)
 
 
-def session_of(ctx: Context, live: ModernRuntime, member_id: str, now: int) -> Session:
+def session_of(ctx: Context, runtime: ModernGroupRuntime, member_id: str, now: int) -> Session:
     """Give a member's session; one that was there before an election counts from then."""
-    session = live.sessions.get(member_id)
+    session = runtime.sessions.get(member_id)
     if session is None:
-        member = live.group.members[member_id]
-        timeout_ms = session_timeout_ms(ctx, live, member)
-        live.sessions[member_id] = session = Session(member, timeout_ms)
+        member = runtime.group.members[member_id]
+        timeout_ms = session_timeout_ms(ctx, runtime, member)
+        runtime.sessions[member_id] = session = Session(member, timeout_ms)
         since_ms = now if ctx.elected_ms is None else ctx.elected_ms
-        arm(ctx, live, session, max(since_ms + timeout_ms, now))
-        standing = member.standing
-        if standing.state is MemberState.UNREVOKED_PARTITIONS and standing.epoch >= 0:
-            arm_revocation(ctx, live, member, since_ms)
+        arm(ctx, runtime, session, max(since_ms + timeout_ms, now))
+        assignment = member.assignment
+        if assignment.state is MemberState.UNREVOKED_PARTITIONS and assignment.epoch >= 0:
+            arm_revocation(ctx, runtime, member, since_ms)
     return session
 
 
-def session_timeout_ms(ctx: Context, live: ModernRuntime, member: ModernMember) -> int:
+def session_timeout_ms(ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember) -> int:
     """Tell how long nothing may be heard of a member: some bring their own time."""
     own_ms = member.session_timeout_ms
     if own_ms is not None:
         return own_ms
-    return group_settings.integer(ctx, live.group_id, live.group.kind.configs.session_timeout)
+    return group_settings.integer(ctx, runtime.group_id, runtime.group.kind.configs.session_timeout)
 
 
 def shift_deadlines(ctx: Context, stall_ms: int) -> None:
     """Move the members' session deadlines by the time that this process stood still."""
-    for live in ctx.modern.values():
-        for session in live.sessions.values():
+    for runtime in ctx.modern_runtime.values():
+        for session in runtime.sessions.values():
             session.session_deadline_ms += stall_ms
 
 
 def events_of(ctx: Context, group_id: str) -> Diary | None:
     """Find what lately became of a group's members."""
-    live = ctx.modern.get(group_id)
-    return None if live is None else live.diary
+    runtime = ctx.modern_runtime.get(group_id)
+    return None if runtime is None else runtime.diary
 
 
 def resigned(ctx: Context) -> None:
     """Stop leading: end every lease, call off what is under way, forget the soft state."""
-    for live in ctx.modern.values():
-        live.end_leases()
-        live.group.news = None
-        cancel_run(ctx, live)
-    ctx.modern.clear()
+    for runtime in ctx.modern_runtime.values():
+        runtime.end_leases()
+        runtime.group.topic_changes = None
+        cancel_run(ctx, runtime)
+    ctx.modern_runtime.clear()
     ctx.subscribers.clear()
     ctx.topics_version += 1  # while another leads nobody counts what becomes of the topics
 
 
-def forget(ctx: Context, live: ModernRuntime) -> None:
+def forget(ctx: Context, runtime: ModernGroupRuntime) -> None:
     """Drop the soft state of a group that is being deleted or becomes another type of group."""
-    live.end_leases()
-    cancel_run(ctx, live)
-    timers, group_id = ctx.timers, live.group_id
-    for member_id in live.sessions:
-        for kind in live.group.kind.member_timers:
+    runtime.end_leases()
+    cancel_run(ctx, runtime)
+    timers, group_id = ctx.timers, runtime.group_id
+    for member_id in runtime.sessions:
+        for kind in runtime.group.kind.member_timers:
             timers.cancel(kind, group_id, member_id)
     for kind in GROUP_TIMERS:
         timers.cancel(kind, group_id, "")
-    for name in live.group.topics:
+    for name in runtime.group.topics:
         _unsubscribe(ctx, name, group_id)
-    live.group.news = None
-    ctx.modern.pop(group_id, None)
+    runtime.group.topic_changes = None
+    ctx.modern_runtime.pop(group_id, None)
 
 
 def delete(ctx: Context, group_id: str, now: int) -> None:
@@ -171,9 +171,9 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
     group = _find_hard(ctx, group_id)
     assert group is not None
     assert not group.members
-    live = ctx.modern.get(group_id)
-    if live is not None:
-        forget(ctx, live)
+    runtime = ctx.modern_runtime.get(group_id)
+    if runtime is not None:
+        forget(ctx, runtime)
     codec = group.kind.codec
     doomed: list[Entity] = [
         *(codec.target_key(group_id, each) for each in group.targets),
@@ -190,16 +190,16 @@ def forget_failed(ctx: Context, group_id: str) -> None:
     """Drop the soft state of a group whose handling raised; its records are replayed next."""
     members: set[str] = set()
     member_timers: tuple[str, ...] = ()
-    live = ctx.modern.pop(group_id, None)
-    if live is not None:
-        live.end_leases()
-        cancel_run(ctx, live)
-        members.update(live.sessions)
-        member_timers = live.group.kind.member_timers
+    runtime = ctx.modern_runtime.pop(group_id, None)
+    if runtime is not None:
+        runtime.end_leases()
+        cancel_run(ctx, runtime)
+        members.update(runtime.sessions)
+        member_timers = runtime.group.kind.member_timers
     group = _find_hard(ctx, group_id)
     if group is not None:
         member_timers = group.kind.member_timers
-        group.news = None
+        group.topic_changes = None
         members.update(group.members)
         for name in group.topics:
             _unsubscribe(ctx, name, group_id)
@@ -210,36 +210,38 @@ def forget_failed(ctx: Context, group_id: str) -> None:
             ctx.timers.cancel(timer, group_id, member_id)
 
 
-def cancel_run(ctx: Context, live: ModernRuntime) -> None:
+def cancel_run(ctx: Context, runtime: ModernGroupRuntime) -> None:
     """Let go of a run: whatever it answers comes too late."""
-    if live.run is not None and not live.run.in_place:
-        ctx.submit(CancelAssignment(group_id=live.group_id))
-    live.run = None
+    if runtime.run is not None and not runtime.run.in_place:
+        ctx.submit(CancelAssignment(group_id=runtime.group_id))
+    runtime.run = None
 
 
 # --- sessions
 
 
-def arm(ctx: Context, live: ModernRuntime, session: Session, deadline_ms: int) -> None:
+def arm(ctx: Context, runtime: ModernGroupRuntime, session: Session, deadline_ms: int) -> None:
     """Expect to hear of the member by then."""
     session.session_deadline_ms = deadline_ms
     member_id = session.member.member_id
-    ctx.timers.set(TimerKind.MEMBER_SESSION, live.group_id, member_id, deadline_ms)
+    ctx.timers.set(TimerKind.MEMBER_SESSION, runtime.group_id, member_id, deadline_ms)
 
 
-def arm_revocation(ctx: Context, live: ModernRuntime, member: ModernMember, now: int) -> None:
+def arm_revocation(
+    ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
+) -> None:
     """Give a member its rebalance timeout to give up partitions."""
     deadline_ms = now + max(member.rebalance_timeout_ms, 0)
-    ctx.timers.set(member.revocation_timer, live.group_id, member.member_id, deadline_ms)
+    ctx.timers.set(member.revocation_timer, runtime.group_id, member.member_id, deadline_ms)
 
 
-def drop_session(ctx: Context, live: ModernRuntime, member_id: str) -> None:
+def drop_session(ctx: Context, runtime: ModernGroupRuntime, member_id: str) -> None:
     """End a member's session: it is gone."""
-    session = live.sessions.pop(member_id, None)
+    session = runtime.sessions.pop(member_id, None)
     if session is not None:
         session.stamp += 1
-    for kind in live.group.kind.member_timers:
-        ctx.timers.cancel(kind, live.group_id, member_id)
+    for kind in runtime.group.kind.member_timers:
+        ctx.timers.cancel(kind, runtime.group_id, member_id)
 
 
 def lease(session: Session) -> HeartbeatLease:
@@ -250,49 +252,51 @@ def lease(session: Session) -> HeartbeatLease:
     return held
 
 
-def configs_changed(ctx: Context, live: ModernRuntime) -> None:
+def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
     """Follow new configs: the next heartbeat of each member is answered, and counts, by them."""
-    for session in live.sessions.values():
-        session.session_timeout_ms = session_timeout_ms(ctx, live, session.member)
+    for session in runtime.sessions.values():
+        session.session_timeout_ms = session_timeout_ms(ctx, runtime, session.member)
         session.answer = None
         session.stamp += 1
-    if live.is_rack_aware != is_rack_aware(ctx, live):
-        live.is_stale = True
-    if live.is_stale or live.group.regex_members:
-        ctx.timers.set(TimerKind.REFRESH, live.group_id, "", 0)
+    if runtime.is_rack_aware != is_rack_aware(ctx, runtime):
+        runtime.is_stale = True
+    if runtime.is_stale or runtime.group.regex_members:
+        ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", 0)
 
 
 # --- the group epoch and the topics' hash
 
 
 def bump(
-    ctx: Context, live: ModernRuntime, cause: MemberEvent | TopicsCause | None, now: int
+    ctx: Context, runtime: ModernGroupRuntime, cause: MemberEvent | TopicsCause | None, now: int
 ) -> None:
     """Begin a new group epoch: the target assignment has to be computed anew."""
-    group = live.group
-    live.change = (live.change or Change(now, cause)) if group.members else None
+    group = runtime.group
+    runtime.change = (runtime.change or Change(now, cause)) if group.members else None
     codec = group.kind.codec
-    value = codec.epoch(group, group.epoch + 1, metadata_hash(ctx, live))
-    ctx.emit(Record(codec.epoch_key(live.group_id), value))
-    live.is_stale = live.must_bump = False
+    value = codec.epoch(group, group.epoch + 1, metadata_hash(ctx, runtime))
+    ctx.emit(Record(codec.epoch_key(runtime.group_id), value))
+    runtime.is_stale = runtime.must_bump = False
 
 
-def bump_for_topics(ctx: Context, live: ModernRuntime, cause: TopicsCause, now: int) -> None:
+def bump_for_topics(
+    ctx: Context, runtime: ModernGroupRuntime, cause: TopicsCause, now: int
+) -> None:
     """Begin a new group epoch because the group's topics are others."""
-    bump(ctx, live, cause, now)
-    epoch = live.group.epoch
-    ctx.fact(TopicsChanged(group_id=live.group_id, time_ms=now, cause=cause, epoch=epoch))
+    bump(ctx, runtime, cause, now)
+    epoch = runtime.group.epoch
+    ctx.fact(TopicsChanged(group_id=runtime.group_id, time_ms=now, cause=cause, epoch=epoch))
 
 
-def tell_if_settled(ctx: Context, live: ModernRuntime, now: int) -> None:
+def tell_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Say so, once, when every member has its target assignment, or none is left."""
-    group, assigned_ms = live.group, live.assigned_ms
+    group, assigned_ms = runtime.group, runtime.assigned_ms
     if assigned_ms is None or group.state not in SETTLED:
         return
-    live.assigned_ms = None
+    runtime.assigned_ms = None
     ctx.fact(
         GroupReconciled(
-            group_id=live.group_id,
+            group_id=runtime.group_id,
             time_ms=now,
             epoch=group.assignment_epoch,
             assigned_ms=assigned_ms,
@@ -301,40 +305,40 @@ def tell_if_settled(ctx: Context, live: ModernRuntime, now: int) -> None:
     )
 
 
-def bump_if_topics_changed(ctx: Context, live: ModernRuntime, now: int) -> None:
+def bump_if_topics_changed(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Begin a new group epoch if the subscribed topics are not what they were."""
-    if metadata_hash(ctx, live) != live.group.metadata_hash:
-        bump_for_topics(ctx, live, TopicsCause.TOPICS_CHANGED, now)
-    live.is_stale = False
+    if metadata_hash(ctx, runtime) != runtime.group.metadata_hash:
+        bump_for_topics(ctx, runtime, TopicsCause.TOPICS_CHANGED, now)
+    runtime.is_stale = False
 
 
-def is_rack_aware(ctx: Context, live: ModernRuntime) -> bool:
+def is_rack_aware(ctx: Context, runtime: ModernGroupRuntime) -> bool:
     """Whether the racks of members and partitions matter to the group's assignors."""
-    config = live.group.kind.configs.rack_aware
-    return config is not None and group_settings.boolean(ctx, live.group_id, config)
+    config = runtime.group.kind.configs.rack_aware
+    return config is not None and group_settings.boolean(ctx, runtime.group_id, config)
 
 
-def metadata_hash(ctx: Context, live: ModernRuntime) -> int:
+def metadata_hash(ctx: Context, runtime: ModernGroupRuntime) -> int:
     """Hash the subscribed topics that exist: a signed 64-bit sum, kept up as topics come and go."""
-    group = live.group
-    has_racks = is_rack_aware(ctx, live)
-    has_image = live.image is ctx.topics and live.is_rack_aware == has_racks
-    live.is_rack_aware = has_racks
-    for name, is_new in group.news or ():
-        live.feed.topics_changed = True
+    group = runtime.group
+    has_racks = is_rack_aware(ctx, runtime)
+    has_image = runtime.image is ctx.topics and runtime.is_rack_aware == has_racks
+    runtime.is_rack_aware = has_racks
+    for name, is_new in group.topic_changes or ():
+        runtime.feed.topics_changed = True
         if is_new:
             ctx.subscribers.setdefault(name, set()).add(group.group_id)
         else:
             _unsubscribe(ctx, name, group.group_id)
         if has_image:
             value = _topic_hash(ctx, name, has_racks)
-            live.hash_sum += value if is_new else -value
-    group.news = []
+            runtime.hash_sum += value if is_new else -value
+    group.topic_changes = []
     if not has_image:
-        live.image = ctx.topics
-        live.feed.topics_changed = True
-        live.hash_sum = sum(_topic_hash(ctx, name, has_racks) for name in group.topics)
-    unsigned = live.hash_sum % (1 << 64)
+        runtime.image = ctx.topics
+        runtime.feed.topics_changed = True
+        runtime.hash_sum = sum(_topic_hash(ctx, name, has_racks) for name in group.topics)
+    unsigned = runtime.hash_sum % (1 << 64)
     return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
 
@@ -369,7 +373,7 @@ def topics_changed(ctx: Context, before: Topics) -> None:
     """
     if before.racks != ctx.topics.racks:
         ctx.rack_hashes.clear()
-    if not ctx.modern:
+    if not ctx.modern_runtime:
         return
     names, has_new = before.changed(ctx.topics)
     concerned: set[str] = set()
@@ -377,24 +381,24 @@ def topics_changed(ctx: Context, before: Topics) -> None:
         concerned |= ctx.subscribers.get(name, set())
     if has_new:
         ctx.topics_version += 1
-        for group_id, live in ctx.modern.items():
-            if live.group.regex_members:
-                live.has_new_topics = True
+        for group_id, runtime in ctx.modern_runtime.items():
+            if runtime.group.regex_members:
+                runtime.has_new_topics = True
                 concerned.add(group_id)
     for group_id in concerned:
-        if group_id in ctx.modern:
-            ctx.modern[group_id].is_stale = True
-            ctx.modern[group_id].end_leases()
+        if group_id in ctx.modern_runtime:
+            ctx.modern_runtime[group_id].is_stale = True
+            ctx.modern_runtime[group_id].end_leases()
             ctx.timers.set(TimerKind.REFRESH, group_id, "", 0)
 
 
 def event(
-    live: ModernRuntime, member: ModernMember, kind: MemberEventKind, now: int
+    runtime: ModernGroupRuntime, member: ModernGroupMember, kind: MemberEventKind, now: int
 ) -> MemberEvent:
     """Say what became of a member."""
     metadata = member.metadata
     return MemberEvent(
-        group_id=live.group_id,
+        group_id=runtime.group_id,
         time_ms=now,
         kind=kind,
         member_id=member.member_id,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from protocol.assignors.spec import no_values
 from protocol.groups.effects import MemberRow
 from protocol.groups.modern.name_numbers import NameNumbers
-from protocol.groups.modern.reconcile import MemberState, Standing
+from protocol.groups.modern.reconcile import MemberAssignment, MemberState
 from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 
@@ -73,26 +73,27 @@ class ResolvedRegex:
     timestamp_ms: int
 
 
-NO_STANDING: Final = Standing(0, 0, MemberState.STABLE, {}, {})
+NO_ASSIGNMENT: Final = MemberAssignment(0, 0, MemberState.STABLE, {}, {})
 """A member that has only just come."""
 
 
 @dataclass(slots=True, eq=False)
-class ModernMember:
+class ModernGroupMember:
     """A member as the log has it; ``row`` is what an assignor's run is told of it.
 
     ``metadata`` is the value of its member record; a type says by a subclass what it reads there.
-    ``goal`` keeps what its target assignment was read as, ``written`` what its assignment was
-    written as, each beside the very object that it was made of: the next is often the same.
+    ``cached_target`` keeps what its target assignment was read as, ``encoded_assignment`` what its
+    assignment was written as, each beside the very object that it was made of: the next is often
+    the same.
     """
 
     member_id: str
     metadata: Any
     subscription: Subscription
-    standing: Standing = NO_STANDING
+    assignment: MemberAssignment = NO_ASSIGNMENT
     row: MemberRow = field(init=False)
-    goal: tuple[bytes, Set[Partition]] | None = None
-    written: tuple[Mapping[Partition, int], bytes] | None = None
+    cached_target: tuple[bytes, Set[Partition]] | None = None
+    encoded_assignment: tuple[Mapping[Partition, int], bytes] | None = None
 
     def __post_init__(self) -> None:
         self.says(self.metadata, self.subscription)
@@ -126,14 +127,14 @@ class ModernMember:
 
 
 @dataclass(slots=True, eq=False)
-class ArrivingTarget:
+class PendingTarget:
     """A target assignment whose records are coming in and whose metadata record has not yet."""
 
     epoch: int
     targets: dict[str, bytes] = field(default_factory=dict)
 
 
-MemberT = TypeVar("MemberT", bound=ModernMember)
+MemberT = TypeVar("MemberT", bound=ModernGroupMember)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -142,18 +143,17 @@ class ModernGroup(Generic[MemberT]):
 
     ``targets`` holds each member's target assignment as the bytes of its record's value.
 
-    ``numbered`` has the subscriptions by number, ``holders`` maps a partition to the member that
-    holds it, be it only until it is revoked.
-    Of partitions that several members may hold at a time no holder is kept.
-    ``topics`` counts, per topic name, the subscriptions in use and the resolved regular expressions
-    that name it, ``name_numbers`` has their numbers; ``news`` collects the names that came to it or
-    went, for whoever sets it to a list and empties it. ``assignors`` counts the members that ask
-    for each assignor.
+    ``subscriptions_by_number`` has the subscriptions by number, ``holders`` maps a partition to the
+    member that holds it, be it only until it is revoked. Of partitions that several members may
+    hold at a time no holder is kept. ``topics`` counts, per topic name, the subscriptions in use
+    and the resolved regular expressions that name it, ``name_numbers`` has their numbers;
+    ``topic_changes`` collects the names that came to it or went, for whoever sets it to a list and
+    empties it. ``assignors`` counts the members that ask for each assignor.
     """
 
     type_name: ClassVar[str]
     kind: ClassVar[ModernKind]
-    member_class: ClassVar[type[Any]] = ModernMember
+    member_class: ClassVar[type[Any]] = ModernGroupMember
 
     group_id: str
     epoch: int = EMPTY_EPOCH
@@ -163,14 +163,14 @@ class ModernGroup(Generic[MemberT]):
     members: dict[str, MemberT] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     targets: dict[str, bytes] = field(default_factory=dict)
-    arriving: ArrivingTarget | None = None
+    pending_target: PendingTarget | None = None
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     subscriptions: dict[tuple[frozenset[str], str], Subscription] = field(default_factory=dict)
-    numbered: dict[int, Subscription] = field(default_factory=dict)
+    subscriptions_by_number: dict[int, Subscription] = field(default_factory=dict)
     regex_members: Counter[str] = field(default_factory=Counter)
     topics: dict[str, int] = field(default_factory=dict)
     name_numbers: NameNumbers = field(default_factory=NameNumbers)
-    news: list[tuple[str, bool]] | None = None
+    topic_changes: list[tuple[str, bool]] | None = None
     holders: dict[Partition, str] = field(default_factory=dict)
     assignors: Counter[str] = field(default_factory=Counter)
     settled: Counter[int] = field(default_factory=Counter)
@@ -235,7 +235,7 @@ class ModernGroup(Generic[MemberT]):
         if member is None:
             member = self.member_class(member_id, metadata, subscription)
             self.members[member_id] = member
-            self.settled[NO_STANDING.epoch] += 1
+            self.settled[NO_ASSIGNMENT.epoch] += 1
         else:
             self._forget_metadata(member)
             member.says(metadata, subscription)
@@ -249,16 +249,16 @@ class ModernGroup(Generic[MemberT]):
         member = self.members.get(member_id)
         if member is None:
             return
-        self.put_standing(member, NO_STANDING)
-        self.settled[NO_STANDING.epoch] -= 1
+        self.put_assignment(member, NO_ASSIGNMENT)
+        self.settled[NO_ASSIGNMENT.epoch] -= 1
         self._forget_metadata(member)
         del self.members[member_id]
 
-    def put_standing(self, member: MemberT, standing: Standing) -> None:
+    def put_assignment(self, member: MemberT, assignment: MemberAssignment) -> None:
         """Take in what a member has now."""
-        before, holders, member_id = member.standing, self.holders, member.member_id
-        if before.assigned is not standing.assigned or before.revoking or standing.revoking:
-            holds = standing.assigned.keys() | standing.revoking.keys()
+        before, holders, member_id = member.assignment, self.holders, member.member_id
+        if before.assigned is not assignment.assigned or before.revoking or assignment.revoking:
+            holds = assignment.assigned.keys() | assignment.revoking.keys()
             for partitions in (before.assigned, before.revoking):
                 for partition in partitions.keys() - holds:
                     if holders.get(partition) == member_id:
@@ -269,9 +269,9 @@ class ModernGroup(Generic[MemberT]):
             self.settled[before.epoch] -= 1
             if not self.settled[before.epoch]:
                 del self.settled[before.epoch]
-        if standing.state is MemberState.STABLE:
-            self.settled[standing.epoch] += 1
-        member.standing = standing
+        if assignment.state is MemberState.STABLE:
+            self.settled[assignment.epoch] += 1
+        member.assignment = assignment
 
     def put_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
         """Take in what a regular expression matches; None: nobody subscribes to it any more."""
@@ -288,7 +288,9 @@ class ModernGroup(Generic[MemberT]):
         if subscription is None:
             self.last_subscription += 1
             subscription = Subscription(names, regex, self.last_subscription)
-            self.subscriptions[key] = self.numbered[subscription.number] = subscription
+            self.subscriptions[key] = self.subscriptions_by_number[subscription.number] = (
+                subscription
+            )
         return subscription
 
     def _enter(self, subscription: Subscription) -> None:
@@ -304,7 +306,7 @@ class ModernGroup(Generic[MemberT]):
         if not subscription.members:
             self._count(subscription.names, -1)
             del self.subscriptions[(subscription.names, subscription.regex)]
-            del self.numbered[subscription.number]
+            del self.subscriptions_by_number[subscription.number]
         if subscription.regex:
             lessen(self.regex_members, subscription.regex)
 
@@ -316,7 +318,7 @@ class ModernGroup(Generic[MemberT]):
         self.count(member, -1)
 
     def _count(self, names: Iterable[str], step: int) -> None:
-        topics, news = self.topics, self.news
+        topics, topic_changes = self.topics, self.topic_changes
         for name in names:
             count = topics.get(name, 0) + step
             if count:
@@ -329,8 +331,8 @@ class ModernGroup(Generic[MemberT]):
                 self.name_numbers.add(name)
             else:
                 self.name_numbers.drop(name)
-            if news is not None:
-                news.append((name, step > 0))
+            if topic_changes is not None:
+                topic_changes.append((name, step > 0))
 
 
 def lessen(counts: Counter[str], name: str) -> None:

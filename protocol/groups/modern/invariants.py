@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from protocol.groups.context import Context
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.topic_numbers import Partition
 
 
@@ -23,11 +23,11 @@ def broken(ctx: Context) -> Iterator[str]:
         if isinstance(group, ModernGroup):
             for checks in (_owners, _epochs, _topics, _counts):
                 yield from (f"{group_id}: {sentence}" for sentence in checks(group))
-    for group_id, live in ctx.modern.items():
-        yield from (f"{group_id}: {sentence}" for sentence in _sessions(ctx, live))
-        if ctx.groups.get(group_id) is not live.group:
+    for group_id, runtime in ctx.modern_runtime.items():
+        yield from (f"{group_id}: {sentence}" for sentence in _sessions(ctx, runtime))
+        if ctx.groups.get(group_id) is not runtime.group:
             yield f"{group_id}: the soft state has lost its hard state"
-        if group_id in ctx.live:
+        if group_id in ctx.classic_runtime:
             yield f"{group_id}: it is a classic group as well"
 
 
@@ -36,10 +36,10 @@ def _owners(group: ModernGroup[Any]) -> Iterator[str]:
     holders: dict[Partition, str] = {}
     exclusive = group.kind.form.exclusive
     for member_id, member in group.members.items():
-        standing = member.standing
-        if standing.assigned.keys() & standing.revoking.keys():
+        assignment = member.assignment
+        if assignment.assigned.keys() & assignment.revoking.keys():
             yield f"{member_id} both has and gives up a partition"
-        for partition in exclusive(standing.assigned.keys() | standing.revoking.keys()):
+        for partition in exclusive(assignment.assigned.keys() | assignment.revoking.keys()):
             if partition in holders:
                 yield f"{member_id} and {holders[partition]} hold the same partition"
             holders[partition] = member_id
@@ -51,18 +51,20 @@ def _epochs(group: ModernGroup[Any]) -> Iterator[str]:
     if group.assignment_epoch > group.epoch:
         yield "the target assignment is ahead of the group"
     for member_id, member in group.members.items():
-        standing = member.standing
-        if standing.epoch > group.assignment_epoch:
+        assignment = member.assignment
+        if assignment.epoch > group.assignment_epoch:
             yield f"{member_id} is ahead of the target assignment"
-        if any(epoch > max(standing.epoch, 0) for epoch in standing.assigned.values()):
+        if any(epoch > max(assignment.epoch, 0) for epoch in assignment.assigned.values()):
             yield f"{member_id} got a partition in an epoch that it has not reached"
-        if standing.state is not MemberState.UNREVOKED_PARTITIONS and standing.revoking:
+        if assignment.state is not MemberState.UNREVOKED_PARTITIONS and assignment.revoking:
             yield f"{member_id} gives up partitions and nobody waits for it"
 
 
 def _topics(group: ModernGroup[Any]) -> Iterator[str]:
     """Topics and subscriptions are counted and numbered as they are."""
-    if group.numbered != {each.number: each for each in group.subscriptions.values()}:
+    if group.subscriptions_by_number != {
+        each.number: each for each in group.subscriptions.values()
+    }:
         yield "a subscription is filed under another number"
     topics = Counter(name for each in group.subscriptions.values() for name in each.names)
     topics.update(name for each in group.regexes.values() for name in each.topics)
@@ -81,7 +83,7 @@ def _topics(group: ModernGroup[Any]) -> Iterator[str]:
 def _counts(group: ModernGroup[Any]) -> Iterator[str]:
     """Every sum that is kept equals what counting anew gives."""
     members = group.members.values()
-    stable = (m.standing.epoch for m in members if m.standing.state is MemberState.STABLE)
+    stable = (m.assignment.epoch for m in members if m.assignment.state is MemberState.STABLE)
     if Counter(stable) != +group.settled:
         yield "the settled members are miscounted"
     if Counter(m.subscription.number for m in members) != Counter(
@@ -97,19 +99,19 @@ def _counts(group: ModernGroup[Any]) -> Iterator[str]:
         yield "a member is filed under another id"
 
 
-def _sessions(ctx: Context, live: ModernRuntime) -> Iterator[str]:
+def _sessions(ctx: Context, runtime: ModernGroupRuntime) -> Iterator[str]:
     """Nothing waits for ever: each wait has its timer, and what is due is under way."""
-    timers, name, group = ctx.timers, live.group_id, live.group
-    if live.sessions.keys() - group.members.keys():
+    timers, name, group = ctx.timers, runtime.group_id, runtime.group
+    if runtime.sessions.keys() - group.members.keys():
         yield "somebody who is not a member has a session"
-    if group.members.keys() - live.sessions.keys() - {*live.unarmed}:
+    if group.members.keys() - runtime.sessions.keys() - {*runtime.unarmed}:
         yield "a member has no session"
-    for member_id, session in live.sessions.items():
+    for member_id, session in runtime.sessions.items():
         armed = timers.deadline(TimerKind.MEMBER_SESSION, name, member_id)
         if armed is None or armed > session.session_deadline_ms:
             yield f"the session of {member_id} is not watched"
-        standing = session.member.standing
-        is_awaited = standing.state is MemberState.UNREVOKED_PARTITIONS and standing.epoch >= 0
+        assignment = session.member.assignment
+        is_awaited = assignment.state is MemberState.UNREVOKED_PARTITIONS and assignment.epoch >= 0
         is_awaited &= session.member.revocation_timer == TimerKind.REVOCATION
         if is_awaited != (timers.deadline(TimerKind.REVOCATION, name, member_id) is not None):
             yield f"the rebalance timeout of {member_id} is not what its state asks for"
@@ -117,7 +119,7 @@ def _sessions(ctx: Context, live: ModernRuntime) -> Iterator[str]:
     waits = timers.deadline(TimerKind.ASSIGNMENT, name, "") is not None
     writes = timers.deadline(TimerKind.TARGET, name, "") is not None
     refreshes = timers.deadline(TimerKind.REFRESH, name, "") is not None
-    if lags and not (waits or writes or refreshes) and live.failed_epoch < group.epoch:
+    if lags and not (waits or writes or refreshes) and runtime.failed_epoch < group.epoch:
         yield "the target assignment lags behind and nobody sees to it"
-    if (live.delivery is not None) != writes:
+    if (runtime.delivery is not None) != writes:
         yield "a target assignment is half written and its timer is not set"

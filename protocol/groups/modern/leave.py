@@ -19,30 +19,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from protocol.groups.context import Context
-    from protocol.groups.modern.hard_state import ModernMember
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.hard_state import ModernGroupMember
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.timers import TimerKey
 
 
-def go_for_a_while(ctx: Context, live: ModernRuntime, member: ModernMember, now: int) -> None:
+def go_for_a_while(
+    ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
+) -> None:
     """Keep a static member's partitions for it; what it was giving up is free at once."""
-    standing = replace(
-        member.standing,
+    assignment = replace(
+        member.assignment,
         epoch=STATIC_LEAVE_EPOCH,
-        assigned=dict.fromkeys(member.standing.assigned, 0),
+        assigned=dict.fromkeys(member.assignment.assigned, 0),
         revoking={},
     )
-    session = modern.session_of(ctx, live, member.member_id, now)
+    session = modern.session_of(ctx, runtime, member.member_id, now)
     session.stamp += 1
     session.answer = None
-    ctx.timers.cancel(TimerKind.REVOCATION, live.group_id, member.member_id)
-    modern_members.emit_standing(ctx, live.group_id, member.member_id, standing)
-    live.diary.note(ctx, modern.event(live, member, MemberEventKind.WENT, now))
+    ctx.timers.cancel(TimerKind.REVOCATION, runtime.group_id, member.member_id)
+    modern_members.emit_assignment(ctx, runtime.group_id, member.member_id, assignment)
+    runtime.diary.note(ctx, modern.event(runtime, member, MemberEventKind.WENT, now))
 
 
 def remove(
     ctx: Context,
-    live: ModernRuntime,
+    runtime: ModernGroupRuntime,
     members: Mapping[str, str | None],
     kind: MemberEventKind,
     now: int,
@@ -51,49 +53,49 @@ def remove(
 
     The group may become one of another type by that (online migration).
     """
-    group = live.group
+    group = runtime.group
     edge = edge_when_leaving(ctx, group, members)
     if edge is not None and edge.convert_without is not None:
         for member_id, reason in members.items():
-            event = modern.event(live, group.members[member_id], kind, now)
-            live.diary.note(ctx, replace(event, reason=reason))
-        edge.convert_without(ctx, live, members, now)
+            event = modern.event(runtime, group.members[member_id], kind, now)
+            runtime.diary.note(ctx, replace(event, reason=reason))
+        edge.convert_without(ctx, runtime, members, now)
         return
     first = None
     for member_id, reason in members.items():
-        event = replace(modern.event(live, group.members[member_id], kind, now), reason=reason)
+        event = replace(modern.event(runtime, group.members[member_id], kind, now), reason=reason)
         modern_members.emit_tombstones(ctx, group, member_id)
-        modern.drop_session(ctx, live, member_id)
-        live.feed.member_gone(member_id)
-        live.diary.note(ctx, event)
+        modern.drop_session(ctx, runtime, member_id)
+        runtime.feed.member_gone(member_id)
+        runtime.diary.note(ctx, event)
         first = first or event
     regexes.drop_unused(ctx, group)
-    modern.bump(ctx, live, first, now)
-    modern.tell_if_settled(ctx, live, now)
-    target.update(ctx, live, now)
+    modern.bump(ctx, runtime, first, now)
+    modern.tell_if_settled(ctx, runtime, now)
+    target.update(ctx, runtime, now)
 
 
 def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """Remove a member that was not heard of in time."""
-    live = ctx.modern.get(key.group_id)
-    session = None if live is None else live.sessions.get(key.member_id)
-    if live is None or session is None:
+    runtime = ctx.modern_runtime.get(key.group_id)
+    session = None if runtime is None else runtime.sessions.get(key.member_id)
+    if runtime is None or session is None:
         return
     if session.session_deadline_ms > now:
-        modern.arm(ctx, live, session, session.session_deadline_ms)
+        modern.arm(ctx, runtime, session, session.session_deadline_ms)
         return
-    remove(ctx, live, {key.member_id: None}, MemberEventKind.EXPIRED, now)
+    remove(ctx, runtime, {key.member_id: None}, MemberEventKind.EXPIRED, now)
 
 
 def revocation_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """Remove a member that has not given up its partitions in time."""
-    live = ctx.modern.get(key.group_id)
-    member = None if live is None else live.group.members.get(key.member_id)
-    if live is None or member is None:
+    runtime = ctx.modern_runtime.get(key.group_id)
+    member = None if runtime is None else runtime.group.members.get(key.member_id)
+    if runtime is None or member is None:
         return
-    standing = member.standing
-    if standing.state is MemberState.UNREVOKED_PARTITIONS and standing.epoch >= 0:
-        remove(ctx, live, {key.member_id: None}, MemberEventKind.NOT_REVOKED, now)
+    assignment = member.assignment
+    if assignment.state is MemberState.UNREVOKED_PARTITIONS and assignment.epoch >= 0:
+        remove(ctx, runtime, {key.member_id: None}, MemberEventKind.NOT_REVOKED, now)
 
 
 TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(

@@ -11,7 +11,7 @@ from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
 from protocol.groups.modern.assignment_records import CurrentAssignment
 from protocol.groups.modern.hard_state import JOIN_EPOCH, MemberT, ModernGroup
-from protocol.groups.modern.reconcile import MemberState, Standing
+from protocol.groups.modern.reconcile import MemberAssignment, MemberState
 from protocol.records import Record
 from protocol.wire.errors import ErrorCode, KafkaError
 
@@ -19,8 +19,8 @@ GroupT = TypeVar("GroupT", bound=ModernGroup[Any])
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
-    from protocol.groups.modern.hard_state import ModernMember
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.hard_state import ModernGroupMember
+    from protocol.groups.modern.runtime import ModernGroupRuntime
 
 
 def find_group(
@@ -59,10 +59,10 @@ def holding(
     if holder is None:
         raise KafkaError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
     if holder.member_id != member_id:
-        live = ctx.modern.get(group.group_id)
-        if live is not None:
+        runtime = ctx.modern_runtime.get(group.group_id)
+        if runtime is not None:
             zombie = diary.fenced(group.group_id, member_id, instance_id, now)
-            live.diary.note_fenced(ctx, zombie)
+            runtime.diary.note_fenced(ctx, zombie)
         raise KafkaError(
             ErrorCode.fenced_instance_id,
             f"Static member {member_id} with instance id {instance_id} was fenced by member"
@@ -72,57 +72,62 @@ def holding(
 
 
 def replace_member(
-    ctx: Context, live: ModernRuntime, old: ModernMember, member_id: str, now: int
+    ctx: Context, runtime: ModernGroupRuntime, old: ModernGroupMember, member_id: str, now: int
 ) -> None:
     """Give a static member's place to its successor: what it said, its target and its partitions.
 
     Nothing else in the group changes: that is what static members are for (KIP-345).
     """
-    target.deliver_all(ctx, live, now)
-    group, old_id = live.group, old.member_id
-    metadata, goal = old.metadata, group.targets.get(old_id)
-    standing = Standing(
-        JOIN_EPOCH, JOIN_EPOCH, MemberState.STABLE, dict.fromkeys(old.standing.assigned, 0), {}
+    target.deliver_all(ctx, runtime, now)
+    group, old_id = runtime.group, old.member_id
+    metadata, cached_target = old.metadata, group.targets.get(old_id)
+    assignment = MemberAssignment(
+        JOIN_EPOCH, JOIN_EPOCH, MemberState.STABLE, dict.fromkeys(old.assignment.assigned, 0), {}
     )
     if old_id == member_id:
-        emit_standing(ctx, group.group_id, member_id, standing)
+        emit_assignment(ctx, group.group_id, member_id, assignment)
         return
     emit_tombstones(ctx, group, old_id)
-    modern.drop_session(ctx, live, old_id)
+    modern.drop_session(ctx, runtime, old_id)
     group_id, codec = group.group_id, group.kind.codec
     ctx.emit(Record(codec.member_key(group_id, member_id), metadata))
-    if goal is not None:
-        ctx.emit(Record(codec.target_key(group_id, member_id), goal))
-    emit_standing(ctx, group_id, member_id, standing)
-    live.feed.member_gone(old_id, member_id)
-    live.feed.member_changed(member_id)
-    if live.run is not None:
-        live.run.replaced(old_id, member_id)
-    event = modern.event(live, group.members[member_id], MemberEventKind.REPLACED, now)
-    live.diary.note(ctx, replace(event, previous_member_id=old_id))
+    if cached_target is not None:
+        ctx.emit(Record(codec.target_key(group_id, member_id), cached_target))
+    emit_assignment(ctx, group_id, member_id, assignment)
+    runtime.feed.member_gone(old_id, member_id)
+    runtime.feed.member_changed(member_id)
+    if runtime.run is not None:
+        runtime.run.replaced(old_id, member_id)
+    event = modern.event(runtime, group.members[member_id], MemberEventKind.REPLACED, now)
+    runtime.diary.note(ctx, replace(event, previous_member_id=old_id))
 
 
-def emit_standing(ctx: Context, group_id: str, member_id: str, standing: Standing) -> None:
+def emit_assignment(
+    ctx: Context, group_id: str, member_id: str, assignment: MemberAssignment
+) -> None:
     """Write what a member has now."""
     current = CurrentAssignment(
-        standing.epoch,
-        standing.previous_epoch,
-        standing.state,
-        standing.assigned,
-        standing.revoking,
+        assignment.epoch,
+        assignment.previous_epoch,
+        assignment.state,
+        assignment.assigned,
+        assignment.revoking,
     )
     group = ctx.groups[group_id]
     assert isinstance(group, ModernGroup)
     member = group.members[member_id]
     codec = group.kind.codec
-    if member.written is None or member.written[0] is not standing.assigned:
-        member.written = (standing.assigned, codec.write_owned(standing.assigned, ctx.numbers))
-    value = codec.write_current(current, ctx.numbers, member.written[1])
-    ctx.emitted = (value, standing)
+    if member.encoded_assignment is None or member.encoded_assignment[0] is not assignment.assigned:
+        member.encoded_assignment = (
+            assignment.assigned,
+            codec.write_owned(assignment.assigned, ctx.numbers),
+        )
+    value = codec.write_current(current, ctx.numbers, member.encoded_assignment[1])
+    ctx.emitted = (value, assignment)
     ctx.emit(Record(codec.current_key(group_id, member_id), value))
-    goal, has = member.goal, standing.assigned.keys()
-    if goal is not None and goal[1] == has:
-        member.goal = (goal[0], has)  # it need not be kept twice
+    cached_target, has = member.cached_target, assignment.assigned.keys()
+    if cached_target is not None and cached_target[1] == has:
+        member.cached_target = (cached_target[0], has)  # it need not be kept twice
 
 
 def emit_tombstones(ctx: Context, group: ModernGroup[Any], member_id: str) -> None:

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 def configs_changed(ctx: Context, _before: Configs) -> None:
     """Have all groups follow new configs of the broker."""
-    group_configs_changed(ctx, list(ctx.modern))
+    group_configs_changed(ctx, list(ctx.modern_runtime))
 
 
 def group_configs_changed(ctx: Context, group_ids: Sequence[str] | Iterable[str]) -> None:
     """Have the answers and the timers of these groups follow their configs."""
     for group_id in group_ids:
-        live = ctx.modern.get(group_id)
-        if live is not None:
-            ctx.contain(group_id, "new configs", modern.configs_changed, ctx, live)
-            ctx.contain(group_id, "new configs", target.configs_changed, ctx, live)
+        runtime = ctx.modern_runtime.get(group_id)
+        if runtime is not None:
+            ctx.contain(group_id, "new configs", modern.configs_changed, ctx, runtime)
+            ctx.contain(group_id, "new configs", target.configs_changed, ctx, runtime)
 
 
 PART: Final = Part(

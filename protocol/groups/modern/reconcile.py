@@ -37,7 +37,7 @@ class MemberState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemberAssignment:
     """What a member has; partitions map to the epoch in which the member got them."""
 
     epoch: int
@@ -48,7 +48,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ReconcileInput:
     """What a member should have, and what is known of it.
 
     ``owned`` are the partitions that the member itself says it has, None when it does not say.
@@ -64,46 +64,46 @@ class Wish:
     has_changed: bool = False
 
 
-def reconcile(now: Standing, wish: Wish) -> Standing:
+def reconcile(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:
     """Take the next step; the same object when there is none to take."""
-    if now.state is MemberState.STABLE and now.epoch == wish.epoch:
-        return _without_unsubscribed(now, wish) if wish.has_changed else now
-    if now.state is MemberState.UNREVOKED_PARTITIONS and _holds(wish, now.revoking):
-        return _without_unsubscribed(now, wish) if wish.has_changed else now
+    if now.state is MemberState.STABLE and now.epoch == inputs.epoch:
+        return _without_unsubscribed(now, inputs) if inputs.has_changed else now
+    if now.state is MemberState.UNREVOKED_PARTITIONS and _holds(inputs, now.revoking):
+        return _without_unsubscribed(now, inputs) if inputs.has_changed else now
     if now.state is MemberState.UNKNOWN:
-        if wish.owned is None or wish.owned:
+        if inputs.owned is None or inputs.owned:
             raise KafkaError(
                 ErrorCode.fenced_member_epoch,
                 "The consumer group member is in a unknown state."
                 " The member must abandon all its partitions and rejoin.",
             )
-        now = replace(now, epoch=wish.epoch)
-    return _towards_target(now, wish)
+        now = replace(now, epoch=inputs.epoch)
+    return _towards_target(now, inputs)
 
 
-def _towards_target(now: Standing, wish: Wish) -> Standing:
-    target = _subscribed(wish.target, wish)
+def _towards_target(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:
+    target = _subscribed(inputs.target, inputs)
     kept = {partition: now.assigned[partition] for partition in now.assigned.keys() & target}
     if len(kept) < len(now.assigned):
         leaving = {p: epoch for p, epoch in now.assigned.items() if p not in kept}
-        if _holds(wish, leaving):
+        if _holds(inputs, leaving):
             state = MemberState.UNREVOKED_PARTITIONS
-            return _changed(now, Standing(now.epoch, now.epoch, state, kept, leaving))
+            return _changed(now, MemberAssignment(now.epoch, now.epoch, state, kept, leaving))
     wanted = target - kept.keys()
-    free = [p for p in wanted if p in now.revoking or wish.is_free(p)]
+    free = [p for p in wanted if p in now.revoking or inputs.is_free(p)]
     state = MemberState.STABLE
     if len(free) < len(wanted):
         state = MemberState.UNRELEASED_PARTITIONS
     assigned = now.assigned  # the same object, as long as it has the same in it
     if free or len(kept) < len(assigned):
-        kept.update(dict.fromkeys(free, wish.epoch))
+        kept.update(dict.fromkeys(free, inputs.epoch))
         assigned = kept
-    return _changed(now, Standing(wish.epoch, now.epoch, state, assigned, {}))
+    return _changed(now, MemberAssignment(inputs.epoch, now.epoch, state, assigned, {}))
 
 
-def _without_unsubscribed(now: Standing, wish: Wish) -> Standing:
+def _without_unsubscribed(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:
     """Take away what the member is not subscribed to any more, whatever the target says."""
-    foreign = _foreign(now.assigned, wish)
+    foreign = _foreign(now.assigned, inputs)
     if not foreign:
         return now
     kept: dict[Partition, int] = {}
@@ -111,29 +111,31 @@ def _without_unsubscribed(now: Standing, wish: Wish) -> Standing:
     for partition, epoch in now.assigned.items():
         (leaving if partition >> TOPIC_SHIFT in foreign else kept)[partition] = epoch
     revoking = {**now.revoking, **leaving}
-    if _holds(wish, revoking):
-        return Standing(now.epoch, now.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
-    return Standing(now.epoch, now.epoch, now.state, kept, now.revoking)
+    if _holds(inputs, revoking):
+        return MemberAssignment(
+            now.epoch, now.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking
+        )
+    return MemberAssignment(now.epoch, now.epoch, now.state, kept, now.revoking)
 
 
-def _subscribed(target: Set[Partition], wish: Wish) -> Set[Partition]:
-    foreign = _foreign(target, wish)
+def _subscribed(target: Set[Partition], inputs: ReconcileInput) -> Set[Partition]:
+    foreign = _foreign(target, inputs)
     if not foreign:
         return target
     return {partition for partition in target if partition >> TOPIC_SHIFT not in foreign}
 
 
-def _foreign(partitions: Iterable[Partition], wish: Wish) -> set[int]:
+def _foreign(partitions: Iterable[Partition], inputs: ReconcileInput) -> set[int]:
     """Name the topics, by number, that the member is not subscribed to."""
     topics = {partition >> TOPIC_SHIFT for partition in partitions}
-    return {topic for topic in topics if not wish.is_subscribed(topic)}
+    return {topic for topic in topics if not inputs.is_subscribed(topic)}
 
 
-def _holds(wish: Wish, partitions: Mapping[Partition, int]) -> bool:
+def _holds(inputs: ReconcileInput, partitions: Mapping[Partition, int]) -> bool:
     """Whether the member may still have any of these; it may if it does not say."""
-    owned = wish.owned
+    owned = inputs.owned
     return owned is None or not owned.isdisjoint(partitions)
 
 
-def _changed(before: Standing, after: Standing) -> Standing:
+def _changed(before: MemberAssignment, after: MemberAssignment) -> MemberAssignment:
     return before if before == after else after

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from protocol.groups.context import Context
-    from protocol.groups.modern.hard_state import ModernGroup, ModernMember
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.timers import TimerKey
 
 REFRESH_MIN_MS: Final = 10_000
@@ -35,7 +35,7 @@ _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 
 
-def check_new(group: ModernGroup[Any] | None, member: ModernMember | None, regex: str) -> None:
+def check_new(group: ModernGroup[Any] | None, member: ModernGroupMember | None, regex: str) -> None:
     """Refuse an expression that is new to the group and not one."""
     if not regex or (group is not None and group.regex_members[regex]):
         return
@@ -67,10 +67,10 @@ def drop_unused(ctx: Context, group: ModernGroup[Any]) -> None:
         ctx.emit(Record(key(group.group_id, regex), None))
 
 
-def resolve_if_due(ctx: Context, live: ModernRuntime, now: int) -> None:
+def resolve_if_due(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Have expressions resolved: new ones at once, all of them when topics came or time went by."""
-    group = live.group
-    if live.resolving is not None or not group.regex_members:
+    group = runtime.group
+    if runtime.resolving is not None or not group.regex_members:
         return
     resolved_ms = (ctx.wall.since(each.timestamp_ms) for each in group.regexes.values())
     last_ms = max(resolved_ms, default=None)
@@ -79,17 +79,17 @@ def resolve_if_due(ctx: Context, live: ModernRuntime, now: int) -> None:
         config = group.kind.configs.regex_refresh_interval
         assert config is not None
         interval_ms = ctx.configs.integer(config)
-        wait_ms = REFRESH_MIN_MS if live.has_new_topics else interval_ms
+        wait_ms = REFRESH_MIN_MS if runtime.has_new_topics else interval_ms
         due_ms = last_ms + wait_ms
         if last_ms <= now < due_ms:  # what was resolved in the future was by a wrong clock
-            ctx.timers.set(TimerKind.REFRESH, live.group_id, "", due_ms)
+            ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", due_ms)
             return
         wanted = list(group.regex_members)
-        live.has_new_topics = False
-    live.resolving = ctx.topics_version
+        runtime.has_new_topics = False
+    runtime.resolving = ctx.topics_version
     ctx.submit(
         ResolveRegexes(
-            group_id=live.group_id,
+            group_id=runtime.group_id,
             version=ctx.topics_version,
             regexes=tuple(wanted),
             topics=ctx.topics.names(),
@@ -99,11 +99,11 @@ def resolve_if_due(ctx: Context, live: ModernRuntime, now: int) -> None:
 
 def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
     """Take in what expressions match; with nobody to ask, it is worked out here after all."""
-    live = ctx.modern.get(event.group_id)
-    if live is None or live.resolving != event.version:
+    runtime = ctx.modern_runtime.get(event.group_id)
+    if runtime is None or runtime.resolving != event.version:
         return  # nobody waits for it, or for a later one
-    group = live.group
-    live.resolving = None
+    group = runtime.group
+    runtime.resolving = None
     topics = event.topics
     if topics is None:
         wanted = [each for each in group.regex_members if each not in group.regexes]
@@ -118,26 +118,26 @@ def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
         known = group.regexes.get(regex)
         if frozenset(names) != (frozenset() if known is None else known.topics):
             has_changed = True
-            live.feed.regex_changed(group.subscriptions.values(), regex)
+            runtime.feed.regex_changed(group.subscriptions.values(), regex)
         value = codec.regex(names, event.version, ctx.wall.at(now))
         ctx.emit(Record(codec.regex_key(group.group_id, regex), value))
     if has_changed:
-        modern.bump_for_topics(ctx, live, TopicsCause.REGEX_RESOLVED, now)
+        modern.bump_for_topics(ctx, runtime, TopicsCause.REGEX_RESOLVED, now)
     else:
-        modern.bump_if_topics_changed(ctx, live, now)
-    target.update(ctx, live, now)
-    resolve_if_due(ctx, live, now)
+        modern.bump_if_topics_changed(ctx, runtime, now)
+    target.update(ctx, runtime, now)
+    resolve_if_due(ctx, runtime, now)
 
 
 def refresh_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """Look at the topics again: some have changed, or the expressions are old."""
-    live = ctx.modern.get(key.group_id)
-    if live is None:
+    runtime = ctx.modern_runtime.get(key.group_id)
+    if runtime is None:
         return
-    if live.is_stale and live.group.members:
-        modern.bump_if_topics_changed(ctx, live, now)
-    target.update(ctx, live, now)
-    resolve_if_due(ctx, live, now)
+    if runtime.is_stale and runtime.group.members:
+        modern.bump_if_topics_changed(ctx, runtime, now)
+    target.update(ctx, runtime, now)
+    resolve_if_due(ctx, runtime, now)
 
 
 TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(

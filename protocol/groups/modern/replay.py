@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from protocol.groups.modern.hard_state import (
     EMPTY_EPOCH,
-    NO_STANDING,
-    ArrivingTarget,
+    NO_ASSIGNMENT,
     ModernGroup,
+    PendingTarget,
     ResolvedRegex,
 )
-from protocol.groups.modern.reconcile import MemberState, Standing
+from protocol.groups.modern.reconcile import MemberAssignment, MemberState
 from protocol.records import encode_value
 
 if TYPE_CHECKING:
@@ -93,11 +93,11 @@ class Replays(Generic[GroupT]):
             group = self.find(ctx, key.group_id)
             if group is not None:
                 group.targets.pop(key.member_id, None)
-                if group.arriving is not None:
-                    group.arriving.targets.pop(key.member_id, None)
+                if group.pending_target is not None:
+                    group.pending_target.targets.pop(key.member_id, None)
             return
         group = self.found(ctx, key.group_id)
-        targets = group.targets if group.arriving is None else group.arriving.targets
+        targets = group.targets if group.pending_target is None else group.pending_target.targets
         targets[key.member_id] = encoded(key, value)
 
     def target_epoch(self, ctx: Context, key: Any, value: Any) -> None:
@@ -106,18 +106,18 @@ class Replays(Generic[GroupT]):
             group = self.find(ctx, key.group_id)
             if group is not None:
                 group.assignment_epoch, group.assignment_timestamp_ms = EMPTY_EPOCH, 0
-                group.arriving = None
+                group.pending_target = None
             return
         group = self.found(ctx, key.group_id)
         group.assignment_epoch = value.assignment_epoch
         group.assignment_timestamp_ms = value.assignment_timestamp
-        arriving = group.arriving
-        is_followed = arriving is not None and arriving.epoch == value.assignment_epoch
-        if arriving is not None and (is_followed or not value.arriving_epoch):
+        pending_target = group.pending_target
+        is_followed = pending_target is not None and pending_target.epoch == value.assignment_epoch
+        if pending_target is not None and (is_followed or not value.arriving_epoch):
             # Is followed: of the record that closes it and the one that opens the next, both in one
             # batch, only the last was written.
-            group.targets.update(arriving.targets)
-        group.arriving = ArrivingTarget(value.arriving_epoch) if value.arriving_epoch else None
+            group.targets.update(pending_target.targets)
+        group.pending_target = PendingTarget(value.arriving_epoch) if value.arriving_epoch else None
 
     def current(self, ctx: Context, key: Any, value: Entity | bytes | None) -> None:
         """Apply what a member has; a tombstone sets everything it had free."""
@@ -125,19 +125,19 @@ class Replays(Generic[GroupT]):
         if value is None:
             member = None if group is None else group.members.get(key.member_id)
             if group is not None and member is not None:
-                group.put_standing(member, NO_STANDING)
+                group.put_assignment(member, NO_ASSIGNMENT)
             return
         group = self.found(ctx, key.group_id)
         if key.member_id not in group.members:
             group.put_member(key.member_id, self._codec.unknown_member)
         emitted, ctx.emitted = ctx.emitted, None
         if emitted is not None and emitted[0] is value:
-            standing = emitted[1]
+            assignment = emitted[1]
         else:
             current = self._codec.read_current(encoded(key, value), ctx.numbers)
             epoch, previous, state, assigned, revoking = current
-            standing = Standing(epoch, previous, MemberState(state), assigned, revoking)
-        group.put_standing(group.members[key.member_id], standing)
+            assignment = MemberAssignment(epoch, previous, MemberState(state), assigned, revoking)
+        group.put_assignment(group.members[key.member_id], assignment)
 
     def regex(self, ctx: Context, key: Any, value: Any) -> None:
         """Apply what a regular expression matches."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from protocol.groups.diary import Diary
 from protocol.groups.modern.target_feed import TargetFeed
-from protocol.groups.modern.unrest import Unrest
+from protocol.groups.modern.unsettled_period import UnsettledPeriod
 
 if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.groups.effects import AssignmentComputed, HeartbeatLease
     from protocol.groups.facts import MemberEvent, TopicsCause
-    from protocol.groups.modern.hard_state import ModernGroup, ModernMember
+    from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
     from protocol.groups.topics import Topics
 
 
@@ -28,7 +28,7 @@ class Session:
     ``stamp`` is bumped by whatever could change that answer.
     """
 
-    member: ModernMember
+    member: ModernGroupMember
     session_timeout_ms: int
     session_deadline_ms: int = 0
     stamp: int = 0
@@ -85,7 +85,7 @@ class Delivery:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ModernRuntime:
+class ModernGroupRuntime:
     """Soft state of a consumer group, on the leader only.
 
     ``is_stale``: the topics may have changed since ``metadata_hash`` was last compared; then the
@@ -93,12 +93,12 @@ class ModernRuntime:
     with the partitions' racks if ``is_rack_aware``. ``change``: what first changed the group since
     the last run began. ``failed_epoch``: the assignor could do nothing with the group as of this
     epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet after
-    an election. ``resolving``: the version of the topics that regular expressions are being
-    held against, None when they are not; ``has_new_topics``: they may match topics that they were
-    not held against. ``must_bump``: the classic group that it was owes somebody a partition, so a
-    new target is due whatever has changed since. ``assigned_ms``: since when members are on their
-    way to the newest target, None when all have it. ``unrest``: for how long members have been told
-    to come again soon.
+    an election. ``resolving``: the version of the topics that regular expressions are being held
+    against, None when they are not; ``has_new_topics``: they may match topics that they were not
+    held against. ``must_bump``: the classic group that it was owes somebody a partition, so a new
+    target is due whatever has changed since. ``assigned_ms``: since when members are on their way
+    to the newest target, None when all have it. ``unsettled_period``: for how long members have
+    been told to come again soon.
     """
 
     group: ModernGroup[Any]
@@ -120,7 +120,7 @@ class ModernRuntime:
     resolving: int | None = None
     has_new_topics: bool = True
     must_bump: bool = False
-    unrest: Unrest = field(default_factory=Unrest)
+    unsettled_period: UnsettledPeriod = field(default_factory=UnsettledPeriod)
     diary: Diary = field(default_factory=Diary)
 
     def __post_init__(self) -> None:

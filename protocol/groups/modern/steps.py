@@ -15,7 +15,7 @@ from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
 from protocol.groups.modern import regexes, target, unsettled
-from protocol.groups.modern.reconcile import MemberState, Wish, reconcile
+from protocol.groups.modern.reconcile import MemberState, ReconcileInput, reconcile
 from protocol.groups.timers import TimerKind
 from protocol.records import Record
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from protocol.groups.context import Context
     from protocol.groups.facts import MemberEvent
-    from protocol.groups.modern.hard_state import ModernGroup, ModernMember
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.topic_numbers import Partition
 
 
@@ -49,11 +49,11 @@ class Says(NamedTuple):
     has_changed: bool
 
 
-def before(member: ModernMember | None) -> Before:
+def before(member: ModernGroupMember | None) -> Before:
     """Note what a member wants and has, None being nobody."""
     if member is None:
         return Before(frozenset(), "", MappingProxyType({}), None)
-    subscription, assigned = member.subscription, member.standing.assigned
+    subscription, assigned = member.subscription, member.assignment.assigned
     return Before(subscription.names, subscription.regex, assigned, member.metadata)
 
 
@@ -80,63 +80,65 @@ class Speech(NamedTuple):
 
 def speak(
     ctx: Context, group_class: type[ModernGroup[Any]], speech: Speech, now: int
-) -> tuple[ModernRuntime, ModernMember, Before]:
+) -> tuple[ModernGroupRuntime, ModernGroupMember, Before]:
     """Take in what a member says, and go a step with it: the five steps but for the answer.
 
     Create the group if there is none. Refuse nothing: the caller has checked the request. Return
     the group, the member that spoke, and what it wanted and had before.
     """
     group_id, member_id, metadata = speech.group_id, speech.member_id, speech.metadata
-    live = modern.find(ctx, group_id, now)
-    known = None if live is None else live.group.members.get(member_id)
+    runtime = modern.find(ctx, group_id, now)
+    known = None if runtime is None else runtime.group.members.get(member_id)
     before_it = before(known)
     says_new = known is None or known.metadata != metadata
     if says_new:
         ctx.emit(Record(group_class.kind.codec.member_key(group_id, member_id), metadata))
-    live = live or modern.find(ctx, group_id, now)
-    assert live is not None
-    member = live.group.members[member_id]
+    runtime = runtime or modern.find(ctx, group_id, now)
+    assert runtime is not None
+    member = runtime.group.members[member_id]
     event = None
     if says_new:
-        live.feed.member_changed(member_id)
+        runtime.feed.member_changed(member_id)
         became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
-        event = modern.event(live, member, became, now)
-    has_changed = bump(ctx, live, event, before_it, now)
+        event = modern.event(runtime, member, became, now)
+    has_changed = bump(ctx, runtime, event, before_it, now)
     if event is not None and (known is None or has_changed):
-        live.diary.note(ctx, event)
-    target.update(ctx, live, now)
-    step(ctx, live, member, Says(speech.owned, has_changed), now)
-    return live, member, before_it
+        runtime.diary.note(ctx, event)
+    target.update(ctx, runtime, now)
+    step(ctx, runtime, member, Says(speech.owned, has_changed), now)
+    return runtime, member, before_it
 
 
-def expect(ctx: Context, live: ModernRuntime, member: ModernMember, now: int) -> int:
+def expect(ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int) -> int:
     """Expect to hear of a member within its session; return when to ask it back, in ms."""
-    session = modern.session_of(ctx, live, member.member_id, now)
+    session = modern.session_of(ctx, runtime, member.member_id, now)
     session.stamp += 1
     session.answer = None
-    modern.arm(ctx, live, session, now + session.session_timeout_ms)
-    interval_ms = heartbeat_interval_ms(ctx, live)
-    if unsettled.awaits_something(live, member.standing):
-        config = live.group.kind.configs.assignment_interval
-        assignment_ms = group_settings.integer(ctx, live.group_id, config)
-        interval_ms = unsettled.heartbeat_interval_ms(ctx, live, assignment_ms, interval_ms, now)
+    modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
+    interval_ms = heartbeat_interval_ms(ctx, runtime)
+    if unsettled.awaits_something(runtime, member.assignment):
+        config = runtime.group.kind.configs.assignment_interval
+        assignment_ms = group_settings.integer(ctx, runtime.group_id, config)
+        interval_ms = unsettled.heartbeat_interval_ms(ctx, runtime, assignment_ms, interval_ms, now)
     return interval_ms
 
 
-def heartbeat_interval_ms(ctx: Context, live: ModernRuntime) -> int:
+def heartbeat_interval_ms(ctx: Context, runtime: ModernGroupRuntime) -> int:
     """Give the group's configured heartbeat interval."""
-    return group_settings.integer(ctx, live.group_id, live.group.kind.configs.heartbeat_interval)
+    return group_settings.integer(
+        ctx, runtime.group_id, runtime.group.kind.configs.heartbeat_interval
+    )
 
 
 def bump(
-    ctx: Context, live: ModernRuntime, event: MemberEvent | None, before: Before, now: int
+    ctx: Context, runtime: ModernGroupRuntime, event: MemberEvent | None, before: Before, now: int
 ) -> bool:
     """Begin a new group epoch if the group is not what it was; tell if the subscription is new.
 
     ``event`` is what becomes of the member that speaks, if its subscription is new; None: it said
     nothing new.
     """
-    group = live.group
+    group = runtime.group
     names_changed = regex_changed = is_resolved = False
     if event is not None:
         subscription = group.members[event.member_id].subscription
@@ -145,33 +147,37 @@ def bump(
         if regex_changed:
             is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
     if names_changed or is_resolved:
-        modern.bump(ctx, live, event, now)
-    elif live.must_bump:
-        modern.bump(ctx, live, None, now)
-    elif live.is_stale:
-        modern.bump_if_topics_changed(ctx, live, now)
+        modern.bump(ctx, runtime, event, now)
+    elif runtime.must_bump:
+        modern.bump(ctx, runtime, None, now)
+    elif runtime.is_stale:
+        modern.bump_if_topics_changed(ctx, runtime, now)
     if group.regex_members:
-        regexes.resolve_if_due(ctx, live, now)
+        regexes.resolve_if_due(ctx, runtime, now)
     return names_changed or regex_changed
 
 
 def step(
     ctx: Context,
-    live: ModernRuntime,
-    member: ModernMember,
+    runtime: ModernGroupRuntime,
+    member: ModernGroupMember,
     says: Says,
     now: int,
 ) -> None:
     """Bring the member one step nearer to its target."""
-    group, standing = live.group, member.standing
+    group, assignment = runtime.group, member.assignment
     epoch = group.assignment_epoch
-    if not says.has_changed and standing.state is MemberState.STABLE and standing.epoch == epoch:
+    if (
+        not says.has_changed
+        and assignment.state is MemberState.STABLE
+        and assignment.epoch == epoch
+    ):
         return
     holders, member_id = group.holders, member.member_id
     owned = says.owned() if group.kind.form.awaits_revocation else NOTHING
     after = reconcile(
-        standing,
-        Wish(
+        assignment,
+        ReconcileInput(
             epoch=epoch,
             target=target.of_member(ctx, group, member),
             owned=owned,
@@ -180,19 +186,21 @@ def step(
             has_changed=says.has_changed,
         ),
     )
-    if after is standing:
+    if after is assignment:
         return
-    modern_members.emit_standing(ctx, group.group_id, member_id, after)
-    modern.tell_if_settled(ctx, live, now)
+    modern_members.emit_assignment(ctx, group.group_id, member_id, after)
+    modern.tell_if_settled(ctx, runtime, now)
     if member.revocation_timer != TimerKind.REVOCATION:
         return  # its next requests are awaited, by timers of its type's own
     if after.state is MemberState.UNREVOKED_PARTITIONS:
-        modern.arm_revocation(ctx, live, member, now)
+        modern.arm_revocation(ctx, runtime, member, now)
     else:
         ctx.timers.cancel(TimerKind.REVOCATION, group.group_id, member_id)
 
 
-def _wants(ctx: Context, group: ModernGroup[Any], member: ModernMember) -> Callable[[int], bool]:
+def _wants(
+    ctx: Context, group: ModernGroup[Any], member: ModernGroupMember
+) -> Callable[[int], bool]:
     """Tell by a topic's number whether the member is subscribed to it, and it exists."""
     wanted, name, topics = group.topics_of(member.subscription), ctx.numbers.name, ctx.topics
     return lambda number: name(number, topics) in wanted

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from protocol.assignors.executor import Executor
     from protocol.groups.context import Context
     from protocol.groups.effects import ComputeAssignment
-    from protocol.groups.modern.hard_state import ModernGroup, ModernMember
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
+    from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.timers import TimerKey
     from protocol.groups.topic_numbers import Partition
 
@@ -57,7 +57,7 @@ def preferred_assignor(ctx: Context, group: ModernGroup[Any]) -> str:
     return max(wanted, key=lambda name: (group.assignors[name], name), default=names[0])
 
 
-def of_member(ctx: Context, group: ModernGroup[Any], member: ModernMember) -> Set[Partition]:
+def of_member(ctx: Context, group: ModernGroup[Any], member: ModernGroupMember) -> Set[Partition]:
     """Read a member's target assignment.
 
     Half a target may be all that a new leader finds: until there is another, members without one
@@ -65,27 +65,31 @@ def of_member(ctx: Context, group: ModernGroup[Any], member: ModernMember) -> Se
     """
     target = group.targets.get(member.member_id)
     if target is not None:
-        if member.goal is None or member.goal[0] is not target:
-            member.goal = (target, group.kind.codec.read_target(target, ctx.numbers))
-        return member.goal[1]
-    return frozenset() if group.arriving is None else member.standing.assigned.keys()
+        if member.cached_target is None or member.cached_target[0] is not target:
+            member.cached_target = (target, group.kind.codec.read_target(target, ctx.numbers))
+        return member.cached_target[1]
+    return frozenset() if group.pending_target is None else member.assignment.assigned.keys()
 
 
-def update(ctx: Context, live: ModernRuntime, now: int, *, is_due: bool = False) -> None:
+def update(ctx: Context, runtime: ModernGroupRuntime, now: int, *, is_due: bool = False) -> None:
     """Compute the target assignment if it lags behind, now or when the interval is over.
 
     ``is_due``: the interval is over already, whatever the clock says by now.
     """
-    group = live.group
-    if group.assignment_epoch >= group.epoch or live.run is not None or live.delivery is not None:
+    group = runtime.group
+    if (
+        group.assignment_epoch >= group.epoch
+        or runtime.run is not None
+        or runtime.delivery is not None
+    ):
         return
-    if not group.members or live.failed_epoch >= group.epoch:
+    if not group.members or runtime.failed_epoch >= group.epoch:
         return
-    due_ms = now if is_due else max(_due_ms(ctx, group, now), live.retry_ms)
+    due_ms = now if is_due else max(_due_ms(ctx, group, now), runtime.retry_ms)
     if due_ms > now:
-        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", due_ms)
+        ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", due_ms)
     else:
-        _start(ctx, live, now)
+        _start(ctx, runtime, now)
 
 
 def _due_ms(ctx: Context, group: ModernGroup[Any], now: int) -> int:
@@ -97,14 +101,14 @@ def _due_ms(ctx: Context, group: ModernGroup[Any], now: int) -> int:
     return now if not last_ms else min(last_ms, now) + interval_ms
 
 
-def configs_changed(ctx: Context, live: ModernRuntime) -> None:
+def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
     """Have a target that is put off, or a run that is waited for, be due by the new configs."""
-    if ctx.timers.deadline(TimerKind.ASSIGNMENT, live.group_id, "") is None:
+    if ctx.timers.deadline(TimerKind.ASSIGNMENT, runtime.group_id, "") is None:
         return
-    if live.run is not None:
-        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", _given_up_ms(ctx, live.run))
+    if runtime.run is not None:
+        ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", _given_up_ms(ctx, runtime.run))
     else:
-        ctx.timers.set(TimerKind.REFRESH, live.group_id, "", 0)  # which updates the target
+        ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", 0)  # which updates the target
 
 
 def _given_up_ms(ctx: Context, run: Run) -> int:
@@ -112,31 +116,33 @@ def _given_up_ms(ctx: Context, run: Run) -> int:
     return run.started_ms + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
 
 
-def _start(ctx: Context, live: ModernRuntime, now: int) -> None:
-    group = live.group
-    modern.metadata_hash(ctx, live)  # whatever topics are new are in the feed after this
+def _start(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
+    group = runtime.group
+    modern.metadata_hash(ctx, runtime)  # whatever topics are new are in the feed after this
     assignor = preferred_assignor(ctx, group)
-    offloads = group_settings.boolean(ctx, live.group_id, group.kind.configs.offload)
+    offloads = group_settings.boolean(ctx, runtime.group_id, group.kind.configs.offload)
     in_place = not offloads and may_run_here(assignor)
-    run = _begin_run(ctx, live, assignor, now, in_place)
+    run = _begin_run(ctx, runtime, assignor, now, in_place)
     if in_place:
-        _run_here(ctx, live, run, now)
+        _run_here(ctx, runtime, run, now)
         return
-    ctx.submit(_task(ctx, live, run))
-    ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", _given_up_ms(ctx, run))
+    ctx.submit(_task(ctx, runtime, run))
+    ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", _given_up_ms(ctx, run))
 
 
-def _begin_run(ctx: Context, live: ModernRuntime, assignor: str, now: int, in_place: bool) -> Run:
+def _begin_run(
+    ctx: Context, runtime: ModernGroupRuntime, assignor: str, now: int, in_place: bool
+) -> Run:
     ctx.last_run += 1
-    change = live.change or Change(now, None)
-    live.run = run = Run(ctx.last_run, live.group.epoch, assignor, now, in_place, change)
-    live.change = None
+    change = runtime.change or Change(now, None)
+    runtime.run = run = Run(ctx.last_run, runtime.group.epoch, assignor, now, in_place, change)
+    runtime.change = None
     return run
 
 
-def _task(ctx: Context, live: ModernRuntime, run: Run) -> ComputeAssignment:
-    return live.feed.task(
-        live.group, ctx.topics, run.number, run.assignor, with_racks=live.is_rack_aware
+def _task(ctx: Context, runtime: ModernGroupRuntime, run: Run) -> ComputeAssignment:
+    return runtime.feed.task(
+        runtime.group, ctx.topics, run.number, run.assignor, with_racks=runtime.is_rack_aware
     )
 
 
@@ -145,9 +151,9 @@ def may_run_here(assignor: str) -> bool:
     return assignor in BUILT_IN
 
 
-def _run_here(ctx: Context, live: ModernRuntime, run: Run, now: int) -> None:
+def _run_here(ctx: Context, runtime: ModernGroupRuntime, run: Run, now: int) -> None:
     """Run the assignor on the coordinator itself."""
-    result = _executor(ctx).run(_task(ctx, live, run))
+    result = _executor(ctx).run(_task(ctx, runtime, run))
     if isinstance(result, AssignmentComputed):
         computed(ctx, result, now)
     elif isinstance(result, AssignmentFailed):
@@ -165,22 +171,22 @@ def _executor(ctx: Context) -> Executor:
 
 def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
     """Take the result of a run; one that nobody waits for is ignored."""
-    live = ctx.modern.get(event.group_id)
-    run = None if live is None else live.run
-    if live is None or run is None or run.number != event.run:
+    runtime = ctx.modern_runtime.get(event.group_id)
+    run = None if runtime is None else runtime.run
+    if runtime is None or run is None or run.number != event.run:
         return
-    live.run = None
-    live.failures = 0
-    ctx.timers.cancel(TimerKind.ASSIGNMENT, live.group_id, "")
-    live.feed.base_run = run.number
-    live.feed.must_answer_whole = False
-    live.delivery = Delivery(run, event, now)
-    group = live.group
-    if group.arriving is not None or not _fits_one_slice(event.members):
+    runtime.run = None
+    runtime.failures = 0
+    ctx.timers.cancel(TimerKind.ASSIGNMENT, runtime.group_id, "")
+    runtime.feed.base_run = run.number
+    runtime.feed.must_answer_whole = False
+    runtime.delivery = Delivery(run, event, now)
+    group = runtime.group
+    if group.pending_target is not None or not _fits_one_slice(event.members):
         _emit_metadata(ctx, group, group.assignment_epoch, group.assignment_timestamp_ms, run.epoch)
-        ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
+        ctx.timers.set(TimerKind.TARGET, runtime.group_id, "", now)
     else:
-        deliver_all(ctx, live, now)
+        deliver_all(ctx, runtime, now)
 
 
 def _fits_one_slice(members: Sequence[tuple[str, bytes]]) -> bool:
@@ -191,40 +197,40 @@ def _fits_one_slice(members: Sequence[tuple[str, bytes]]) -> bool:
 
 def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
     """Take notice that a run came to nothing: try again, do it here, or let it be."""
-    live = ctx.modern.get(event.group_id)
-    run = None if live is None else live.run
-    if live is None or run is None or run.number != event.run:
+    runtime = ctx.modern_runtime.get(event.group_id)
+    run = None if runtime is None else runtime.run
+    if runtime is None or run is None or run.number != event.run:
         return
-    live.run = None
-    live.change = run.change
-    live.feed.start_over()
+    runtime.run = None
+    runtime.change = run.change
+    runtime.feed.start_over()
     if event.needs_whole:
-        _start(ctx, live, now)
+        _start(ctx, runtime, now)
         return
-    live.failures += 1
-    if _tell_failure(ctx, live, run, event, now):
-        live.failures = 0
-        live.failed_epoch = run.epoch
-        update(ctx, live, now)
+    runtime.failures += 1
+    if _tell_failure(ctx, runtime, run, event, now):
+        runtime.failures = 0
+        runtime.failed_epoch = run.epoch
+        update(ctx, runtime, now)
     elif event.no_worker and may_run_here(run.assignor):
-        again = _begin_run(ctx, live, run.assignor, now, in_place=True)
-        _run_here(ctx, live, again, now)
-    elif event.retriable and live.failures < FAILURES_MAX:
-        _start(ctx, live, now)
+        again = _begin_run(ctx, runtime, run.assignor, now, in_place=True)
+        _run_here(ctx, runtime, again, now)
+    elif event.retriable and runtime.failures < FAILURES_MAX:
+        _start(ctx, runtime, now)
     else:
-        live.retry_ms = now + RETRY_MS
-        ctx.timers.set(TimerKind.ASSIGNMENT, live.group_id, "", live.retry_ms)
+        runtime.retry_ms = now + RETRY_MS
+        ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", runtime.retry_ms)
 
 
 def _tell_failure(
-    ctx: Context, live: ModernRuntime, run: Run, event: AssignmentFailed, now: int
+    ctx: Context, runtime: ModernGroupRuntime, run: Run, event: AssignmentFailed, now: int
 ) -> bool:
     """Say what became of a run; if it stays at that, return True, and the diary says so too."""
-    kills_workers = live.failures >= FAILURES_MAX and not may_run_here(run.assignor)
+    kills_workers = runtime.failures >= FAILURES_MAX and not may_run_here(run.assignor)
     is_final = not event.no_worker and (not event.retriable or kills_workers)
     ctx.fact(
         AssignmentUnmade(
-            group_id=live.group_id,
+            group_id=runtime.group_id,
             epoch=run.epoch,
             time_ms=now,
             reason=event.reason,
@@ -232,9 +238,9 @@ def _tell_failure(
         )
     )
     if is_final:
-        live.diary.remember(
+        runtime.diary.remember(
             MemberEvent(
-                group_id=live.group_id,
+                group_id=runtime.group_id,
                 time_ms=now,
                 kind=MemberEventKind.NOT_ASSIGNED,
                 member_id="",
@@ -246,17 +252,17 @@ def _tell_failure(
 
 def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """Compute the target now that the interval is over; or give up a run that does not answer."""
-    live = ctx.modern.get(key.group_id)
-    if live is None:
+    runtime = ctx.modern_runtime.get(key.group_id)
+    if runtime is None:
         return
-    if live.run is None:
-        update(ctx, live, now, is_due=True)
+    if runtime.run is None:
+        update(ctx, runtime, now, is_due=True)
         return
-    run = live.run.number
+    run = runtime.run.number
     failed(
         ctx,
         AssignmentFailed(
-            group_id=live.group_id, run=run, reason="no answer in time", retriable=True
+            group_id=runtime.group_id, run=run, reason="no answer in time", retriable=True
         ),
         now,
     )
@@ -264,29 +270,29 @@ def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 
 def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """Write the next slice of a target assignment."""
-    live = ctx.modern.get(key.group_id)
-    if live is None or live.delivery is None:
+    runtime = ctx.modern_runtime.get(key.group_id)
+    if runtime is None or runtime.delivery is None:
         return
-    _deliver(ctx, live, live.delivery)
-    if live.delivery.written < len(live.delivery.result.members):
-        ctx.timers.set(TimerKind.TARGET, live.group_id, "", now)
+    _deliver(ctx, runtime, runtime.delivery)
+    if runtime.delivery.written < len(runtime.delivery.result.members):
+        ctx.timers.set(TimerKind.TARGET, runtime.group_id, "", now)
     else:
-        _finish(ctx, live, live.delivery, now)
+        _finish(ctx, runtime, runtime.delivery, now)
 
 
-def deliver_all(ctx: Context, live: ModernRuntime, now: int) -> None:
+def deliver_all(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Write all that waits of a target at once, if one is being written."""
-    delivery = live.delivery
+    delivery = runtime.delivery
     if delivery is None:
         return
     while delivery.written < len(delivery.result.members):
-        _deliver(ctx, live, delivery)
-    ctx.timers.cancel(TimerKind.TARGET, live.group_id, "")
-    _finish(ctx, live, delivery, now)
+        _deliver(ctx, runtime, delivery)
+    ctx.timers.cancel(TimerKind.TARGET, runtime.group_id, "")
+    _finish(ctx, runtime, delivery, now)
 
 
-def _deliver(ctx: Context, live: ModernRuntime, delivery: Delivery) -> None:
-    group, members, successors = live.group, delivery.result.members, delivery.run.successors
+def _deliver(ctx: Context, runtime: ModernGroupRuntime, delivery: Delivery) -> None:
+    group, members, successors = runtime.group, delivery.result.members, delivery.run.successors
     target_key = group.kind.codec.target_key
     size, end = 0, min(delivery.written + SLICE_MEMBERS, len(members))
     while delivery.written < end and size < SLICE_BYTES:
@@ -298,15 +304,15 @@ def _deliver(ctx: Context, live: ModernRuntime, delivery: Delivery) -> None:
             size += len(value)
 
 
-def _finish(ctx: Context, live: ModernRuntime, delivery: Delivery, now: int) -> None:
-    group, run, result = live.group, delivery.run, delivery.result
+def _finish(ctx: Context, runtime: ModernGroupRuntime, delivery: Delivery, now: int) -> None:
+    group, run, result = runtime.group, delivery.run, delivery.result
     epoch_before = group.assignment_epoch
-    live.delivery = None
+    runtime.delivery = None
     _emit_metadata(ctx, group, run.epoch, ctx.wall.at(now), 0)
-    live.end_leases()
+    runtime.end_leases()
     ctx.fact(
         TargetAssigned(
-            group_id=live.group_id,
+            group_id=runtime.group_id,
             assignor=run.assignor,
             epoch_before=epoch_before,
             epoch_after=run.epoch,
@@ -323,8 +329,8 @@ def _finish(ctx: Context, live: ModernRuntime, delivery: Delivery, now: int) -> 
             in_place=run.in_place,
         )
     )
-    live.assigned_ms = now
-    update(ctx, live, now)
+    runtime.assigned_ms = now
+    update(ctx, runtime, now)
 
 
 def _emit_metadata(

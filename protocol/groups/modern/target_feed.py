@@ -81,21 +81,23 @@ class TargetFeed:
         )
         self.topics_changed = False
         self.gone, self.changed = [], {}
-        self.sent = set(group.numbered)
+        self.sent = set(group.subscriptions_by_number)
         return task
 
     def _whole(self, group: ModernGroup[Any], topics: tuple[TopicRow, ...] | None) -> GroupChanges:
         members = group.members
-        targets = group.targets or ({} if group.arriving is None else group.arriving.targets)
+        targets = group.targets or (
+            {} if group.pending_target is None else group.pending_target.targets
+        )
         return GroupChanges(
             topics=topics,
-            subscriptions=_topics_of(group, group.numbered),
+            subscriptions=_topics_of(group, group.subscriptions_by_number),
             members=tuple([member.row for member in members.values()]),
             targets=tuple([each for each in targets.items() if each[0] in members]),
         )
 
     def _news(self, group: ModernGroup[Any], topics: tuple[TopicRow, ...] | None) -> GroupChanges:
-        in_use = group.numbered.keys()
+        in_use = group.subscriptions_by_number.keys()
         return GroupChanges(
             topics=topics,
             subscriptions=_topics_of(group, in_use - self.sent),
@@ -107,13 +109,15 @@ class TargetFeed:
 
 def _topics_of(group: ModernGroup[Any], numbers: Collection[int]) -> Mapping[int, frozenset[str]]:
     """Name the topics of subscriptions; of many as rows of numbers, and no name is looked up."""
-    numbered = group.numbered
+    subscriptions_by_number = group.subscriptions_by_number
     if len(numbers) < MANY:
-        return {number: group.topics_of(numbered[number]) for number in numbers}
+        return {number: group.topics_of(subscriptions_by_number[number]) for number in numbers}
     names = group.name_numbers
     if not group.regexes:
-        return SubscriptionRows(list(names.names), [*map(numbered.__getitem__, numbers)])
-    told = ((number, group.topics_of(numbered[number])) for number in numbers)
+        return SubscriptionRows(
+            list(names.names), [*map(subscriptions_by_number.__getitem__, numbers)]
+        )
+    told = ((number, group.topics_of(subscriptions_by_number[number])) for number in numbers)
     return SubscriptionRows(
         list(names.names), [Row(number, names.row(topics)) for number, topics in told]
     )

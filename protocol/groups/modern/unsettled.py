@@ -14,8 +14,8 @@ from protocol.groups.modern.reconcile import MemberState
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
-    from protocol.groups.modern.reconcile import Standing
-    from protocol.groups.modern.runtime import ModernRuntime
+    from protocol.groups.modern.reconcile import MemberAssignment
+    from protocol.groups.modern.runtime import ModernGroupRuntime
 
 LASTING_HEARTBEATS_PER_S: Final = 100
 """So many heartbeats a second, of all members together, are asked for in a lasting unrest."""
@@ -25,18 +25,18 @@ SPREAD: Final = 5
 would wait behind them: so some are asked to come sooner, by up to a fifth of the interval."""
 
 
-def awaits_something(live: ModernRuntime, standing: Standing) -> bool:
+def awaits_something(runtime: ModernGroupRuntime, assignment: MemberAssignment) -> bool:
     """Whether a new target is on its way, or others have yet to release what is this member's."""
-    group = live.group
+    group = runtime.group
     return (
         group.epoch != group.assignment_epoch
-        or standing.epoch != group.assignment_epoch
-        or standing.state is not MemberState.STABLE
+        or assignment.epoch != group.assignment_epoch
+        or assignment.state is not MemberState.STABLE
     )
 
 
 def heartbeat_interval_ms(
-    ctx: Context, live: ModernRuntime, assignment_ms: int, interval_ms: int, now: int
+    ctx: Context, runtime: ModernGroupRuntime, assignment_ms: int, interval_ms: int, now: int
 ) -> int:
     """Return when a member that awaits something is to come again.
 
@@ -44,10 +44,10 @@ def heartbeat_interval_ms(
     ``assignment_ms`` and ``interval_ms`` are the group's assignment and heartbeat interval; the
     member is never asked to come later than after the latter.
     """
-    config = live.group.kind.configs.unsettled_interval
+    config = runtime.group.kind.configs.unsettled_interval
     soon_ms = assignment_ms + (0 if config is None else ctx.configs.integer(config))
-    if live.unrest.goes_on(now, interval_ms) >= interval_ms:
-        soon_ms = max(soon_ms, len(live.group.members) * 1000 // LASTING_HEARTBEATS_PER_S)
+    if runtime.unsettled_period.continues(now, interval_ms) >= interval_ms:
+        soon_ms = max(soon_ms, len(runtime.group.members) * 1000 // LASTING_HEARTBEATS_PER_S)
         if soon_ms >= interval_ms:
             return interval_ms - ctx.rng.randrange(interval_ms // SPREAD + 1)
     return min(soon_ms, interval_ms)

@@ -271,7 +271,7 @@ class Talk:
     @property
     def group(self) -> Any:
         """The group's soft state, for assertions on counts that no answer shows."""
-        return self.context.live[GROUP]
+        return self.context.classic_runtime[GROUP]
 
     @property
     def state(self) -> str:

@@ -78,7 +78,7 @@ class Babble:
         group = self.talk.context.groups.get(GROUP)
         members = getattr(group, "members", {})
         if self.member_id in members and self.rng.random() < 0.55:
-            self.epoch = members[self.member_id].standing.epoch
+            self.epoch = members[self.member_id].assignment.epoch
         self.rng.choice(self.kinds)()
         orphans = [
             each for each in self.talk.context.offsets if each not in self.talk.context.groups
@@ -90,8 +90,8 @@ class Babble:
         context = self.talk.context
         ids = ["", "m1", "m2", "m3", "m4"]
         ids += getattr(context.groups.get(GROUP), "members", ())
-        live = context.live.get(GROUP)
-        return ids if live is None else [*ids, *live.members, *live.pending]
+        runtime = context.classic_runtime.get(GROUP)
+        return ids if runtime is None else [*ids, *runtime.members, *runtime.pending]
 
     def say(self, message: Any, *versions: int) -> None:
         self.talk.tickets += 1
@@ -169,8 +169,8 @@ class Babble:
         )  # fmt: skip
 
     def sync(self) -> None:
-        rng, live = self.rng, self.talk.context.live.get(GROUP)
-        generation = self.epoch if live is None else rng.choice((live.generation, self.epoch))
+        rng, runtime = self.rng, self.talk.context.classic_runtime.get(GROUP)
+        generation = self.epoch if runtime is None else rng.choice((runtime.generation, self.epoch))
         blobs = (
             b"",
             encode_assignment([("a", 0)]),

@@ -174,7 +174,7 @@ def test_several_members_own_a_partition_at_a_time(toys: Toys) -> None:
     assert toys.beat("A", 2).member_epoch == 3  # nobody had to give anything up
     group = toys.shard._context.groups["g"]
     assert (group.state, group.holders) == ("Stable", {})
-    owned = [member.standing.assigned.keys() for member in group.members.values()]
+    owned = [member.assignment.assigned.keys() for member in group.members.values()]
     assert len(owned[0]) == 3
     assert owned[0] == owned[1]
 

@@ -181,11 +181,11 @@ def test_an_election_builds_nothing_and_the_first_request_builds_its_group() -> 
     talk = many_groups(20)
     last = talk.client("S")
     talk.failover()
-    assert talk.context.live == {}
+    assert talk.context.classic_runtime == {}
     assert talk.heartbeat("S", group="g19", member_id=last.member_id) is ErrorCode.none
-    assert list(talk.context.live) == ["g19"]
+    assert list(talk.context.classic_runtime) == ["g19"]
     talk.advance(0)
-    assert len(talk.context.live) == 20
+    assert len(talk.context.classic_runtime) == 20
 
 
 def test_the_other_groups_are_built_in_slices() -> None:
@@ -201,7 +201,7 @@ def test_the_other_groups_are_built_in_slices() -> None:
         shard.handle(TimersDue(), talk.now)
         rounds += 1
     assert rounds == 2
-    assert len(shard._context.live) == SLICE_MEMBERS
+    assert len(shard._context.classic_runtime) == SLICE_MEMBERS
 
 
 def test_a_group_built_late_counts_its_sessions_from_the_election() -> None:

@@ -67,7 +67,7 @@ class ClassicGroupScript(RuleBasedStateMachine):
     def settle(self, names: list[str]) -> None:
         """Let these and all members join and sync as well-behaved clients do."""
         talk = self.talk
-        group = talk.context.live.get(GROUP)
+        group = talk.context.classic_runtime.get(GROUP)
         inside = () if group is None else [c.name for c in talk.clients.values() if c.member_id]
         for name in dict.fromkeys([*names, *inside]):
             if group is None or name in names or talk.id(name) in group.members:
@@ -79,7 +79,7 @@ class ClassicGroupScript(RuleBasedStateMachine):
 
     @rule(leave_out=st.sampled_from([0, 0, 0, 1]))
     def sync_all(self, leave_out: int) -> None:
-        group = self.talk.context.live.get(GROUP)
+        group = self.talk.context.classic_runtime.get(GROUP)
         if group is None:
             return
         order = sorted(DYNAMIC + STATIC, key=lambda name: self.talk.id(name) == group.leader_id)
@@ -95,7 +95,7 @@ class ClassicGroupScript(RuleBasedStateMachine):
     @rule(name=CLIENTS, drift=st.sampled_from([0, 0, 0, 0, -1, 1]))
     def sync(self, name: str, drift: int) -> None:
         client = self.talk.client(name)
-        group = self.talk.context.live.get(GROUP)
+        group = self.talk.context.classic_runtime.get(GROUP)
         # What a leader hands out: every member that it was told of gets one partition of its own.
         members = list(group.members) if group is not None else []
         named = [other for other in DYNAMIC + STATIC if self.talk.id(other) in members]
@@ -208,7 +208,7 @@ class ClassicGroupScript(RuleBasedStateMachine):
         assert {k: v.metadata for k, v in theirs.groups.items()} == {
             k: v.metadata for k, v in ours.groups.items()
         }
-        group = ours.live.get(GROUP)
+        group = ours.classic_runtime.get(GROUP)
         event(f"state {group and group.state}")
         if group is None or group.rebalance is not None:
             return
@@ -218,7 +218,7 @@ class ClassicGroupScript(RuleBasedStateMachine):
         there = promoted.describe()
         here = self.talk.describe()
         assert there == here
-        built = standby._context.live[GROUP]
+        built = standby._context.classic_runtime[GROUP]
         assert built.leader_id == group.leader_id
         assert built.generation == group.generation
         assert built.static_members == group.static_members

@@ -113,6 +113,6 @@ def test_nobody_waits_for_a_static_member_that_is_away_whoever_leads() -> None:
     talk.leave("A", -2)
     talk.failover()
     talk.settle()
-    assert talk.group.member("m-A").standing.state is MemberState.UNREVOKED_PARTITIONS
+    assert talk.group.member("m-A").assignment.state is MemberState.UNREVOKED_PARTITIONS
     kind = TimerKind.REVOCATION
     assert talk.context.timers.deadline(kind, talk.group.group_id, "m-A") is None

@@ -122,7 +122,7 @@ def test_the_policy_says_whether_a_group_of_classic_members_is_downgraded(policy
 def test_a_group_of_another_protocol_type_is_not_upgraded() -> None:
     talk = MixedTalk()
     talk.classic_group("A")
-    talk.context.live[GROUP].protocol_type = "connect"
+    talk.context.classic_runtime[GROUP].protocol_type = "connect"
     answer = talk.join("C")
     assert answer.error_code is ErrorCode.group_id_not_found
     assert "consumer embedded protocol" in answer.error_message
@@ -170,7 +170,7 @@ def test_an_assignment_that_cannot_be_taken_over_keeps_a_group_classic(
 def test_a_subscription_that_cannot_be_read_keeps_a_group_classic() -> None:
     talk = MixedTalk()
     talk.classic_group("A")
-    group = talk.context.live[GROUP]
+    group = talk.context.classic_runtime[GROUP]
     member = group.members[talk.classic("A").member_id]
     group.set_protocols(member, (JoinGroupRequestProtocol(name=EAGER, metadata=b"?"),))
     assert "malformed" in talk.join("C").error_message
@@ -350,7 +350,7 @@ def test_nobody_leads_and_the_generation_is_the_member_epoch() -> None:
     answer = talk.join_group("A")
     assert (answer.leader, answer.members, answer.protocol_name) == ("", (), EAGER)
     assert answer.protocol_type == "consumer"
-    assert answer.generation_id == talk.group.members[answer.member_id].standing.epoch > 1
+    assert answer.generation_id == talk.group.members[answer.member_id].assignment.epoch > 1
 
 
 @pytest.mark.parametrize("kind", ["type", "protocol", "garbage", "none"])
@@ -405,8 +405,8 @@ def test_a_cooperative_member_gives_up_first_and_its_sync_says_what_it_keeps() -
     assert talk.heartbeat_group("A") is ErrorCode.rebalance_in_progress
     talk.join_group("A")
     member = talk.group.members[talk.classic("A").member_id]
-    assert member.standing.state == 1
-    assert len(member.standing.revoking) == 2
+    assert member.assignment.state == 1
+    assert len(member.assignment.revoking) == 2
     # It is behind the target and yet may sync: it has joined, and has to give up first.
     assert talk.sync_group("A").error_code is ErrorCode.none
     assert len(talk.classic("A").owned) == 2
@@ -671,7 +671,7 @@ def test_the_group_is_classic_again_when_the_last_consumer_member_is_gone(how: s
     described = talk.describe_classic()
     assert (described.group_state, len(described.members)) == ("PreparingRebalance", 2)
     assert talk.heartbeat_group("A") is ErrorCode.rebalance_in_progress
-    assert talk.context.live[GROUP].generation == generation
+    assert talk.context.classic_runtime[GROUP].generation == generation
     assert talk.listed() == [("classic", "PreparingRebalance")]
     talk.settle_all("A", "B")
     assert talk.shares("A", "B") == [2, 2]
@@ -695,7 +695,7 @@ def test_a_group_upgraded_again_before_that_rebalance_knows_who_owns_what() -> N
     talk.leave("C")
     assert not talk.is_consumer_group
     talk.join("E", topics=("b",))
-    held = talk.group.members[talk.classic("A").member_id].standing.assigned
+    held = talk.group.members[talk.classic("A").member_id].assignment.assigned
     assert {("a", partition & 0xFFFF) for partition in held} == owned
     talk.settle_all("A", "E")
     assert talk.shares("A", "E") == [4, 2]
@@ -704,7 +704,7 @@ def test_a_group_upgraded_again_before_that_rebalance_knows_who_owns_what() -> N
 def test_the_downgraded_group_offers_all_that_its_members_support() -> None:
     talk = mixed("A")
     talk.leave("C")
-    [member] = talk.context.live[GROUP].members.values()
+    [member] = talk.context.classic_runtime[GROUP].members.values()
     assert [protocol.name for protocol in member.protocols] == [EAGER]
     assert member.session_deadline_ms == talk.now + 10_000
 
@@ -756,7 +756,7 @@ def test_a_classic_member_commits_in_its_member_epoch() -> None:
     talk.join("D")
     talk.join_group("A")
     talk.classic("A").generation -= 1  # its commit was under way when it joined
-    kept, *_ = talk.group.members[talk.classic("A").member_id].standing.assigned
+    kept, *_ = talk.group.members[talk.classic("A").member_id].assignment.assigned
     assert talk.commit("A", "a", kept & 0xFFFF) is ErrorCode.none
 
 

@@ -153,10 +153,10 @@ class Mixed(RuleBasedStateMachine):
         group = talk.context.groups.get("g")
         if isinstance(group, ConsumerGroup):
             members = set(group.members)
-            epochs = {each: member.standing.epoch for each, member in group.members.items()}
+            epochs = {each: member.assignment.epoch for each, member in group.members.items()}
         else:
-            live = talk.context.live.get("g")
-            members = set() if live is None else set(live.members)
+            runtime = talk.context.classic_runtime.get("g")
+            members = set() if runtime is None else set(runtime.members)
             epochs = {}
         owned = [
             (name, client.owned)
@@ -208,8 +208,8 @@ class Mixed(RuleBasedStateMachine):
         group = self.talk.context.groups.get("g")
         if isinstance(group, ConsumerGroup):
             return set(group.members)
-        live = self.talk.context.live.get("g")
-        return set() if live is None else set(live.members)
+        runtime = self.talk.context.classic_runtime.get("g")
+        return set() if runtime is None else set(runtime.members)
 
 
 TestMixed = Mixed.TestCase

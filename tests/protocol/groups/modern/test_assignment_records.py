@@ -135,7 +135,7 @@ def test_replays_take_assignments_as_bytes_and_tell_broken_ones() -> None:
     assert shard.replay_rows(rows) == (2, 0)
     group = shard._context.groups["g"]
     assert isinstance(group, ConsumerGroup)
-    assert list(group.members["m"].standing.assigned.values()) == [2]
+    assert list(group.members["m"].assignment.assigned.values()) == [2]
     assert group.targets["m"] == rows[1][1]
     with pytest.raises(BadRecord):
         shard.replay_rows([(rows[0][0], rows[0][1][:9])])

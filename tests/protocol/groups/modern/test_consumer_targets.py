@@ -327,7 +327,7 @@ def test_half_a_target_is_never_in_force_whoever_leads() -> None:
             assert talk.beat(name).error_code is ErrorCode.none
         assert talk.client("M0").owned == had
         talk.work()
-        assert talk.group.arriving is None
+        assert talk.group.pending_target is None
         assert len(talk.group.targets) == count
         talk.failover(from_compacted=True)
         sizes = [
@@ -356,5 +356,5 @@ def test_a_target_whose_end_and_the_next_ones_beginning_are_one_record_is_in_for
         talk.shard.replay(Record(member_key, value))
     talk.shard.replay(metadata(epoch + 1, epoch + 2))
     assert [group.targets[each] for each in (first, second)] == values
-    assert group.arriving is not None
-    assert group.arriving.epoch == epoch + 2
+    assert group.pending_target is not None
+    assert group.pending_target.epoch == epoch + 2

@@ -8,8 +8,8 @@ import pytest
 
 from protocol.config import Configs
 from protocol.groups.consumer.group import KIND
-from protocol.groups.modern.unrest import Unrest
 from protocol.groups.modern.unsettled import LASTING_HEARTBEATS_PER_S, heartbeat_interval_ms
+from protocol.groups.modern.unsettled_period import UnsettledPeriod
 
 T0 = 1_700_000_000_000
 ASSIGNMENT_MS, INTERVAL_MS, SOON_MS = 1_000, 5_000, 1_250
@@ -20,7 +20,8 @@ class Asking:
 
     def __init__(self, members: int) -> None:
         self.live: Any = SimpleNamespace(
-            unrest=Unrest(), group=SimpleNamespace(kind=KIND, members=range(members))
+            unsettled_period=UnsettledPeriod(),
+            group=SimpleNamespace(kind=KIND, members=range(members)),
         )
         self.ctx: Any = SimpleNamespace(configs=Configs({}), rng=random.Random(1))
 

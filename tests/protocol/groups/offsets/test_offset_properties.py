@@ -67,11 +67,11 @@ def test_offsets_after_a_reload_are_those_before(steps: list[tuple[object, ...]]
     )
     for step in steps:
         take(asker, step)
-    live = asker.shard._context
+    runtime = asker.shard._context
     whole = reloaded(asker.records)._context
-    assert whole.offsets == live.offsets
-    assert whole.groups == live.groups
-    assert reloaded(compacted(asker.records))._context.offsets == live.offsets
+    assert whole.offsets == runtime.offsets
+    assert whole.groups == runtime.groups
+    assert reloaded(compacted(asker.records))._context.offsets == runtime.offsets
 
 
 @given(STEPS)

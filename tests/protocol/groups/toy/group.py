@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from protocol.groups.modern.assignment_records import CurrentAssignment, read_target
 from protocol.groups.modern.codec import RecordCodec
 from protocol.groups.modern.form import SHARED
-from protocol.groups.modern.hard_state import ModernGroup, ModernMember
+from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
 from protocol.groups.modern.kind import ModernConfigs, ModernKind
 from protocol.groups.topic_numbers import TOPIC_SHIFT, by_topic
 from protocol.records import (
@@ -94,7 +94,7 @@ KIND = ModernKind(
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ToyGroup(ModernGroup[ModernMember]):
+class ToyGroup(ModernGroup[ModernGroupMember]):
     """``naps`` counts the records of the one kind that only this type has."""
 
     type_name: ClassVar[str] = "toy"

@@ -48,10 +48,10 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
     group = members.find_group(ctx, ToyGroup, group_id, may_make=epoch == 0)
     if epoch == -1:
         assert group is not None
-        live = modern.find(ctx, group_id, now)
-        assert live is not None
+        runtime = modern.find(ctx, group_id, now)
+        assert runtime is not None
         gone = {group.member(member_id).member_id: None}
-        leave.remove(ctx, live, gone, MemberEventKind.LEFT, now)
+        leave.remove(ctx, runtime, gone, MemberEventKind.LEFT, now)
         ctx.reply(request.ticket, answer(member_id, -1, 0, None), group_id)
         return
     if group is not None and member_id not in group.members:
@@ -64,19 +64,19 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
         topics = known.metadata.subscribed_topic_names if known is not None else ()
     said = member_record(request.client.client_id, request.client.host, tuple(sorted(topics)))
     speech = steps.Speech(group_id, member_id, said, lambda: None)
-    live, member, before = steps.speak(ctx, ToyGroup, speech, now)
+    runtime, member, before = steps.speak(ctx, ToyGroup, speech, now)
     ctx.timers.set(NAP, group_id, "", now + NAP_MS)
-    interval_ms = steps.expect(ctx, live, member, now)
-    standing = member.standing
+    interval_ms = steps.expect(ctx, runtime, member, now)
+    assignment = member.assignment
     given = None
-    if epoch == 0 or before.assigned != standing.assigned:
+    if epoch == 0 or before.assigned != assignment.assigned:
         given = Assignment(
             topic_partitions=tuple(
                 TopicPartitions(topic_id=ctx.numbers.uuids[topic], partitions=tuple(indexes))
-                for topic, indexes in by_topic(standing.assigned)
+                for topic, indexes in by_topic(assignment.assigned)
             )
         )
-    ctx.reply(request.ticket, answer(member_id, standing.epoch, interval_ms, given), group_id)
+    ctx.reply(request.ticket, answer(member_id, assignment.epoch, interval_ms, given), group_id)
 
 
 def answer(

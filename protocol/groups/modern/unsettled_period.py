@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Unrest:
+class UnsettledPeriod:
     """When members of a group began to be found unsettled, and when the last one was (Unix ms)."""
 
     since_ms: int = 0
     last_ms: int = -(1 << 62)
 
-    def goes_on(self, now: int, pause_ms: int) -> int:
+    def continues(self, now: int, pause_ms: int) -> int:
         """Note that a member is unsettled; return for how long the group has been so, in ms.
 
         It counts as another unrest when no member was found unsettled for ``pause_ms``.
