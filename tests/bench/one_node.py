@@ -76,8 +76,8 @@ class NoPeers:
     async def peer_address(self, node_id):
         """There is no peer."""
 
-    async def greet(self, node_id, host, port):
-        """There is nobody to greet."""
+    async def announce_peer_address(self, node_id, host, port):
+        """There is no peer to tell."""
 
     async def announce(self, node_id, pid):
         """There is no controller."""

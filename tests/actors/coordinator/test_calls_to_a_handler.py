@@ -74,7 +74,7 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
         if event == "call" and is_it and not found:
             found.extend(names(frame))
 
-    around: Any = SimpleNamespace(
+    dependencies: Any = SimpleNamespace(
         limits=Limits(request_bytes_max=1 << 20, idle_ms_max=-1),
         dispatcher=SimpleNamespace(metrics=SimpleNamespace(observe=lambda _: None)),
         observer=SimpleNamespace(observe=lambda _: None),
@@ -82,7 +82,7 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
         clock=SimpleNamespace(now=lambda: driver.now, stalled_ms=lambda: 0),
     )
     log: Any = Log()
-    pump = Pump(driver.host, log, around, lambda: None)
+    pump = Pump(driver.host, log, dependencies, lambda: None)
     pump.links = SimpleNamespace(send=lambda *_: None, close=lambda: None)  # type: ignore[assignment]
     connection = Connection(pump.listener, "client")
     transport: Any = Transport()

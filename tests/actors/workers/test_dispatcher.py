@@ -74,7 +74,7 @@ class Desk:
     def __init__(self, count: int = 2, here: str = "") -> None:
         self.workers = Workers(here)
         self.answers: list[tuple[int, Any]] = []
-        self.background = WorkerDispatcher(
+        self.dispatcher = WorkerDispatcher(
             DispatcherSettings(name="coordinator-0", workers=count),
             self.workers,
             lambda *answer: self.answers.append(answer),
@@ -82,7 +82,7 @@ class Desk:
 
     async def done(self, task: Any, partition: int = 3) -> Any:
         before = len(self.answers)
-        self.background.submit(partition, task)
+        self.dispatcher.submit(partition, task)
         async with asyncio.timeout(WITHIN_S):
             while len(self.answers) == before:
                 await asyncio.sleep(0)
@@ -108,7 +108,7 @@ def test_an_answer_comes_back_to_the_partition_that_asked() -> None:
         assert list(answer.members) == [("m", b"v")]
         resolve = ResolveRegexes(group_id="g", version=1, regexes=("a",), topics=["a"])
         assert isinstance((await desk.done(resolve))[1], RegexesResolved)
-        rows = desk.background.metrics.gauges()
+        rows = desk.dispatcher.metrics.gauges()
         assert 0 <= rows["background-thread-idle-ratio-avg"] < 1
         assert rows["background-queue-time-ms-p99"] == 1.0
         assert rows["background-processing-time-ms-max"] == 2.0
@@ -137,8 +137,8 @@ def test_groups_whose_runs_are_long_keep_off_the_last_worker() -> None:
             await desk.done(run_of(f"huge-{number}", 3))
         assert {worker for _, worker in desk.workers.ran} == {0}
         desk.workers.held.clear()
-        desk.background.submit(0, run_of("huge-0", 4))
-        desk.background.submit(0, run_of("small"))
+        desk.dispatcher.submit(0, run_of("huge-0", 4))
+        desk.dispatcher.submit(0, run_of("small"))
         async with asyncio.timeout(WITHIN_S):
             while len(desk.workers.ran) < 6:
                 await asyncio.sleep(0)
@@ -160,7 +160,7 @@ def test_a_run_on_a_dead_worker_may_be_tried_again_and_goes_elsewhere() -> None:
         _, answer = await desk.done(run_of("g", 3))
         assert isinstance(answer, AssignmentComputed)
         assert desk.workers.ran[-1] == ("g", 1 - home)
-        desk.background.close()
+        desk.dispatcher.close()
 
     asyncio.run(scenario())
 
@@ -177,7 +177,7 @@ def test_without_a_worker_the_group_is_told_so_and_with_one_again_it_is_served()
         async with asyncio.timeout(WITHIN_S):
             while not isinstance((await desk.done(run_of("g")))[1], AssignmentComputed):
                 await asyncio.sleep(0.02)
-        desk.background.close()
+        desk.dispatcher.close()
 
     asyncio.run(scenario())
 
@@ -194,8 +194,8 @@ def test_assignors_are_loaded_beside_the_event_loop_before_they_run_in_place(
 
         monkeypatch.setattr("actors.workers.dispatcher.load_assignors", load)
         desk = Desk(count=0)
-        desk.background.submit(3, run_of("g"))
-        desk.background.submit(3, run_of("h"))
+        desk.dispatcher.submit(3, run_of("g"))
+        desk.dispatcher.submit(3, run_of("h"))
         async with asyncio.timeout(WITHIN_S):
             while not loads:
                 await asyncio.sleep(0)
@@ -215,7 +215,7 @@ def test_a_cancelled_run_is_left_out_where_it_waits() -> None:
     async def scenario() -> None:
         desk = Desk()
         await desk.done(run_of("g"))
-        desk.background.submit(3, CancelAssignment(group_id="g"))
+        desk.dispatcher.submit(3, CancelAssignment(group_id="g"))
         await asyncio.sleep(0)
         assert desk.workers.told[-1][1] == "cancel"
 
@@ -233,7 +233,7 @@ def test_workers_of_the_coordinators_own_node_come_first() -> None:
         for _ in range(3):
             await desk.done(run_of("other"))
         assert desk.workers.ran[-1][1] < 2, "far ones are better than none"
-        desk.background.close()
+        desk.dispatcher.close()
 
     asyncio.run(scenario())
 
@@ -251,9 +251,9 @@ def test_groups_with_a_custom_assignor_keep_off_the_last_worker_from_the_start()
 def test_a_worker_that_works_for_long_is_asked_whether_it_lives() -> None:
     async def scenario() -> None:
         desk = Desk(count=1)
-        desk.background._wait_s = 0.01
+        desk.dispatcher._wait_s = 0.01
         desk.workers.held.clear()
-        desk.background.submit(3, run_of("g"))
+        desk.dispatcher.submit(3, run_of("g"))
         async with asyncio.timeout(WITHIN_S):
             while desk.workers.asked_for_pid < 3:
                 await asyncio.sleep(0)
@@ -263,6 +263,6 @@ def test_a_worker_that_works_for_long_is_asked_whether_it_lives() -> None:
             while not desk.answers:
                 await asyncio.sleep(0.01)
         assert desk.answers[0][1].retriable
-        desk.background.close()
+        desk.dispatcher.close()
 
     asyncio.run(scenario())
