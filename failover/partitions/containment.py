@@ -15,7 +15,7 @@ from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from failover.partitions.loading import Loading
     from protocol.groups.effects import Request
@@ -143,6 +143,26 @@ def _parts(rows: list[RawRecord]) -> list[list[RawRecord]]:
 
 def _size(rows: Iterable[RawRecord]) -> int:
     return sum([len(key) + (len(value) if value else 0) for key, value in rows])
+
+
+def shared_out(
+    taken: Iterable[tuple[Request, Sequence[str] | None]], error: Exception
+) -> tuple[list[tuple[Request, ErrorCode]], list[Request]]:
+    """Tell which requests fail as their group's records can not be written, each with its code.
+
+    ``taken`` are the requests that were answered in the turn, with the groups of each. Those that
+    are too large only together do not fail: they come second, and each is to be handled alone.
+    """
+    failed: list[tuple[Request, ErrorCode]] = []
+    alone: list[Request] = []
+    for request, groups in taken:
+        is_own = groups is not None and len(groups) == 1
+        failed.append((request, code_of(error, request, is_own)))
+        if is_own and isinstance(error, TooLarge):
+            alone.append(request)
+    if len(alone) > 1:
+        return [(request, code) for request, code in failed if request not in alone], alone
+    return failed, []
 
 
 def code_of(error: Exception, request: Request, is_own: bool) -> ErrorCode:

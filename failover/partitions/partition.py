@@ -23,6 +23,7 @@ from failover.partitions.containment import (
     cut,
     encoded,
     rows_of,
+    shared_out,
 )
 from failover.partitions.loading import Loading
 from failover.partitions.replies import Replies
@@ -482,16 +483,35 @@ class Partition:
         self._turn.clear()
         for rows, groups in batches:
             self._append(rows, groups, now)
+        alone: list[tuple[Request, str]] = []
         for group_id, error in failed:
-            self._take_back(group_id, error)
+            alone += [(request, group_id) for request in self._take_back(group_id, error)]
             self._restore(group_id, now)
+        for request, group_id in alone:
+            self._handle_alone(request, group_id, now)
 
-    def _take_back(self, group_id: str, error: Exception) -> None:
-        """Fail what this turn has answered for a group: its records can not be written."""
-        for request in self.replies.take_back(group_id, error):
+    def _take_back(self, group_id: str, error: Exception) -> list[Request]:
+        """Fail what this turn has answered for a group: its records can not be written.
+
+        Requests that are too large only together are returned, to be handled one by one.
+        """
+        failed, alone = shared_out(self.replies.take_back(group_id), error)
+        for request, code in failed:
+            self.replies.refuse(request, code)
             self._note(asked(request), group_id, reason(error))
         self._facts = [each for each in self._facts if about(each) != group_id]
         self._tasks = [each for each in self._tasks if about(each) != group_id]
+        return alone
+
+    def _handle_alone(self, request: Request, group_id: str, now: int) -> None:
+        """Handle a request again, and write what it led to before anything else is handled."""
+        try:
+            self.handle(request, now, (group_id,))
+        except HandlerFailed as error:
+            self.replies.refuse(request, ErrorCode.unknown_server_error)
+            self._note(asked(request), group_id, str(error))
+        self._append_turn(now)
+        self.replies.pass_gate(self._runs.groups)  # not to be taken back with the next one
 
     # --- changes of leadership
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from failover.partitions.containment import code_of
 from failover.partitions.gate import Gate
 from protocol.groups.effects import Reply
 from protocol.wire.apis import error_response
@@ -106,19 +105,23 @@ class Replies:
             if named == group_id and ticket not in answered:
                 self.new.append((refusal(request, code), ()))
 
-    def take_back(self, group_id: str, error: Exception) -> list[Request]:
-        """Refuse what this turn has answered for a group; return the requests."""
-        failed: list[Request] = []
+    def take_back(self, group_id: str) -> list[tuple[Request, Sequence[str] | None]]:
+        """Take back what this turn has answered for a group, with the groups of each reply."""
+        taken: list[tuple[Request, Sequence[str] | None]] = []
         replies, self.new = self.new, []
         for reply, groups in replies:
             request = self.open.get(reply.ticket)
             if request is None or (groups is not None and group_id not in groups):
                 self.new.append((reply, groups))
             else:
-                is_own = groups is not None and len(groups) == 1
-                self.new.append((refusal(request, code_of(error, request, is_own)), ()))
-                failed.append(request)
-        return failed
+                del self.open[reply.ticket]
+                taken.append((request, groups))
+        return taken
+
+    def refuse(self, request: Request, code: ErrorCode) -> None:
+        """Answer a request with an error that waits for nothing to be committed."""
+        self.open[request.ticket] = request
+        self.new.append((refusal(request, code), ()))
 
     def refuse_all(self, code: ErrorCode, out: list[Reply]) -> None:
         """Refuse everybody who waits, and forget what was answered already."""

@@ -158,6 +158,37 @@ def test_who_reads_all_groups_is_asked_again_when_one_of_them_can_not_be_written
     assert [each.group_id for each in again.groups] == ["small"]
 
 
+def test_a_request_that_is_too_large_fails_alone_in_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(containment, "BATCH_BYTES", 600)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 600)
+    driver = working_driver()
+    driver.ask(8, 8, asks.commit("g", 1))
+
+    def committed(offset: int, partition_index: int, metadata: str = "") -> Any:
+        request = asks.commit("g", offset, partition=partition_index)
+        (topic,) = request.topics
+        (partition,) = topic.partitions
+        partition = replace(partition, committed_metadata=metadata)
+        return replace(request, topics=(replace(topic, partitions=(partition,)),))
+
+    before, large, after = (
+        driver.give(8, 8, committed(2, 0)),
+        driver.give(8, 8, committed(3, 1, "x" * 700)),
+        driver.give(8, 8, committed(4, 0)),
+    )
+    driver.pump()
+    codes = [
+        driver.replies[ticket].topics[0].partitions[0].error_code
+        for ticket in (before, large, after)
+    ]
+    assert codes == [ErrorCode.none, ErrorCode.invalid_commit_offset_size, ErrorCode.none]
+    assert asks.offsets_in(driver.ask(9, 8, asks.fetch("g"))) == {"g": {("t", 0): 4}}
+    assert len(driver.notes) == 1
+    check_memory_is_the_log(driver)
+
+
 def test_a_refusal_after_a_change_is_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = working_driver()
     member, generation = classic_member(driver, "g")
