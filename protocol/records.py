@@ -82,12 +82,13 @@ from protocol.wire.schema import at_version
 from protocol.wire.writers import encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from kio.static.protocol import Entity
 
 __all__ = (
     "RECORD_TYPES",
+    "TYPE_BYTES",
     "BadRecord",
     "ClassicMemberMetadata",
     "ClassicProtocol",
@@ -153,6 +154,7 @@ __all__ = (
     "encode",
     "encode_key",
     "encode_value",
+    "unused_types",
 )
 
 
@@ -200,6 +202,9 @@ class RecordType:
 
 KEYS_REMEMBERED: Final = 16_384
 """About 300 bytes each."""
+
+TYPE_BYTES: Final = 2
+"""A key begins with the number of its type, a value with its version."""
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -251,10 +256,15 @@ def decode_for_replay(key: bytes, value: bytes | None) -> Record:
     return Record(_read(decoder(row.key), key), value)
 
 
+def unused_types(used: Container[type[Entity]]) -> frozenset[bytes]:
+    """Give the first bytes of the keys of all known record types but those in ``used``."""
+    return frozenset(row.number.to_bytes(TYPE_BYTES, "big") for row in _ROWS if row.key not in used)
+
+
 def _number(data: bytes) -> int:
-    if len(data) < 2:
+    if len(data) < TYPE_BYTES:
         raise BadRecord("a record's key or value is too short to hold its type")
-    return int.from_bytes(data[:2], "big", signed=True)
+    return int.from_bytes(data[:TYPE_BYTES], "big", signed=True)
 
 
 def _read(read: Callable[[bytes, int], Any], data: bytes) -> Any:

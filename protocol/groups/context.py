@@ -14,6 +14,7 @@ from protocol.groups.timers import Timers
 from protocol.groups.topic_numbers import TopicNumbers
 from protocol.groups.wall import WallClock
 from protocol.reasons import reason
+from protocol.records import unused_types
 
 if TYPE_CHECKING:
     import random
@@ -51,8 +52,9 @@ class Context:
     beside the bytes of its record, so that its replay need not read them. ``executor`` runs
     assignors in place, once any was; ``last_run`` is the number of the last run of any group.
     ``failures`` are groups to be built again from the log, by group id; until then nothing is done
-    for them. ``wall`` is the clock of what is written into records. ``tables`` are those of
-    ``dispatch``; ``group_type`` finds in them what is known of a group's type.
+    for them. ``unused_record_types`` are the first bytes of keys that no replay is for.
+    ``wall`` is the clock of what is written into records. ``tables`` are those of ``dispatch``;
+    ``group_type`` finds in them what is known of a group's type.
     """
 
     __slots__ = (
@@ -79,6 +81,7 @@ class Context:
         "topics",
         "topics_version",
         "unbuilt",
+        "unused_record_types",
         "wall",
     )
 
@@ -94,6 +97,7 @@ class Context:
         self.rng = rng
         self.tables = tables
         self.replays: Mapping[type, Replay] = tables.replays
+        self.unused_record_types = unused_types(tables.replays)
         self.wall = WallClock()
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
         self.groups: dict[str, HardGroup] = {}

@@ -111,7 +111,6 @@ class OffsetPolicy:
 class GroupType(Part):
     """A type of group. ``name`` is its name in ListGroups and in ``HardGroup.type_name``.
 
-    ``config_prefix`` begins the names of its groups' configs; None: its groups have none.
     ``logs_member_epochs``: no member is told an epoch that is not in the log.
     ``summary`` is called for existing groups only. ``delete`` removes an Empty group whose offsets
     are gone; ``is_abandoned`` tells whether nobody is in it or about to join. ``build`` gives a
@@ -120,7 +119,6 @@ class GroupType(Part):
     only: exactly one type has it.
     """
 
-    config_prefix: str | None = None
     logs_member_epochs: bool = True
     offsets: OffsetPolicy
     summary: Callable[[Context, str], GroupSummary]

@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from protocol.records import (
+    TYPE_BYTES,
     BadRecord,
     OffsetCommitKey,
     UnknownRecordType,
@@ -24,19 +25,22 @@ if TYPE_CHECKING:
 def replay_rows(ctx: Context, rows: Iterable[Row]) -> tuple[int, int]:
     """Replay encoded records; return how many there were and how many were skipped.
 
-    Skipped are records of unknown types, and of types that nothing here replays: a newer version
-    wrote them, and the log keeps them for it. The first offset of a group in a topic goes the way
-    of every record; those that follow it go straight to the place that it has made. Raises
-    :class:`protocol.records.BadRecord`.
+    Skipped are records of unknown types, and of types that nothing here replays, which are not even
+    read: a newer version wrote them, and the log keeps them for it. The first offset of a group in
+    a topic goes the way of every record; those that follow it go straight to the place that it has
+    made. Raises :class:`protocol.records.BadRecord`.
     """
     left = iter(rows)
     row = next(left, None)
     count = skipped = 0
+    unused = ctx.unused_record_types
     while row is not None:
         key, value = row
         count += 1
         row = None
         try:
+            if key[:TYPE_BYTES] in unused:
+                raise UnknownRecordType("nothing replays it")
             record = decode_for_replay(key, value)
             _replay(ctx, record)
         except UnknownRecordType:
@@ -52,8 +56,6 @@ def replay_rows(ctx: Context, rows: Iterable[Row]) -> tuple[int, int]:
 
 
 def _replay(ctx: Context, record: Record) -> None:
-    if type(record.key) not in ctx.replays:
-        raise UnknownRecordType(f"nothing replays {type(record.key).__name__}")
     try:
         ctx.replay(record)
     except (IndexError, struct.error) as error:

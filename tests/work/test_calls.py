@@ -5,12 +5,25 @@ request became slower: find out why before you change the limit.
 """
 
 import gc
+import random
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from protocol.assignors.executor import Executor
+from protocol.config import Configs
+from protocol.groups.shard import GroupShard
+from protocol.groups.topics import Topics
+from protocol.records import (
+    Record,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMemberValue,
+    TargetTopicPartitions,
+    encode,
+)
+from protocol.unread import Row
 from protocol.wire.messages import OwnedTopicPartitions
 from tests.failover.apis import asks
 from tests.failover.working import beat, working_driver
@@ -66,6 +79,11 @@ class Load:
                 lambda each=(partition, answer): self.driver.host.computed(*each, self.driver.now)
             )
             self._counted(self.driver.pump)
+
+    def replay(self, shard: GroupShard, rows: Sequence[Row]) -> None:
+        """Replay rows that are all skipped, and count each as a request."""
+        assert self._counted(lambda: shard.replay_rows(rows)) == (len(rows), len(rows))
+        self.requests += len(rows)
 
     def _counted(self, do: Callable[[], Any]) -> Any:
         def tally(_frame: Any, event: str, _argument: Any) -> None:
@@ -184,3 +202,13 @@ def test_members_of_classic_groups_join_sync_and_heartbeat_in_few_calls() -> Non
         "classic heartbeat": load.calls_per_request(load.beat),
     }
     assert {name: count for name, count in counts.items() if count > LIMITS[name]} == {}
+
+
+def test_records_that_nothing_replays_are_not_read() -> None:
+    key = ShareGroupTargetAssignmentMemberKey(group_id="s", member_id="m")
+    topic = TargetTopicPartitions(topic_id=UUID(int=1), partitions=tuple(range(100)))
+    value = ShareGroupTargetAssignmentMemberValue(topic_partitions=(topic,))
+    rows = [encode(Record(key, value))] * 100
+    shard = GroupShard(Configs({}), Topics([]), random.Random(1))
+    load = Load()
+    assert load.calls_per_request(lambda: load.replay(shard, rows)) <= 1

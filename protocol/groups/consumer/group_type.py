@@ -30,7 +30,6 @@ from protocol.tables import merged
 
 CONSUMER: Final = GroupType(
     name=ConsumerGroup.type_name,
-    config_prefix="consumer",
     handlers=merged(consumer_heartbeat.HANDLERS, consumer_describe.HANDLERS),
     replays=consumer_replay.REPLAYS,
     broken=consumer_invariants.broken,

@@ -139,7 +139,6 @@ def broken(ctx: Context) -> Iterator[str]:
 
 TOY = GroupType(
     name=ToyGroup.type_name,
-    config_prefix="share",
     handlers={HEARTBEAT: heartbeat, DESCRIBE: describe},
     replays={
         **Replays(ToyGroup).table(),
