@@ -6,16 +6,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.facts import (
-    AssignmentUnmade,
     GroupConverted,
     GroupDeleted,
     GroupReconciled,
     MemberEvent,
     MemberEventKind,
-    Rebalance,
+    RebalanceEnded,
     RebalanceOutcome,
     RebalanceTrigger,
     TargetAssigned,
+    TargetAssignmentFailed,
     TopicsCause,
     TopicsChanged,
 )
@@ -23,14 +23,14 @@ from protocol.groups.facts import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from protocol.groups.classic.moved import Moved
+    from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
 
 
-def log_message(fact: Fact, moved: Moved | None = None) -> str:
+def log_message(fact: Fact, moved: PartitionMovement | None = None) -> str:
     """Say what happened; ``moved`` counts the partitions of a rebalance, where known."""
     match fact:
-        case Rebalance():
+        case RebalanceEnded():
             told = _rebalance(fact, moved)
         case MemberEvent():
             told = _member_event(fact)
@@ -42,7 +42,7 @@ def log_message(fact: Fact, moved: Moved | None = None) -> str:
             told = f"{TOPICS[fact.cause]}; its epoch is {fact.epoch} from now on"
         case TargetAssigned():
             told = _target_assigned(fact)
-        case AssignmentUnmade():
+        case TargetAssignmentFailed():
             told = _assignment_unmade(fact)
         case GroupReconciled():
             told = _group_reconciled(fact)
@@ -65,19 +65,19 @@ def plain(text: str) -> str:
     )
 
 
-def duration_ms(rebalance: Rebalance) -> int:
+def duration_ms(rebalance: RebalanceEnded) -> int:
     """Tell how long all phases took together."""
     return rebalance.phases[-1].ended_ms - rebalance.phases[0].started_ms
 
 
-def _rebalance(fact: Rebalance, moved: Moved | None) -> str:
+def _rebalance(fact: RebalanceEnded, moved: PartitionMovement | None) -> str:
     generations = f"{fact.generation_before}→{fact.generation_after}"
     who = _who(fact) if fact.member_id else "the group"
     cause = f"{who} {TRIGGERS[fact.trigger]}{_quoted(fact.reason)}"
     return f"rebalance {generations} in {duration_ms(fact)} ms: {cause}; {_result(fact, moved)}"
 
 
-def _result(fact: Rebalance, moved: Moved | None) -> str:
+def _result(fact: RebalanceEnded, moved: PartitionMovement | None) -> str:
     if fact.outcome is not RebalanceOutcome.STABLE:
         return OUTCOMES[fact.outcome]
     members = _count(len(fact.assignments_after), "member")
@@ -108,7 +108,7 @@ def _target_assigned(fact: TargetAssigned) -> str:
     )
 
 
-def _assignment_unmade(fact: AssignmentUnmade) -> str:
+def _assignment_unmade(fact: TargetAssignmentFailed) -> str:
     then = "the old one stays until the group changes" if fact.is_final else "it is tried again"
     return f"no target assignment of epoch {fact.epoch}: {plain(fact.reason)}; {then}"
 
@@ -130,7 +130,7 @@ def _member_event(fact: MemberEvent) -> str:
     return f"{_who(fact)} {became}{_quoted(fact.reason)}"
 
 
-def _who(fact: MemberEvent | Rebalance) -> str:
+def _who(fact: MemberEvent | RebalanceEnded) -> str:
     known = (
         ("instance ", fact.group_instance_id),
         ("client ", fact.client_id),

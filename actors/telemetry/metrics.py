@@ -20,7 +20,7 @@ from actors.telemetry.metric_table import (
     RUNS_RETRIED,
 )
 from failover.percentiles import percentiles
-from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+from protocol.groups.facts import TargetAssigned, TargetAssignmentFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,9 +93,9 @@ class BackgroundMetrics:
             case TargetAssigned():
                 self._counts[RUNS] += 1
                 self._counts[RUNS_IN_PLACE] += fact.in_place
-            case AssignmentUnmade(is_final=True):
+            case TargetAssignmentFailed(is_final=True):
                 self._failures[CONSUMER] += 1
-            case AssignmentUnmade():
+            case TargetAssignmentFailed():
                 self._counts[RUNS_RETRIED] += 1
 
     def gauges(self) -> dict[str, float]:

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.log_messages import log_message, log_message_for_many
-from protocol.groups.classic.moved import partitions_moved
-from protocol.groups.facts import MemberEvent, Rebalance, RebalanceOutcome
+from protocol.groups.classic.partitions_moved import partitions_moved
+from protocol.groups.facts import MemberEvent, RebalanceEnded, RebalanceOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from actors.telemetry.otlp_metrics import MetricsExport
     from actors.telemetry.traces import Traces
-    from protocol.groups.classic.moved import Moved
+    from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
 
 _log = logging.getLogger("rollcall.groups")
@@ -103,7 +103,7 @@ class Telemetry:
         says_sentences = _log.isEnabledFor(logging.INFO)
         if not says_sentences and traces is None:
             return
-        moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, Rebalance)}
+        moved = {id(fact): _moved(fact) for fact in facts if isinstance(fact, RebalanceEnded)}
         if says_sentences:
             for line in _log_messages(facts, moved):
                 _log.info("%s", line)
@@ -172,13 +172,15 @@ def _open_traces(resource: Mapping[str, str | int], drops: TelemetryDrops) -> Tr
         return None
 
 
-def _moved(fact: Rebalance) -> Moved | None:
+def _moved(fact: RebalanceEnded) -> PartitionMovement | None:
     if fact.protocol_type != "consumer" or fact.outcome is not RebalanceOutcome.STABLE:
         return None
     return partitions_moved(fact.assignments_before, fact.assignments_after)
 
 
-def _log_messages(facts: Iterable[Fact], moved: Mapping[int, Moved | None]) -> Iterator[str]:
+def _log_messages(
+    facts: Iterable[Fact], moved: Mapping[int, PartitionMovement | None]
+) -> Iterator[str]:
     """One sentence per fact, in order; a flood of one group's member events ends summed up."""
     said: Counter[str] = Counter()
     alike: dict[tuple[str, str, str | None], list[MemberEvent]] = {}

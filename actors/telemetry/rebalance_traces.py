@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from protocol.groups.facts import (
-    AssignmentUnmade,
     GroupConverted,
     GroupDeleted,
     GroupReconciled,
     MemberEvent,
-    Rebalance,
+    RebalanceEnded,
     RebalanceOutcome,
     TargetAssigned,
+    TargetAssignmentFailed,
     TopicsCause,
     TopicsChanged,
 )
@@ -27,7 +27,7 @@ from protocol.groups.facts import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from protocol.groups.classic.moved import Moved
+    from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
 
 EVENTS_PER_TRACE_MAX: Final = 128
@@ -41,7 +41,7 @@ CONVERTED: Final = "group-converted"
 """The outcome of a rebalance that ends with the group's type."""
 
 Attributes: TypeAlias = "Mapping[str, str | int | float | None]"
-GroupEvent: TypeAlias = MemberEvent | TopicsChanged | AssignmentUnmade | GroupConverted
+GroupEvent: TypeAlias = MemberEvent | TopicsChanged | TargetAssignmentFailed | GroupConverted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ class RebalanceTraces:
         self._recent = RecentEvents()
         self._reconciling: OrderedDict[str, TargetAssigned] = OrderedDict()
 
-    def tell(self, fact: Fact, moved: Moved | None) -> Iterator[Trace]:
+    def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace]:
         """Take a fact and give the trace that it ends, if any."""
         group_id = fact.group_id
         match fact:
-            case Rebalance():
+            case RebalanceEnded():
                 yield self._classic(fact, moved)
             case GroupReconciled():
                 yield from self._end(group_id, fact.time_ms, _outcome(fact))
@@ -112,7 +112,7 @@ class RebalanceTraces:
             case _:
                 self._recent.add(fact)
 
-    def _classic(self, fact: Rebalance, moved: Moved | None) -> Trace:
+    def _classic(self, fact: RebalanceEnded, moved: PartitionMovement | None) -> Trace:
         started_ms, ended_ms = fact.phases[0].started_ms, fact.phases[-1].ended_ms
         events = self._recent.take(fact.group_id, started_ms, ended_ms, ended_ms)
         spans = (ChildSpan(each.name, each.started_ms, each.ended_ms) for each in fact.phases)
@@ -173,7 +173,7 @@ def _outcome(fact: GroupReconciled) -> str:
     return RebalanceOutcome.STABLE if fact.members else RebalanceOutcome.EMPTY
 
 
-def _classic_attributes(fact: Rebalance, moved: Moved | None) -> Attributes:
+def _classic_attributes(fact: RebalanceEnded, moved: PartitionMovement | None) -> Attributes:
     is_stable = fact.outcome == "stable"
     attributes: dict[str, str | int | float | None] = {
         "messaging.system": "kafka",
@@ -253,7 +253,7 @@ def _span_event(event: GroupEvent) -> SpanEvent:
                 "rollcall.members": event.members,
             }
             return SpanEvent(CONVERTED, event.time_ms, told)
-        case AssignmentUnmade():
+        case TargetAssignmentFailed():
             failure: Attributes = {
                 "rollcall.epoch": event.epoch,
                 "rollcall.assignor.error": event.reason,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from actors.telemetry.drops import TelemetryDrops
     from actors.telemetry.rebalance_traces import Attributes, Trace
-    from protocol.groups.classic.moved import Moved
+    from protocol.groups.classic.partitions_moved import PartitionMovement
     from protocol.groups.facts import Fact
 
 EXPORTER_LOG: Final = "opentelemetry.exporter.otlp"
@@ -44,7 +44,7 @@ class Traces:
         self._tracer = self._provider.get_tracer("rollcall")
         self._traces = RebalanceTraces()
 
-    def tell(self, fact: Fact, moved: Moved | None) -> None:
+    def tell(self, fact: Fact, moved: PartitionMovement | None) -> None:
         """Make a trace of a rebalance that has ended with this fact."""
         for trace in self._traces.tell(fact, moved):
             self._export(trace)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 from bench.load.joining import HERE
 from protocol.client.frames import CLIENT_ID, by_frame, with_number
 from protocol.members import consumer
+from protocol.members.client import State
 from protocol.members.consumer import ConsumerMemberConfig
-from protocol.members.conversation import State
 from protocol.members.frames import ConsumerFrames, partitions_in, read_answer
 from protocol.wire.errors import ErrorCode
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bench.client.reactor import Channel, Reactor
-    from protocol.members.conversation import Outgoing
+    from protocol.members.client import Outgoing
 
 SETTLE_SECONDS_MAX: Final = 120
 NUMBERS: Final = 0x7FFF_FFFF

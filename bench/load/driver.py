@@ -19,16 +19,16 @@ import uvloop
 
 from bench.client.lanes import Lanes
 from bench.client.stream import Stream
-from protocol.members.conversation import State
-from protocol.members.history import Kind
-from protocol.members.kinds import Topics, member_of
+from protocol.members.client import State
+from protocol.members.history import MemberHistoryKind
+from protocol.members.kinds import TopicMetadata, member_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bench.client.lanes import Address
     from protocol.members.classic import MemberConfig
-    from protocol.members.conversation import Outgoing
+    from protocol.members.client import Outgoing
     from protocol.members.history import MemberHistoryEvent
     from protocol.members.kinds import Member
 
@@ -72,7 +72,7 @@ def now_ms() -> int:
 
 async def _run(load: Load) -> list[HistoryRow]:
     rng = random.Random(load.seed)
-    topics = Topics(partitions_of=load.partitions_of)
+    topics = TopicMetadata(partitions_of=load.partitions_of)
     lookups = Lookups(load.bootstrap)
     drivers = []
     for config in load.members:
@@ -247,7 +247,7 @@ class Driver:
 
 def _row(member: Member, event: MemberHistoryEvent) -> HistoryRow:
     config = member.config
-    partitions = event.partitions if event.kind is Kind.ASSIGNED else ()
+    partitions = event.partitions if event.kind is MemberHistoryKind.ASSIGNED else ()
     return (
         config.group_id,
         config.instance_id or config.client_id,

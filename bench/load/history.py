@@ -11,7 +11,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.load.driver import FINAL
-from protocol.members.history import Kind
+from protocol.members.history import MemberHistoryKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +32,9 @@ def kept(history: DataFrame, since_ms: int) -> DataFrame:
     """
     latest = Window.partitionBy(*MEMBER).orderBy(F.desc("time_ms"))
     before = (
-        history.where((F.col("kind") == Kind.ASSIGNED.value) & (F.col("time_ms") <= since_ms))
+        history.where(
+            (F.col("kind") == MemberHistoryKind.ASSIGNED.value) & (F.col("time_ms") <= since_ms)
+        )
         .withColumn("age", F.row_number().over(latest))
         .where(F.col("age") == 1)
         .select(*MEMBER, *(F.col(name).alias(f"{name}_before") for name in _HELD))
@@ -50,7 +52,7 @@ def kept(history: DataFrame, since_ms: int) -> DataFrame:
 
 def rebalances(history: DataFrame, since_ms: int = 0) -> DataFrame:
     """Count each group's generations that members got into after ``since_ms``."""
-    got_in = (F.col("kind") == Kind.ASSIGNED.value) & (F.col("time_ms") > since_ms)
+    got_in = (F.col("kind") == MemberHistoryKind.ASSIGNED.value) & (F.col("time_ms") > since_ms)
     return history.groupBy("group_id").agg(
         F.count_distinct(F.when(got_in, F.col("generation"))).alias("rebalances")
     )
@@ -62,7 +64,11 @@ def heartbeat_gaps(history: DataFrame) -> DataFrame:
     Signs are its assignment and every heartbeat that was answered without error; the load's end
     ends the last gap.
     """
-    signs = history.where(F.col("kind").isin(Kind.ASSIGNED.value, Kind.HEARTBEAT.value, FINAL))
+    signs = history.where(
+        F.col("kind").isin(
+            MemberHistoryKind.ASSIGNED.value, MemberHistoryKind.HEARTBEAT.value, FINAL
+        )
+    )
     in_order = Window.partitionBy(*MEMBER).orderBy("time_ms")
     gap = F.col("time_ms") - F.lag("time_ms").over(in_order)
     return (
@@ -74,7 +80,7 @@ def heartbeat_gaps(history: DataFrame) -> DataFrame:
 
 def owned_twice(history: DataFrame) -> DataFrame:
     """Find partitions that two members were assigned in one generation: there must be none."""
-    owners = history.where(F.col("kind") == Kind.ASSIGNED.value).select(
+    owners = history.where(F.col("kind") == MemberHistoryKind.ASSIGNED.value).select(
         "group_id", "generation", "name", F.explode("partitions").alias("partition")
     )
     return (
@@ -91,7 +97,7 @@ def lost_commits(history: DataFrame, committed: DataFrame) -> DataFrame:
     offsets of a partition only grow, so one below the last acknowledged is a commit lost.
     """
     acknowledged = (
-        history.where(F.col("kind") == Kind.COMMITTED.value)
+        history.where(F.col("kind") == MemberHistoryKind.COMMITTED.value)
         .select("group_id", F.explode("offsets").alias("partition", "acknowledged"))
         .groupBy("group_id", "partition")
         .agg(F.max("acknowledged").alias("acknowledged"))

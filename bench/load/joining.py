@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.client.frames import CLIENT_ID, by_frame, error_in
 from protocol.members.classic import ClassicMember, MemberConfig
-from protocol.members.conversation import Node, State
+from protocol.members.client import BrokerNode, State
 from protocol.members.frames import ClassicFrames, GroupFrames, read_answer
 from protocol.members.requests import CLASSIC_MESSAGES, JOIN_GROUP
 from protocol.wire import compact
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bench.client.reactor import Channel, Reactor
-    from protocol.members.conversation import Outgoing
+    from protocol.members.client import Outgoing
     from protocol.wire.messages import HeartbeatRequest
 
 JOIN_SECONDS_MAX: Final = 120
 QUIET_SECONDS: Final = 0.05
 """With nothing heard for so long, the members that are done heartbeat, to learn of a rebalance."""
 SESSION: Final = timedelta(minutes=25)
-HERE: Final = Node(-1, "", 0)
+HERE: Final = BrokerNode(-1, "", 0)
 """The coordinator, to which every member is connected already."""
 EXPECTED: Final = frozenset({ErrorCode.member_id_required, ErrorCode.rebalance_in_progress})
 

@@ -20,9 +20,9 @@ import uvloop
 from bench.client.lag import Lag
 from bench.load.driver import FAREWELL_SECONDS, Driver, Lookups, now_ms
 from failover.drills.verdict import Story
+from protocol.members.client import State
 from protocol.members.consumer import ConsumerMemberConfig
-from protocol.members.conversation import State
-from protocol.members.kinds import Topics, kind_of, member_of
+from protocol.members.kinds import TopicMetadata, kind_of, member_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -57,7 +57,7 @@ class LiveLoad:
         self._load = load
         self._begins_over_ms = begins_over_ms
         self._consumers = consumers
-        self._topics = Topics(partitions_of=load.partitions_of, names=topic_names)
+        self._topics = TopicMetadata(partitions_of=load.partitions_of, names=topic_names)
         self._rng = random.Random(load.seed)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="load", daemon=True)

@@ -23,7 +23,7 @@ from bench.load.joining import now_ms
 from protocol.client.connection import ClientConnection
 from protocol.client.frames import CLIENT_ID, by_frame
 from protocol.client.versions import newest
-from protocol.members.conversation import Node
+from protocol.members.client import BrokerNode
 from protocol.members.frames import read_answer
 from protocol.members.requests import FIND_COORDINATOR, HEARTBEAT
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bench.client.lanes import Address
     from bench.client.reactor import Channel, Reactor
     from bench.load.joining import Joining
-    from protocol.members.conversation import Outgoing
+    from protocol.members.client import Outgoing
 
 TURN_S_MAX: Final = 0.05
 
@@ -51,7 +51,7 @@ class Rider:
         self.number = number
         self.kernel = member.kernel
         self.kernel.config = replace(self.kernel.config, heartbeat_interval_ms=interval_ms)
-        self.kernel.coordinator = Node(-1, *address)
+        self.kernel.coordinator = BrokerNode(-1, *address)
         self.channel: Channel | None = member.channel
         self.connected_to = address
         self.in_flight: Outgoing | None = None

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program 
 
 from bench.load.history import heartbeat_gaps, kept, lost_commits, owned_twice, rebalances
 from failover.columns import aligned
-from protocol.members.history import Kind
+from protocol.members.history import MemberHistoryKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,8 +131,8 @@ def _counts(history: DataFrame, killed_at_ms: int, killed_groups: Sequence[str])
     kind, group = F.col("kind"), F.col("group_id")
     row = history.agg(
         F.count_distinct(F.when(group.isin(*killed_groups), F.col("name"))).alias("killed_members"),
-        F.count_if(after & (kind == Kind.DISCONNECTED.value)).alias("disconnects"),
-        F.count_if(kind == Kind.COMMITTED.value).alias("commits"),
+        F.count_if(after & (kind == MemberHistoryKind.DISCONNECTED.value)).alias("disconnects"),
+        F.count_if(kind == MemberHistoryKind.COMMITTED.value).alias("commits"),
     ).first()
     assert row is not None
     counts: dict[str, int] = row.asDict()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failover.columns import aligned
 from failover.percentiles import percentiles
-from protocol.members.history import Kind
+from protocol.members.history import MemberHistoryKind
 from protocol.members.promises import Commits, Generations, Owners, backward
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EXPELLED: Final = frozenset({"unknown_member_id", "fenced_instance_id", "fenced_member_epoch"})
 """Errors that tell a member which held partitions that it is no member any more."""
-SIGNS: Final = frozenset({Kind.ASSIGNED, Kind.HEARTBEAT})
+SIGNS: Final = frozenset({MemberHistoryKind.ASSIGNED, MemberHistoryKind.HEARTBEAT})
 """Events that show a member that its coordinator knows it."""
 
 
@@ -142,9 +142,11 @@ def _costs(record: Record, expect: Expect) -> Iterable[Row]:
     if record.stalled_ms is not None:
         yield Row(name="the load itself stood still, max ms", value=record.stalled_ms)
     kinds = [event.kind for story in record.stories for event in story.events]
-    yield Row(name="acknowledged commits", value=kinds.count(Kind.COMMITTED))
-    yield Row(name="refused or unanswered commits", value=kinds.count(Kind.COMMIT_FAILED))
-    yield Row(name="lost connections", value=kinds.count(Kind.DISCONNECTED))
+    yield Row(name="acknowledged commits", value=kinds.count(MemberHistoryKind.COMMITTED))
+    yield Row(
+        name="refused or unanswered commits", value=kinds.count(MemberHistoryKind.COMMIT_FAILED)
+    )
+    yield Row(name="lost connections", value=kinds.count(MemberHistoryKind.DISCONNECTED))
     yield Row(name="members", value=len({(each.group_id, each.name) for each in record.stories}))
 
 
@@ -156,7 +158,7 @@ def owned_twice(record: Record) -> list[str]:
     owners: dict[str, Owners[TopicPartition]] = defaultdict(Owners)
     for story in record.stories:
         for event in story.events:
-            if event.kind is Kind.ASSIGNED:
+            if event.kind is MemberHistoryKind.ASSIGNED:
                 for partition in event.partitions:
                     owners[story.group_id].assigned(event.generation, partition, story.name)
     return [
@@ -172,7 +174,7 @@ def lost_commits(record: Record) -> list[str]:
     commits = Commits[tuple[str, str, int]]()
     for story in record.stories:
         for event in story.events:
-            if event.kind is Kind.COMMITTED:
+            if event.kind is MemberHistoryKind.COMMITTED:
                 for topic, index, offset in event.offsets:
                     commits.acknowledged((story.group_id, topic, index), offset)
     return [
@@ -190,7 +192,7 @@ def generations_backward(record: Record) -> list[str]:
             event.generation
             for story in stories
             for event in story.events
-            if event.kind in (Kind.JOINED, Kind.ASSIGNED)
+            if event.kind in (MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED)
         ]
         found += [
             f"{name} of {group_id} was in generation {before} and then in {after}"
@@ -203,7 +205,9 @@ def changed_ids(record: Record) -> list[str]:
     """Find static members that lost their member id though they did not restart."""
     found = []
     for story in record.stories:
-        ids = list(dict.fromkeys(e.member_id for e in story.events if e.kind is Kind.ASSIGNED))
+        ids = list(
+            dict.fromkeys(e.member_id for e in story.events if e.kind is MemberHistoryKind.ASSIGNED)
+        )
         if story.is_static and len(ids) > 1:
             found.append(f"{story.name} of {story.group_id} was {ids[0]} and then {ids[1]}")
     return found
@@ -214,7 +218,9 @@ def without_partitions(record: Record) -> list[str]:
     found = []
     for (group_id, name), stories in _by_member(record).items():
         held = any(
-            event.kind is Kind.ASSIGNED and event.partitions and event.time_ms < record.fault_ms
+            event.kind is MemberHistoryKind.ASSIGNED
+            and event.partitions
+            and event.time_ms < record.fault_ms
             for story in stories
             for event in story.events
         )
@@ -241,7 +247,7 @@ def rebalances(record: Record) -> dict[str, int]:
     found: dict[str, Generations] = {}
     for story in record.stories:
         for event in story.events:
-            if event.kind is Kind.ASSIGNED:
+            if event.kind is MemberHistoryKind.ASSIGNED:
                 group = found.setdefault(story.group_id, Generations(record.fault_ms))
                 group.assigned(event.time_ms, event.generation)
     return {group_id: group.rebalances for group_id, group in found.items()}
@@ -253,8 +259,10 @@ def expelled(record: Record) -> list[str]:
     for story in record.stories:
         is_member = False
         for event in story.events:
-            is_member = is_member or event.kind is Kind.ASSIGNED
-            is_refused = event.kind is Kind.LOST or event.kind is Kind.FAILED
+            is_member = is_member or event.kind is MemberHistoryKind.ASSIGNED
+            is_refused = (
+                event.kind is MemberHistoryKind.LOST or event.kind is MemberHistoryKind.FAILED
+            )
             if is_member and is_refused and event.error in EXPELLED:
                 found.append(f"{story.name} of {story.group_id}: {event.error}")
                 break
@@ -287,7 +295,9 @@ def silent_ms(record: Record) -> list[int]:
     """
     signs: dict[str, list[int]] = defaultdict(list)
     for story in record.stories:
-        times = (event.time_ms for event in story.events if event.kind is Kind.COMMITTED)
+        times = (
+            event.time_ms for event in story.events if event.kind is MemberHistoryKind.COMMITTED
+        )
         signs[story.group_id] += times
     for story in record.stories:
         if story.seen_ms is not None and signs[story.group_id]:

@@ -27,7 +27,7 @@ from failover.partitions.containment import (
 )
 from failover.partitions.loading import Loading
 from failover.partitions.replies import Replies
-from protocol.groups.effects import Elected, Leadership, Request, Resigned
+from protocol.groups.effects import Elected, LeaderLease, Request, Resigned
 from protocol.reasons import reason, shown
 from protocol.records import BadRecord, UnknownRecordType
 from protocol.wire.errors import ErrorCode
@@ -87,7 +87,7 @@ class Partition:
         self.stuck: ErrorCode | None = None
         self.skipped = 0
         self.replies = Replies(setting.timing.election_min_ms)
-        self.leadership = Leadership(0)
+        self.leadership = LeaderLease(0)
         self.upon_election: Callable[[], Sequence[Any]] = _nothing
         self._me = setting.me
         self._log = log

@@ -11,7 +11,7 @@ from protocol.wire.apis import error_response
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from protocol.groups.effects import Leadership, Request, Ticket
+    from protocol.groups.effects import LeaderLease, Request, Ticket
     from protocol.wire.errors import ErrorCode
 
 
@@ -67,7 +67,7 @@ class Replies:
         """Let those pass the gate whose records are committed."""
         self.committed += self.gate.release(high_watermark)
 
-    def use_lease(self, now: int, leadership: Leadership, out: list[Reply]) -> None:
+    def use_lease(self, now: int, leadership: LeaderLease, out: list[Reply]) -> None:
         """Let committed replies out while there is a lease; note since when there is none."""
         if self.committed and now < leadership.lease_until_ms:
             self.let_out(leadership, out)
@@ -76,7 +76,7 @@ class Replies:
         elif self.unleased_from_ms is None:
             self.unleased_from_ms, self.silent_at_ms = now, now + self._patience_ms
 
-    def let_out(self, leadership: Leadership, out: list[Reply]) -> None:
+    def let_out(self, leadership: LeaderLease, out: list[Reply]) -> None:
         """Send what only waited for the lease, but nothing twice."""
         take = self.open.pop
         for reply in self.committed:

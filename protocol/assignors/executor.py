@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from protocol.assignors import registry
+from protocol.assignors.cached_group import CachedGroup
 from protocol.assignors.encode import changed_members, encode_shared, encode_targets
 from protocol.assignors.flat import FlatTargets
-from protocol.assignors.held_group import HeldGroup
 from protocol.assignors.regexes import matching_topics
 from protocol.assignors.spec import NOBODY, AssignorError, SharedAssignment
 from protocol.groups.effects import (
@@ -34,7 +34,7 @@ Answer: TypeAlias = AssignmentComputed | AssignmentFailed
 REASON_MAX: Final = 500
 """Characters of what an assignor may say when it fails."""
 
-HELD_PARTITIONS_MAX: Final = 10_000_000
+CACHED_PARTITIONS_MAX: Final = 10_000_000
 """How many partitions all held groups may have together (4 bytes each); the oldest used goes."""
 
 
@@ -46,7 +46,7 @@ class Executor:
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s
-        self._held: dict[str, HeldGroup] = {}
+        self._cached: dict[str, CachedGroup] = {}
 
     def run(self, task: ComputeAssignment | ResolveRegexes) -> Answer | RegexesResolved:
         """Do a task; whatever goes wrong is in the answer."""
@@ -57,7 +57,7 @@ class Executor:
 
     def _compute(self, task: ComputeAssignment) -> Answer:
         """Run an assignor; a group whose run fails is forgotten, and must be sent whole again."""
-        group = self._held.pop(task.group_id, None)
+        group = self._cached.pop(task.group_id, None)
         if task.base_run is None:
             group = _whole(task)
         elif group is None or group.run != task.base_run:
@@ -68,10 +68,10 @@ class Executor:
             answer = self._assign(task, group)
         except AssignorError as error:
             return _failed(task, str(error)[:REASON_MAX])
-        self._hold(task.group_id, group)
+        self._cache(task.group_id, group)
         return answer
 
-    def _assign(self, task: ComputeAssignment, group: HeldGroup) -> AssignmentComputed:
+    def _assign(self, task: ComputeAssignment, group: CachedGroup) -> AssignmentComputed:
         spec = group.spec()
         began_s = self._clock_s()
         assignment = registry.assign(task.assignor, spec)
@@ -106,17 +106,17 @@ class Executor:
             assignor_ms=assignor_ms,
         )
 
-    def _hold(self, group_id: str, group: HeldGroup) -> None:
-        held = self._held
+    def _cache(self, group_id: str, group: CachedGroup) -> None:
+        held = self._cached
         held[group_id] = group
         while len(held) > 1 and sum(len(each.owner) for each in held.values()) > (
-            HELD_PARTITIONS_MAX
+            CACHED_PARTITIONS_MAX
         ):
             del held[next(iter(held))]
 
 
 def _shared(
-    task: ComputeAssignment, group: HeldGroup, encoded: EncodedTargets, assignor_ms: float
+    task: ComputeAssignment, group: CachedGroup, encoded: EncodedTargets, assignor_ms: float
 ) -> AssignmentComputed:
     """Answer with the members whose bytes are others; what several own does not move."""
     targets = dict(zip(group.member_ids, encoded.values(), strict=True))
@@ -131,8 +131,8 @@ def _shared(
     )
 
 
-def _whole(task: ComputeAssignment) -> HeldGroup:
-    group = HeldGroup()
+def _whole(task: ComputeAssignment) -> CachedGroup:
+    group = CachedGroup()
     group.apply(task.changes)
     group.take_targets(task.changes.targets)
     group.shared = dict(task.changes.targets)

@@ -41,23 +41,23 @@ class Piece(NamedTuple):
 
 
 class _Index(dict[str, int]):
-    """Numbers for names, in the order in which they come; ``news`` are new since it was taken."""
+    """Numbers for names in the order of arrival; ``new_names`` came since they were last taken."""
 
-    __slots__ = ("news",)
+    __slots__ = ("new_names",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.news: list[str] = []
+        self.new_names: list[str] = []
 
     def __missing__(self, name: str) -> int:
         number = self[name] = len(self)
-        self.news.append(name)
+        self.new_names.append(name)
         return number
 
-    def take_news(self) -> list[str]:
+    def take_new_names(self) -> list[str]:
         """Take out the names since the last time."""
-        news, self.news = self.news, []
-        return news
+        new_names, self.new_names = self.new_names, []
+        return new_names
 
 
 def pieces(
@@ -80,12 +80,12 @@ def pieces(
             rows.append(row)
             size += len(row)
             if size >= names_max or len(rows) >= names_max:
-                yield _piece(index.take_news(), numbers, rows)
+                yield _piece(index.take_new_names(), numbers, rows)
                 numbers, rows, size = [], [], 0
             if not len(left):
                 break
     if rows:
-        yield _piece(index.take_news(), numbers, rows)
+        yield _piece(index.take_new_names(), numbers, rows)
 
 
 def _piece(names: list[str], numbers: Sequence[int], rows: Sequence[Int32s]) -> Piece:
@@ -93,14 +93,14 @@ def _piece(names: list[str], numbers: Sequence[int], rows: Sequence[Int32s]) -> 
     return Piece(names, np.array(numbers, np.int64), counts, _joined(rows, np.int32))
 
 
-class Row(NamedTuple):
+class SubscriptionRow(NamedTuple):
     """A subscription, by its number, as places in a list of names."""
 
     number: int
     row: Int32s
 
 
-class Rowed(Protocol):
+class HasSubscriptionRow(Protocol):
     """Whatever is a subscription like that."""
 
     @property
@@ -120,7 +120,7 @@ class SubscriptionRows(Mapping[int, frozenset[str]]):
 
     __slots__ = ("_rowed", "names")
 
-    def __init__(self, names: list[str], rowed: Sequence[Rowed]) -> None:
+    def __init__(self, names: list[str], rowed: Sequence[HasSubscriptionRow]) -> None:
         self.names = names
         self._rowed = rowed
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from protocol.assignors.cached_subscriptions import sort_rows
 from protocol.assignors.decode import decode_targets
 from protocol.assignors.encode import encode_targets
 from protocol.assignors.flat import FlatTargets
-from protocol.assignors.held_subscriptions import sort_rows
 from protocol.assignors.range import RangeAssignor
 from protocol.assignors.spec import GroupSpec
 from protocol.assignors.uniform import UniformAssignor

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from protocol.assignors.executor import Executor
     from protocol.config import Configs
-    from protocol.groups.classic.group import Group
+    from protocol.groups.classic.group import ClassicGroupRuntime
     from protocol.groups.effects import HeartbeatLease, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.groups.hard_group import HardGroup
@@ -103,7 +103,7 @@ class Context:
         self.groups: dict[str, HardGroup] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}
         self.numbers = TopicNumbers()
-        self.classic_runtime: dict[str, Group] = {}
+        self.classic_runtime: dict[str, ClassicGroupRuntime] = {}
         self.modern_runtime: dict[str, ModernGroupRuntime] = {}
         self.subscribers: dict[str, set[str]] = {}
         self.topic_hashes: dict[str, tuple[Topic, int]] = {}

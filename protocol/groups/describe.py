@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups.group_type import EMPTY, Part, type_of
+from protocol.groups.group_type import EMPTY, ShardPart, type_of
 from protocol.groups.offsets import commit as offsets
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -82,4 +82,4 @@ HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = Mapping
         DeleteGroupsRequest.__api_key__: delete_groups,
     }
 )
-PART: Final = Part(name="describe", handlers=HANDLERS)
+PART: Final = ShardPart(name="describe", handlers=HANDLERS)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         EventHandler,
         Handler,
         MigrationEdge,
-        Part,
         Replay,
+        ShardPart,
         Timeout,
     )
 
@@ -38,7 +38,7 @@ class Tables:
     ``edges`` are by the names of their source and target.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[ShardPart]
     types: Mapping[str, GroupType]
     simple_type: GroupType
     edges: Mapping[tuple[str, str], MigrationEdge]
@@ -48,7 +48,7 @@ class Tables:
     events: Mapping[type, EventHandler]
 
 
-def merge(parts: Iterable[Part], edges: Iterable[MigrationEdge] = ()) -> Tables:
+def merge(parts: Iterable[ShardPart], edges: Iterable[MigrationEdge] = ()) -> Tables:
     """Merge parts, group types among them, and the edges between types.
 
     Parts react in the order that they are given in. Raises :class:`TableError`.
@@ -73,7 +73,7 @@ def merge(parts: Iterable[Part], edges: Iterable[MigrationEdge] = ()) -> Tables:
     )
 
 
-def _types_in(parts: Iterable[Part]) -> list[GroupType]:
+def _types_in(parts: Iterable[ShardPart]) -> list[GroupType]:
     return [each for each in parts if isinstance(each, GroupType)]
 
 

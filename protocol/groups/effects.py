@@ -233,7 +233,7 @@ class StampHolder(Protocol):
     stamp: int
 
 
-class Leadership:
+class LeaderLease:
     """How long a partition's leader may answer without hearing from a majority of its replicas.
 
     One object per partition, kept up to date by whoever drives the shard: Unix milliseconds.
@@ -245,7 +245,7 @@ class Leadership:
         self.lease_until_ms = lease_until_ms
 
 
-UNQUESTIONED: Final = Leadership(1 << 62)
+PERMANENT_LEASE: Final = LeaderLease(1 << 62)
 """The leadership of a shard that nobody else could lead."""
 
 
@@ -263,7 +263,7 @@ class HeartbeatLease:
     group: StampHolder
     stamp: int
     member: SessionHolder
-    leadership: Leadership = UNQUESTIONED
+    leadership: LeaderLease = PERMANENT_LEASE
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.dispatch import reactions
 from protocol.groups.effects import Elected, Resigned
-from protocol.groups.group_type import Built, Part, type_of
+from protocol.groups.group_type import Built, ShardPart, type_of
 from protocol.groups.timers import TimerKind
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _build(ctx: Context, group_id: str, part: _Slice, now: int) -> None:
 
 TIMEOUTS: Final[Mapping[str, Timeout]] = MappingProxyType({TimerKind.REBUILD: rebuild_timeout})
 
-PART: Final = Part(
+PART: Final = ShardPart(
     name="election",
     events=MappingProxyType({Elected: elected, Resigned: resigned}),
     timeouts=TIMEOUTS,

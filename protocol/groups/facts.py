@@ -74,7 +74,7 @@ class RebalanceOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class RebalancePhase:
     """One stretch of a rebalance; both ends in Unix milliseconds."""
 
     name: str
@@ -83,7 +83,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebalance:
+class RebalanceEnded:
     """A finished rebalance, whole: enough for one trace and one log sentence.
 
     ``phases`` are "join" (PreparingRebalance) and, when it was reached, "sync"
@@ -106,7 +106,7 @@ class Rebalance:
     protocol_type: str
     protocol_name: str
     leader_id: str
-    phases: tuple[Phase, ...]
+    phases: tuple[RebalancePhase, ...]
     assignments_before: Mapping[str, bytes]
     assignments_after: Mapping[str, bytes]
 
@@ -180,7 +180,7 @@ class GroupReconciled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentUnmade:
+class TargetAssignmentFailed:
     """A run of a group's assignor failed; ``is_final``: not tried again until the group changes."""
 
     group_id: str
@@ -206,11 +206,11 @@ class GroupConverted:
 
 Fact: TypeAlias = (
     MemberEvent
-    | Rebalance
+    | RebalanceEnded
     | GroupDeleted
     | GroupConverted
     | TopicsChanged
     | TargetAssigned
-    | AssignmentUnmade
+    | TargetAssignmentFailed
     | GroupReconciled
 )

@@ -1,8 +1,8 @@
 """What a type of group is to the rest of the shard: one value for each type, in the type's folder.
 
-A :class:`Part` claims requests, records, timers and events, and follows what happens to the whole
-shard. A :class:`GroupType` is a part that groups belong to. A :class:`MigrationEdge` leads from one
-type to another. ``dispatch`` merges them all, and ``group_types`` has a row for each.
+A :class:`ShardPart` claims requests, records, timers and events, and follows what happens to the
+whole shard. A :class:`GroupType` is a part that groups belong to. A :class:`MigrationEdge` leads
+from one type to another. ``dispatch`` merges them all, and ``group_types`` has a row for each.
 
 The functions here find the type of a group; no other code asks which class a group has.
 """
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from protocol.config import Configs
     from protocol.groups.context import Context
-    from protocol.groups.diary import Diary
     from protocol.groups.effects import Request
+    from protocol.groups.event_log import MemberEventLog
     from protocol.groups.hard_group import HardGroup
     from protocol.groups.timers import TimerKey
     from protocol.groups.topics import Topic, Topics
@@ -57,7 +57,7 @@ class Built(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Part:
+class ShardPart:
     """The tables and the reactions of one part of the shard. None: it does not react.
 
     ``handlers`` are by API key, ``replays`` by record key class, ``timeouts`` by timer kind,
@@ -83,7 +83,7 @@ class Part:
     group_configs_changed: Callable[[Context, Sequence[str]], None] | None = None
     topics_changed: Callable[[Context, Topics], None] | None = None
     forget: Callable[[Context, str], None] | None = None
-    events_of: Callable[[Context, str], Diary | None] | None = None
+    events_of: Callable[[Context, str], MemberEventLog | None] | None = None
     broken: Callable[[Context], Iterable[str]] | None = None
 
 
@@ -108,7 +108,7 @@ class OffsetPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GroupType(Part):
+class GroupType(ShardPart):
     """A type of group. ``name`` is its name in ListGroups and in ``HardGroup.type_name``.
 
     ``logs_member_epochs``: no member is told an epoch that is not in the log.

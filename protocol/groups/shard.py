@@ -170,7 +170,7 @@ class GroupShard:
         """Tell what lately became of a group's members, oldest first; only this leader knows."""
         ctx = self._context
         for find in reactions(self._tables, "events_of"):
-            diary = find(ctx, group_id)
-            if diary is not None:
-                return list(diary.recent())
+            event_log = find(ctx, group_id)
+            if event_log is not None:
+                return list(event_log.recent())
         return []

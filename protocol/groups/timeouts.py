@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.effects import TimersDue
-from protocol.groups.group_type import Part
+from protocol.groups.group_type import ShardPart
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
@@ -25,4 +25,4 @@ def timers_due(ctx: Context, _event: TimersDue, now: int) -> None:
             timers.set(key.kind, "", "", now + RETRY_MS)  # it looks after all groups
 
 
-PART: Final = Part(name="timers", events=MappingProxyType({TimersDue: timers_due}))
+PART: Final = ShardPart(name="timers", events=MappingProxyType({TimersDue: timers_due}))

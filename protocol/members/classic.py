@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from protocol.members.conversation import Conversation, Receivers, State
-from protocol.members.cures import CURES, JOIN_REASONS, Cure, cure
-from protocol.members.history import Kind
+from protocol.members.client import MemberClient, Receivers, State
+from protocol.members.error_actions import ERROR_ACTIONS, JOIN_REASONS, ErrorAction, action_for
+from protocol.members.history import MemberHistoryKind
 from protocol.members.requests import (
     CLASSIC_MESSAGES,
     FIND_COORDINATOR,
@@ -60,7 +60,7 @@ class MemberConfig:
     retry_backoff_max_ms: int = 1_000
 
 
-class ClassicMember(Conversation):
+class ClassicMember(MemberClient):
     """One member's conversation with its coordinator.
 
     ``partitions_of`` (topic name to partition count) is what the member knows of the topics when
@@ -79,7 +79,7 @@ class ClassicMember(Conversation):
         self.config: MemberConfig = config
         self.partitions_of = partitions_of
         self.requests: ClassicMessages = requests
-        self._joins_because: Cure | None = None
+        self._joins_because: ErrorAction | None = None
         self._protocol_name = ""
         self._assignments: Any = ()
         self._leave_reason: str | None = None
@@ -91,7 +91,7 @@ class ClassicMember(Conversation):
     def rejoin(self) -> None:
         """Join again with the next poll, as a member does whose subscription changed."""
         self.state = State.UNJOINED
-        self._joins_because = Cure.REJOIN
+        self._joins_because = ErrorAction.REJOIN
 
     # What to send.
 
@@ -131,7 +131,7 @@ class ClassicMember(Conversation):
             self.state = State.UNJOINED
             self.member_id = response.member_id
         elif response.error_code:
-            self._cure(response.error_code, now)
+            self._take_action(response.error_code, now)
             if not self.is_done:
                 self._back_off(now)
         else:
@@ -143,26 +143,26 @@ class ClassicMember(Conversation):
             self._assignments = ()
             if response.leader == response.member_id and not response.skip_assignment:
                 self._assignments = self.requests.assignments(self, response)
-            self._note(now, Kind.JOINED)
+            self._note(now, MemberHistoryKind.JOINED)
 
     def _synced(self, response: SyncGroupResponse, now: int) -> None:
         if response.error_code:
-            self._cure(response.error_code, now)
+            self._take_action(response.error_code, now)
             return
         self.state = State.STABLE
         self.partitions = self.requests.assigned(response)
         self._failures = 0
         self._assignments = ()
         self._heartbeat_at = now + self.config.heartbeat_interval_ms
-        self._note(now, Kind.ASSIGNED)
+        self._note(now, MemberHistoryKind.ASSIGNED)
 
     def _heartbeat_answered(self, response: HeartbeatResponse, now: int) -> None:
         if response.error_code:
-            self._cure(response.error_code, now)
+            self._take_action(response.error_code, now)
             return
         self._failures = 0
         self._heartbeat_at = now + self.config.heartbeat_interval_ms
-        self._note(now, Kind.HEARTBEAT)
+        self._note(now, MemberHistoryKind.HEARTBEAT)
 
     def _left(self, _response: LeaveGroupResponse, now: int) -> None:
         self._end(State.LEFT, now)
@@ -175,38 +175,42 @@ class ClassicMember(Conversation):
 
     # What an error leads to.
 
-    def _cure(self, error: ErrorCode, now: int) -> None:
-        needed = cure(error)
-        if needed is Cure.GIVE_UP:
+    def _take_action(self, error: ErrorCode, now: int) -> None:
+        needed = action_for(error)
+        if needed is ErrorAction.GIVE_UP:
             self._end(State.FAILED, now, error.name)
-        elif needed in (Cure.RETRY, Cure.REDISCOVER):
-            self._note(now, Kind.RETRIED, error.name)
+        elif needed in (ErrorAction.RETRY, ErrorAction.REDISCOVER):
+            self._note(now, MemberHistoryKind.RETRIED, error.name)
             if self.state is State.PREPARING_REBALANCE:
                 self.state = State.UNJOINED
             self._back_off(now, needed)
         else:
             self._join_again(needed, error, now)
 
-    def _join_again(self, because: Cure, error: ErrorCode, now: int) -> None:
+    def _join_again(self, because: ErrorAction, error: ErrorCode, now: int) -> None:
         self.state = State.UNJOINED
         self._joins_because = because
-        if because is not Cure.REJOIN:
+        if because is not ErrorAction.REJOIN:
             self.generation = UNKNOWN_GENERATION
             self.partitions = ()
-        if because is Cure.NEW_MEMBER_ID:
+        if because is ErrorAction.NEW_MEMBER_ID:
             self.member_id = ""
-        kind = Kind.REBALANCING if because is Cure.REJOIN else Kind.LOST
+        kind = (
+            MemberHistoryKind.REBALANCING
+            if because is ErrorAction.REJOIN
+            else MemberHistoryKind.LOST
+        )
         self._note(now, kind, error.name)
 
     def _commit_refused(self, error: ErrorCode, now: int) -> None:
-        if error in CURES:  # the others are about the offsets, not about the member
-            self._cure(error, now)
+        if error in ERROR_ACTIONS:  # the others are about the offsets, not about the member
+            self._take_action(error, now)
 
     RECEIVERS: ClassVar[Receivers] = {
-        FIND_COORDINATOR: Conversation._coordinator_found,
+        FIND_COORDINATOR: MemberClient._coordinator_found,
         JOIN_GROUP: _joined,
         SYNC_GROUP: _synced,
         HEARTBEAT: _heartbeat_answered,
-        OFFSET_COMMIT: Conversation._committed,
+        OFFSET_COMMIT: MemberClient._committed,
         LEAVE_GROUP: _left,
     }

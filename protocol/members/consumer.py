@@ -6,8 +6,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from protocol.members.conversation import Conversation, Receivers
-from protocol.members.cures import CONSUMER_CURES, Cure
+from protocol.members.client import MemberClient, Receivers
+from protocol.members.error_actions import CONSUMER_ERROR_ACTIONS, ErrorAction
 from protocol.members.heartbeating import JOIN_EPOCH, HeartbeatingMember
 from protocol.members.requests import (
     CONSUMER_GROUP_HEARTBEAT,
@@ -53,11 +53,11 @@ class ConsumerMember(HeartbeatingMember):
     """
 
     HEARTBEAT_API: ClassVar[int] = CONSUMER_GROUP_HEARTBEAT
-    CURES: ClassVar[Mapping[ErrorCode, Cure]] = CONSUMER_CURES
+    ERROR_ACTIONS: ClassVar[Mapping[ErrorCode, ErrorAction]] = CONSUMER_ERROR_ACTIONS
     RECEIVERS: ClassVar[Receivers] = {
-        FIND_COORDINATOR: Conversation._coordinator_found,
+        FIND_COORDINATOR: MemberClient._coordinator_found,
         CONSUMER_GROUP_HEARTBEAT: HeartbeatingMember._heartbeat_answered,
-        OFFSET_COMMIT: Conversation._committed,
+        OFFSET_COMMIT: MemberClient._committed,
     }
 
     def __init__(

@@ -26,7 +26,7 @@ from protocol.members.requests import (
     SYNC_GROUP,
     ClassicMessages,
     ConsumerMessages,
-    Tells,
+    HeartbeatFields,
 )
 from protocol.wire import compact
 from protocol.wire.errors import ErrorCode
@@ -235,7 +235,7 @@ class ConsumerFrames(ConsumerMessages):
         """Commit ``offsets`` in the member's epoch."""
         return framed(super().commit(member, offsets), self._client_id)
 
-    def heartbeat(self, member: AnyConsumerMember, tells: Tells) -> Framed:
+    def heartbeat(self, member: AnyConsumerMember, tells: HeartbeatFields) -> Framed:
         """Say what has changed since the last answered heartbeat: mostly nothing."""
         if tells.joins:
             config: Any = member.config
@@ -287,7 +287,7 @@ class ConsumerFrames(ConsumerMessages):
 def _consumer_join(config: Any, topics: tuple[str, ...] | None, client_id: str) -> Template:
     """Make the template of a heartbeat that joins, for members with the same settings."""
     named: Any = _Named(config, generation=0)
-    tells = Tells(joins=True, everything=True, topics=topics, owned=True)
+    tells = HeartbeatFields(joins=True, everything=True, topics=topics, owned=True)
     message = CONSUMER_MESSAGES.heartbeat(named, tells)
     return Template(message, MARKED_MEMBER, client_id=client_id)
 

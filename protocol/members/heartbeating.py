@@ -13,10 +13,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from protocol.members.conversation import Conversation, State
-from protocol.members.cures import Cure, cure
-from protocol.members.history import Kind
-from protocol.members.requests import MemberRequests, Tells
+from protocol.members.client import MemberClient, State
+from protocol.members.error_actions import ErrorAction, action_for
+from protocol.members.history import MemberHistoryKind
+from protocol.members.requests import HeartbeatFields, MemberRequests
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ LEAVE_FOR_A_WHILE_EPOCH: Final = -2
 """A static member leaves so: its partitions wait for it until its session ends."""
 
 
-NOTHING_NEW: Final = Tells(joins=False, everything=False, topics=None, owned=False)
-LEAVES: Final = Tells(joins=False, everything=False, topics=None, owned=False, leaves=True)
+NOTHING_NEW: Final = HeartbeatFields(joins=False, everything=False, topics=None, owned=False)
+LEAVES: Final = HeartbeatFields(
+    joins=False, everything=False, topics=None, owned=False, leaves=True
+)
 
 
 class HeartbeatRequests(MemberRequests, Protocol):
@@ -44,7 +46,7 @@ class HeartbeatRequests(MemberRequests, Protocol):
 
     nothing: Any
 
-    def heartbeat(self, member: Any, tells: Tells) -> Any:
+    def heartbeat(self, member: Any, tells: HeartbeatFields) -> Any:
         """Say that the member lives, and what has changed."""
 
     def leave(self, member: Any, epoch: int) -> Any:
@@ -60,14 +62,14 @@ class HeartbeatRequests(MemberRequests, Protocol):
         """Name partitions that :meth:`assigned` read."""
 
 
-class HeartbeatingMember(Conversation):
+class HeartbeatingMember(MemberClient):
     """One member's conversation with its coordinator; ``generation`` is the member epoch.
 
     STABLE: the member is in, and ``owned`` is what it was last assigned.
     """
 
     HEARTBEAT_API: ClassVar[int]
-    CURES: ClassVar[Mapping[ErrorCode, Cure]]
+    ERROR_ACTIONS: ClassVar[Mapping[ErrorCode, ErrorAction]]
     """What errors ask for; the others, what Kafka says of retrying them."""
 
     requests: HeartbeatRequests
@@ -131,7 +133,7 @@ class HeartbeatingMember(Conversation):
     def _heartbeat(self) -> Any:
         everything = self._tells_all
         if everything or self._tells_owned or self._tells_topics:
-            self._told = Tells(
+            self._told = HeartbeatFields(
                 joins=self.generation == JOIN_EPOCH,
                 everything=everything,
                 topics=self._told_topics() if everything or self._tells_topics else None,
@@ -162,7 +164,7 @@ class HeartbeatingMember(Conversation):
             self._end(State.LEFT, now)
             return
         if response.error_code:
-            self._cure(response.error_code, now)
+            self._take_action(response.error_code, now)
             return
         joins = self.generation == JOIN_EPOCH
         self._failures = 0
@@ -176,12 +178,12 @@ class HeartbeatingMember(Conversation):
             interval_ms = self.requests.interval_ms(response)
         self._heartbeat_at = now + interval_ms
         if joins:
-            self._note(now, Kind.JOINED)
+            self._note(now, MemberHistoryKind.JOINED)
         owned = self.requests.assigned(response)
         if owned is not None:
             self._assigned(owned, now)
         else:
-            self._note(now, Kind.HEARTBEAT)
+            self._note(now, MemberHistoryKind.HEARTBEAT)
         if self._tells_topics:
             self._heartbeat_at = now
 
@@ -192,7 +194,7 @@ class HeartbeatingMember(Conversation):
             self._tells_owned = True
             self._heartbeat_at = now
         self.owned, self.partitions = owned, partitions
-        self._note(now, Kind.ASSIGNED)
+        self._note(now, MemberHistoryKind.ASSIGNED)
 
     def _unanswered(self, api_key: int, now: int) -> None:
         if self._leaves and api_key == self.HEARTBEAT_API:
@@ -204,13 +206,13 @@ class HeartbeatingMember(Conversation):
 
     # What an error leads to.
 
-    def _cure(self, error: ErrorCode, now: int) -> None:
-        needed = self.CURES.get(error) or cure(error)
+    def _take_action(self, error: ErrorCode, now: int) -> None:
+        needed = self.ERROR_ACTIONS.get(error) or action_for(error)
         self._tells_all = True
-        if needed is Cure.GIVE_UP:
+        if needed is ErrorAction.GIVE_UP:
             self._end(State.FAILED, now, error.name)
-        elif needed in (Cure.RETRY, Cure.REDISCOVER):
-            self._note(now, Kind.RETRIED, error.name)
+        elif needed in (ErrorAction.RETRY, ErrorAction.REDISCOVER):
+            self._note(now, MemberHistoryKind.RETRIED, error.name)
             self._heartbeat_at = now
             self._back_off(now, needed)
         else:
@@ -218,10 +220,10 @@ class HeartbeatingMember(Conversation):
             self.generation = JOIN_EPOCH
             self.partitions, self.owned = (), self.requests.nothing
             self._heartbeat_at = now
-            self._note(now, Kind.LOST, error.name)
+            self._note(now, MemberHistoryKind.LOST, error.name)
 
     def _commit_refused(self, error: ErrorCode, now: int) -> None:
         if error is ErrorCode.stale_member_epoch:
             self._heartbeat_at = now  # its answer brings the new epoch
-        elif error in self.CURES:
-            self._cure(error, now)
+        elif error in self.ERROR_ACTIONS:
+            self._take_action(error, now)

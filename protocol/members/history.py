@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from protocol.wire.embedded import TopicPartition
 
 
-class Kind(StrEnum):
+class MemberHistoryKind(StrEnum):
     """What happened to the member."""
 
     JOINED = "joined"  # JoinGroup was answered: a member id and a generation
@@ -35,7 +35,7 @@ class MemberHistoryEvent:
     """
 
     time_ms: int
-    kind: Kind
+    kind: MemberHistoryKind
     member_id: str
     instance_id: str | None
     generation: int

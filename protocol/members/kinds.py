@@ -22,7 +22,7 @@ Member: TypeAlias = ClassicMember | ConsumerMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topics:
+class TopicMetadata:
     """What members know of the topics; a driver may change the mappings at any time."""
 
     partitions_of: Mapping[str, int] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class MemberKind:
     ``replaces_silent``: a static member takes the place of one that has not said that it leaves.
     """
 
-    make: Callable[[Any, random.Random, Topics], Member]
+    make: Callable[[Any, random.Random, TopicMetadata], Member]
     is_modern: bool
     replaces_silent: bool
 
@@ -62,6 +62,6 @@ def kind_of(config: AnyConfig) -> MemberKind:
     return KINDS[type(config)]
 
 
-def member_of(config: AnyConfig, rng: random.Random, topics: Topics) -> Member:
+def member_of(config: AnyConfig, rng: random.Random, topics: TopicMetadata) -> Member:
     """Make the member that these settings describe."""
     return kind_of(config).make(config, rng, topics)

@@ -56,7 +56,7 @@ CONSUMER_GROUP_HEARTBEAT: Final = ConsumerGroupHeartbeatRequest.__api_key__
 
 
 @dataclass(frozen=True, slots=True)
-class Tells:
+class HeartbeatFields:
     """What a heartbeat tells: ``topics`` None are not told; ``leaves``: nothing but that."""
 
     joins: bool
@@ -255,7 +255,7 @@ class ConsumerMessages(MemberMessages):
     nothing: Any = ()
     """What a member owns that owns nothing."""
 
-    def heartbeat(self, member: AnyConsumerMember, tells: Tells) -> Any:
+    def heartbeat(self, member: AnyConsumerMember, tells: HeartbeatFields) -> Any:
         """Say what has changed since the last answered heartbeat: mostly nothing."""
         config, everything = member.config, tells.everything
         regex = config.topic_regex

@@ -44,7 +44,7 @@ _WRITE_ASSIGNMENT: Final = encoder(assignment_v3.ConsumerProtocolAssignment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class EmbeddedSubscription:
     """What a classic consumer wants, and what it owned when it said so."""
 
     topics: tuple[str, ...]
@@ -54,9 +54,15 @@ class Subscription:
     rack_id: str | None = None
 
 
-def encode_subscription(topics: Iterable[str] | Subscription, version: int = NEWEST) -> bytes:
+def encode_subscription(
+    topics: Iterable[str] | EmbeddedSubscription, version: int = NEWEST
+) -> bytes:
     """Write the metadata of a JoinGroup protocol; topics alone will do."""
-    wanted = topics if isinstance(topics, Subscription) else Subscription(topics=tuple(topics))
+    wanted = (
+        topics
+        if isinstance(topics, EmbeddedSubscription)
+        else EmbeddedSubscription(topics=tuple(topics))
+    )
     entity = subscription_v3.ConsumerProtocolSubscription(
         topics=tuple(sorted(wanted.topics)),
         user_data=wanted.user_data,
@@ -70,7 +76,7 @@ def encode_subscription(topics: Iterable[str] | Subscription, version: int = NEW
     return version.to_bytes(2, "big") + _WRITE_SUBSCRIPTION[version](entity)
 
 
-def decode_subscription(data: bytes) -> Subscription | None:
+def decode_subscription(data: bytes) -> EmbeddedSubscription | None:
     """Read the metadata of a JoinGroup protocol of type ``consumer``; None if it is not one."""
     version = int.from_bytes(data[:2], "big", signed=True)
     if len(data) < 2 or version < 0:
@@ -78,7 +84,7 @@ def decode_subscription(data: bytes) -> Subscription | None:
     read, convert = _READ_SUBSCRIPTION[min(version, NEWEST)]
     try:
         entity = convert(read(data, 2)[0])
-        return Subscription(
+        return EmbeddedSubscription(
             topics=entity.topics,
             user_data=entity.user_data,
             owned_partitions=_flat(entity.owned_partitions),
@@ -104,20 +110,20 @@ def encode_assignment(
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class EmbeddedAssignment:
     """What a classic consumer was assigned, and what its assignor told it besides."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None
 
 
-def decode_assigned(data: bytes) -> Assignment | None:
+def decode_assigned(data: bytes) -> EmbeddedAssignment | None:
     """Read one member's assignment; None if it is not one."""
     if len(data) < 2 or int.from_bytes(data[:2], "big", signed=True) < 0:
         return None
     try:
         entity = _READ_ASSIGNMENT(data, 2)[0]
-        return Assignment(_flat(entity.assigned_partitions), entity.user_data)
+        return EmbeddedAssignment(_flat(entity.assigned_partitions), entity.user_data)
     except Exception:
         return None
 

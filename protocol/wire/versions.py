@@ -27,7 +27,7 @@ class UnsupportedVersionError(Exception):
     """A message says something that the other side's version has no words for."""
 
 
-class Plan(NamedTuple):
+class ConversionPlan(NamedTuple):
     """How one version of a request or response is read and written.
 
     ``shape`` is kio's class; ``up`` copies it to the newest shape and ``down`` back. Where the
@@ -40,27 +40,27 @@ class Plan(NamedTuple):
 
 
 @cache
-def request_plan(api_key: int, version: int) -> Plan:
+def request_plan(api_key: int, version: int) -> ConversionPlan:
     """Find the plan of a request."""
     newest = API[api_key].request
     return _plan(load_request_schema(api_key, version), newest, REQUESTS.get(api_key, ()))
 
 
 @cache
-def response_plan(api_key: int, version: int) -> Plan:
+def response_plan(api_key: int, version: int) -> ConversionPlan:
     """Find the plan of a response."""
     newest = API[api_key].response
     return _plan(load_response_schema(api_key, version), newest, RESPONSES.get(api_key, ()))
 
 
-def _plan(shape: type[Entity], newest: type[Entity], rows: tuple[Special, ...]) -> Plan:
+def _plan(shape: type[Entity], newest: type[Entity], rows: tuple[Special, ...]) -> ConversionPlan:
     up: dict[str, Convert] = {}
     down: dict[str, Convert] = {}
     for row in rows:
         if shape.__version__ <= row.last_version:
             up.update(row.up)
             down.update(row.down)
-    return Plan(shape, converter(shape, newest, up), converter(newest, shape, down))
+    return ConversionPlan(shape, converter(shape, newest, up), converter(newest, shape, down))
 
 
 Fields: TypeAlias = "Mapping[str, Convert]"

@@ -14,7 +14,7 @@ from bench.load.live import LiveLoad
 from bench.servers import leftovers
 from failover.drills.drill import Action, Workload, names
 from failover.drills.verdict import Record, owned_twice
-from protocol.members.history import Kind
+from protocol.members.history import MemberHistoryKind
 from tests.waiting import until
 
 WORKLOAD = Workload(
@@ -109,7 +109,11 @@ def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd, number
     stories = crowd.stories()
     (late,) = (story for story in stories if story.name == f"{group_id}-late")
     assert late.holds
-    assert late.events[-1].kind in {Kind.ASSIGNED, Kind.HEARTBEAT, Kind.COMMITTED}
+    assert late.events[-1].kind in {
+        MemberHistoryKind.ASSIGNED,
+        MemberHistoryKind.HEARTBEAT,
+        MemberHistoryKind.COMMITTED,
+    }
     record = Record(stories=stories, committed={}, fault_ms=0, replicated_ms=None)
     assert owned_twice(record) == []
 

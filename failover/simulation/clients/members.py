@@ -12,9 +12,9 @@ from failover.simulation.clients import modern_members as modern_clients
 from failover.simulation.kinds import is_modern
 from failover.simulation.nodes.connection import Connection
 from protocol.members.classic import MemberConfig
-from protocol.members.conversation import State
+from protocol.members.client import State
 from protocol.members.heartbeating import HeartbeatingMember
-from protocol.members.kinds import Topics, member_of
+from protocol.members.kinds import TopicMetadata, member_of
 
 if TYPE_CHECKING:
     import random
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from failover.simulation.nodes.process import Process
     from failover.simulation.settings import Settings
     from failover.simulation.world import World
-    from protocol.members.conversation import Outgoing
+    from protocol.members.client import Outgoing
     from protocol.members.history import MemberHistoryEvent
     from protocol.members.kinds import AnyConfig, Member
 
@@ -38,7 +38,7 @@ class Driver:
 
     def __init__(self, cluster: Clients, name: str, config: AnyConfig) -> None:
         self.name = name
-        topics = Topics(partitions_of=cluster.partitions_of, names=cluster.topic_names)
+        topics = TopicMetadata(partitions_of=cluster.partitions_of, names=cluster.topic_names)
         self.member: Member = member_of(config, cluster.rng, topics)
         self.is_gone = False
         self._cluster = cluster

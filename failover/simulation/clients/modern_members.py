@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from failover.simulation.kinds import CONSUMER, MIXED
 from protocol.members.classic import MemberConfig
+from protocol.members.client import State
 from protocol.members.consumer import ConsumerMemberConfig
-from protocol.members.conversation import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from failover.simulation.world import World
     from protocol.assignors.executor import Executor
     from protocol.groups.effects import ResolveRegexes, Task
-    from protocol.groups.modern.runtime import ModernGroupRuntime, Run
+    from protocol.groups.modern.runtime import AssignorRun, ModernGroupRuntime
 
 Answer: TypeAlias = AssignmentComputed | AssignmentFailed | RegexesResolved
 
@@ -175,7 +175,7 @@ def _computed(host: Host, number: int, answer: Answer, now: int) -> None:
 
 def _waiting(
     host: Host, number: int, answer: Answer
-) -> tuple[ModernGroupRuntime | None, Run | None]:
+) -> tuple[ModernGroupRuntime | None, AssignorRun | None]:
     """Find the group that an answer is about, and the run that it waits for."""
     for partition in host.partitions:
         if partition.number == number and isinstance(partition.machine, GroupShard):

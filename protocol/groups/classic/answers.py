@@ -19,7 +19,7 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
     from protocol.wire.messages import MemberIdentity
 
 NO_THROTTLE: Final = timedelta(0)
@@ -48,7 +48,11 @@ def join_refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
 
 
 def joined(
-    group: Group, member: Member, *, leader: str | None = None, skip_assignment: bool = False
+    group: ClassicGroupRuntime,
+    member: ClassicGroupMember,
+    *,
+    leader: str | None = None,
+    skip_assignment: bool = False,
 ) -> JoinGroupResponse:
     """Answer JoinGroup with the generation; whoever is told that it leads gets all members.
 
@@ -69,7 +73,7 @@ def joined(
     )
 
 
-def _roster(group: Group) -> tuple[JoinGroupResponseMember, ...]:
+def _roster(group: ClassicGroupRuntime) -> tuple[JoinGroupResponseMember, ...]:
     protocol = group.protocol_name
     return tuple(
         JoinGroupResponseMember(
@@ -81,7 +85,7 @@ def _roster(group: Group) -> tuple[JoinGroupResponseMember, ...]:
     )
 
 
-def synced(group: Group, member: Member) -> SyncGroupResponse:
+def synced(group: ClassicGroupRuntime, member: ClassicGroupMember) -> SyncGroupResponse:
     """Answer SyncGroup with the member's assignment."""
     return SyncGroupResponse(
         throttle_time=NO_THROTTLE,

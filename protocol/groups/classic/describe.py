@@ -19,7 +19,7 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
 
@@ -66,7 +66,7 @@ def _absent(ctx: Context, group_id: str, api_version: int, operations: int) -> D
     )
 
 
-def _described(group: Group, operations: int) -> DescribedGroup:
+def _described(group: ClassicGroupRuntime, operations: int) -> DescribedGroup:
     state = group.state
     protocol = group.protocol_name if state is ClassicGroupState.STABLE else None
     return DescribedGroup(
@@ -81,7 +81,7 @@ def _described(group: Group, operations: int) -> DescribedGroup:
     )
 
 
-def _described_member(member: Member, protocol: str | None) -> DescribedGroupMember:
+def _described_member(member: ClassicGroupMember, protocol: str | None) -> DescribedGroupMember:
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from protocol.groups.classic.ballots import Ballots
+from protocol.groups.classic.protocol_lists import ProtocolLists
 from protocol.groups.classic.states import ClassicGroupState
-from protocol.groups.diary import Diary
+from protocol.groups.event_log import MemberEventLog
 from protocol.records import GroupMetadataValue, MemberMetadata
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from protocol.groups.classic.ballots import Ballot
+    from protocol.groups.classic.protocol_lists import ProtocolList
     from protocol.groups.classic.states import Rebalance
     from protocol.groups.effects import HeartbeatLease, Ticket
     from protocol.wire.messages import JoinGroupRequestProtocol
@@ -50,7 +50,7 @@ class ClassicGroup:
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
-class Member:
+class ClassicGroupMember:
     """A member that has joined; soft.
 
     ``join_ticket`` and ``sync_ticket`` are its parked requests. ``is_new``: its first JoinGroup is
@@ -64,7 +64,7 @@ class Member:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: tuple[JoinGroupRequestProtocol, ...]
-    ballot: Ballot = ()
+    protocol_list: ProtocolList = ()
     assignment: bytes = b""
     session_deadline_ms: int = 0
     join_ticket: Ticket | None = None
@@ -102,7 +102,7 @@ class Member:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Group:
+class ClassicGroupRuntime:
     """Soft state of a classic group, on the leader only.
 
     ``generation``, ``protocol_name`` and ``leader_id`` run ahead of the hard state between the two
@@ -122,17 +122,17 @@ class Group:
     state_timestamp_ms: int = -1
     rebalance: Rebalance | None = None
     stamp: int = 0
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ClassicGroupMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     pending: dict[str, None] = field(default_factory=dict)
     pending_sync: dict[str, None] = field(default_factory=dict)
     awaiting_join: int = 0
-    ballots: Ballots = field(default_factory=Ballots)
+    protocol_lists: ProtocolLists = field(default_factory=ProtocolLists)
     records: dict[str, MemberMetadata] = field(default_factory=dict)
     subscriptions: tuple[bytes, ...] = ()
     topics: frozenset[str] | None = None
     topics_of: tuple[bytes, ...] | None = None
-    diary: Diary = field(default_factory=Diary)
+    event_log: MemberEventLog = field(default_factory=MemberEventLog)
 
     def __repr__(self) -> str:
         return f"Group({self.group_id!r}, {self.state}, generation {self.generation})"
@@ -147,7 +147,7 @@ class Group:
             return ClassicGroupState.STABLE
         return ClassicGroupState.EMPTY
 
-    def member(self, member_id: str, group_instance_id: str | None) -> Member:
+    def member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
         """Find the member that a request speaks for (KIP-345).
 
         An instance id must be known (else UNKNOWN_MEMBER_ID) and be held by this very member id
@@ -164,13 +164,13 @@ class Group:
             raise KafkaError(ErrorCode.unknown_member_id)
         return member
 
-    def accepts_protocols(self, protocol_type: str, ballot: Ballot) -> bool:
+    def accepts_protocols(self, protocol_type: str, protocol_list: ProtocolList) -> bool:
         """Whether somebody who offers these protocols can be a member."""
         if self.state is ClassicGroupState.EMPTY:
-            return bool(protocol_type and ballot)
-        return self.protocol_type == protocol_type and self.ballots.accepts(ballot)
+            return bool(protocol_type and protocol_list)
+        return self.protocol_type == protocol_type and self.protocol_lists.supports(protocol_list)
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
         """Take a member in; the first one sets the protocol type and leads."""
         if not self.members:
             self.protocol_type = protocol_type
@@ -179,14 +179,14 @@ class Group:
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
         self.members[member.member_id] = member
-        self.ballots.add(member.ballot)
+        self.protocol_lists.add(member.protocol_list)
         self.pending.pop(member.member_id, None)
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: ClassicGroupMember) -> None:
         """Let a member go whose tickets have been answered; the next in line leads."""
         self.stamp += 1
         del self.members[member.member_id]
-        self.ballots.remove(member.ballot)
+        self.protocol_lists.remove(member.protocol_list)
         if member.group_instance_id is not None:
             del self.static_members[member.group_instance_id]
         if self.leader_id == member.member_id:
@@ -194,7 +194,7 @@ class Group:
         self.pending_sync.pop(member.member_id, None)
         self.records.pop(member.member_id, None)
 
-    def replace(self, member: Member, new_member_id: str) -> None:
+    def replace(self, member: ClassicGroupMember, new_member_id: str) -> None:
         """Give a static member a new member id; it keeps its assignment, place and duties."""
         self.stamp += 1
         old_member_id = member.member_id
@@ -212,22 +212,22 @@ class Group:
             self.pending_sync[new_member_id] = None
 
     def set_protocols(
-        self, member: Member, protocols: tuple[JoinGroupRequestProtocol, ...]
+        self, member: ClassicGroupMember, protocols: tuple[JoinGroupRequestProtocol, ...]
     ) -> None:
         """Count the member's vote anew when its list has changed."""
-        ballot = ballot_of(protocols)
-        if ballot != member.ballot:
-            self.ballots.remove(member.ballot)
-            self.ballots.add(ballot)
-            member.ballot = ballot
+        protocol_list = protocol_list_of(protocols)
+        if protocol_list != member.protocol_list:
+            self.protocol_lists.remove(member.protocol_list)
+            self.protocol_lists.add(protocol_list)
+            member.protocol_list = protocol_list
         member.protocols = protocols
 
-    def park_join(self, member: Member, ticket: Ticket) -> None:
+    def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> None:
         """Keep a JoinGroup until the join phase ends; there is none parked for the member yet."""
         member.join_ticket = ticket
         self.awaiting_join += 1
 
-    def take_join(self, member: Member) -> Ticket | None:
+    def take_join(self, member: ClassicGroupMember) -> Ticket | None:
         """Take the parked JoinGroup out, to answer it."""
         ticket = member.join_ticket
         if ticket is not None:
@@ -259,6 +259,6 @@ class Group:
         return False
 
 
-def ballot_of(protocols: tuple[JoinGroupRequestProtocol, ...]) -> Ballot:
+def protocol_list_of(protocols: tuple[JoinGroupRequestProtocol, ...]) -> ProtocolList:
     """List the names, each once, most preferred first."""
     return tuple(dict.fromkeys(protocol.name for protocol in protocols))

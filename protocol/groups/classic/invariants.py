@@ -11,7 +11,7 @@ from protocol.groups.timers import TimerKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from protocol.groups.classic.group import Group
+    from protocol.groups.classic.group import ClassicGroupRuntime
     from protocol.groups.context import Context
 
 
@@ -26,12 +26,12 @@ def broken(ctx: Context) -> list[str]:
     return sentences
 
 
-def _counts(_: Context, group: Group) -> Iterator[str]:
+def _counts(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
     """Every count that is kept equals what counting anew gives."""
     members = group.members.values()
     if group.awaiting_join != sum(member.join_ticket is not None for member in members):
         yield "the number of parked JoinGroups is wrong"
-    if Counter(member.ballot for member in members) != group.ballots.lists:
+    if Counter(member.protocol_list for member in members) != group.protocol_lists.lists:
         yield "the votes are miscounted"
     static = {m.group_instance_id: m.member_id for m in members if m.group_instance_id is not None}
     if static != group.static_members:
@@ -40,7 +40,7 @@ def _counts(_: Context, group: Group) -> Iterator[str]:
         yield "a member is filed under another id"
 
 
-def _standing(_: Context, group: Group) -> Iterator[str]:
+def _standing(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
     """Ids belong to one thing at a time, and whoever has a duty is a member."""
     if (group.leader_id is None) == bool(group.members):
         yield "a group has a leader when it has members, and only then"
@@ -50,11 +50,11 @@ def _standing(_: Context, group: Group) -> Iterator[str]:
         yield "a member is pending"
     if group.pending_sync.keys() - group.members.keys():
         yield "somebody who is not a member is awaited for its sync"
-    if group.members and not group.ballots.winner():
+    if group.members and not group.protocol_lists.select():
         yield "no protocol is common to all members"
 
 
-def _phases(_: Context, group: Group) -> Iterator[str]:
+def _phases(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
     """Whatever is parked, and whatever is persisted, fits the state."""
     members = group.members.values()
     state = group.state
@@ -77,7 +77,7 @@ def _phases(_: Context, group: Group) -> Iterator[str]:
         yield "a rebalance went back behind what was persisted"
 
 
-def _timers(ctx: Context, group: Group) -> Iterator[str]:
+def _timers(ctx: Context, group: ClassicGroupRuntime) -> Iterator[str]:
     """Nothing waits for ever: each wait has its timer, and none runs for nothing."""
     timers = ctx.timers
     name = group.group_id

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.classic import answers, membership, rebalance, rebuild
 from protocol.groups.classic import static as classic_static
-from protocol.groups.classic.group import Member
+from protocol.groups.classic.group import ClassicGroupMember
 from protocol.groups.classic.join_request import read, update
 from protocol.groups.classic.states import ClassicGroupState
 from protocol.groups.facts import MemberEventKind, RebalanceTrigger
@@ -33,7 +33,7 @@ from protocol.wire.readers import TEXT_BYTES_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.classic.group import Group
+    from protocol.groups.classic.group import ClassicGroupRuntime
     from protocol.groups.classic.join_request import Join
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
@@ -76,15 +76,15 @@ def _join(ctx: Context, join: Join, make_way: Callable[[], None] | None) -> None
             raise KafkaError(ErrorCode.inconsistent_group_protocol)  # a group of another type
         if message.member_id:
             raise KafkaError(ErrorCode.unknown_member_id)
-        if not (message.protocol_type and join.ballot):
+        if not (message.protocol_type and join.protocol_list):
             raise KafkaError(ErrorCode.inconsistent_group_protocol)
         if make_way is not None:
             make_way()
         group = rebuild.find_or_create(ctx, message.group_id, now)
     if not _has_room(ctx, group, message):
-        _turn_away(ctx, group, join)
+        _refuse_new_member(ctx, group, join)
         return
-    if not group.accepts_protocols(message.protocol_type, join.ballot):
+    if not group.accepts_protocols(message.protocol_type, join.protocol_list):
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
     if message.member_id:
         _join_known(ctx, group, join)
@@ -100,7 +100,7 @@ def check_session_timeout(ctx: Context, join: Join) -> None:
         raise KafkaError(ErrorCode.invalid_session_timeout)
 
 
-def _has_room(ctx: Context, group: Group, message: JoinGroupRequest) -> bool:
+def _has_room(ctx: Context, group: ClassicGroupRuntime, message: JoinGroupRequest) -> bool:
     """Whether ``group.max.size`` lets this one in.
 
     While members join again, those that have are counted, so that the last ones of a group that has
@@ -120,20 +120,20 @@ def _has_room(ctx: Context, group: Group, message: JoinGroupRequest) -> bool:
     return member is not None or len(group.members) < size_max
 
 
-def _turn_away(ctx: Context, group: Group, join: Join) -> None:
+def _refuse_new_member(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
     member_id = join.message.member_id
     member = group.members.get(member_id)
     if member is not None:
         membership.drop(ctx, group, member)
         event = membership.event(group, member, MemberEventKind.REFUSED, join.now)
-        group.diary.note(ctx, event)
+        group.event_log.note(ctx, event)
     elif member_id in group.pending:
         membership.drop_pending(ctx, group, member_id)
     refusal = answers.join_refused(ErrorCode.group_max_size_reached)
     ctx.reply(join.request.ticket, refusal, group.group_id)
 
 
-def _join_new(ctx: Context, group: Group, join: Join) -> None:
+def _join_new(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
     """Give a member id to one that has none; a static member gets its place with it."""
     instance_id = join.message.group_instance_id
     client_id = join.request.client.client_id
@@ -158,7 +158,9 @@ def _new_member_id(ctx: Context, name: str) -> str:
     return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def _require_member_id(ctx: Context, group: Group, join: Join, member_id: str) -> None:
+def _require_member_id(
+    ctx: Context, group: ClassicGroupRuntime, join: Join, member_id: str
+) -> None:
     """Let a dynamic member prove that it got its id by coming back with it (KIP-394).
 
     So a client that gives up and asks again leaves no members behind that nobody speaks for.
@@ -170,10 +172,10 @@ def _require_member_id(ctx: Context, group: Group, join: Join, member_id: str) -
     ctx.reply(join.request.ticket, refusal, group.group_id)
 
 
-def _add(ctx: Context, group: Group, join: Join, member_id: str) -> None:
+def _add(ctx: Context, group: ClassicGroupRuntime, join: Join, member_id: str) -> None:
     """Take a new member in: its request is parked until the join phase is over."""
     message, now = join.message, join.now
-    member = Member(
+    member = ClassicGroupMember(
         member_id=member_id,
         group_instance_id=message.group_instance_id,
         client_id=join.request.client.client_id,
@@ -181,7 +183,7 @@ def _add(ctx: Context, group: Group, join: Join, member_id: str) -> None:
         session_timeout_ms=join.session_timeout_ms,
         rebalance_timeout_ms=join.rebalance_timeout_ms,
         protocols=message.protocols,
-        ballot=join.ballot,
+        protocol_list=join.protocol_list,
         is_new=True,
     )
     if group.rebalance is not None:
@@ -192,11 +194,11 @@ def _add(ctx: Context, group: Group, join: Join, member_id: str) -> None:
     event = membership.event(
         group, member, MemberEventKind.JOINED, now, membership.cut(message.reason)
     )
-    group.diary.note(ctx, event)
+    group.event_log.note(ctx, event)
     rebalance.prepare(ctx, group, RebalanceTrigger.MEMBER_JOINED, event, now)
 
 
-def _join_known(ctx: Context, group: Group, join: Join) -> None:
+def _join_known(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
     """Let a member rejoin: parked when the group rebalances or must, else answered at once."""
     message, now = join.message, join.now
     ticket = join.request.ticket
@@ -212,7 +214,7 @@ def _join_known(ctx: Context, group: Group, join: Join) -> None:
     event = membership.event(
         group, member, MemberEventKind.REJOINED, now, membership.cut(message.reason)
     )
-    group.diary.note(ctx, event)
+    group.event_log.note(ctx, event)
     if _must_rebalance(group, member, join):
         update(group, member, join)
         membership.park_join(ctx, group, member, ticket)
@@ -221,7 +223,7 @@ def _join_known(ctx: Context, group: Group, join: Join) -> None:
         ctx.reply(ticket, answers.joined(group, member), group.group_id)
 
 
-def _must_rebalance(group: Group, member: Member, join: Join) -> bool:
+def _must_rebalance(group: ClassicGroupRuntime, member: ClassicGroupMember, join: Join) -> bool:
     """Whether a known member's JoinGroup is more than a repeated question.
 
     With unchanged protocols it gets the generation again. The leader of a Stable group asks for a

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups.classic.group import ballot_of
+from protocol.groups.classic.group import protocol_list_of
 from protocol.groups.limits import MEMBER_BYTES_MAX
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from protocol.groups.classic.ballots import Ballot
-    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
+    from protocol.groups.classic.protocol_lists import ProtocolList
     from protocol.groups.effects import Request
     from protocol.wire.messages import JoinGroupRequest
 
@@ -25,7 +25,7 @@ class Join:
 
     request: Request
     message: JoinGroupRequest
-    ballot: Ballot
+    protocol_list: ProtocolList
     session_timeout_ms: int
     rebalance_timeout_ms: int
     now: int
@@ -44,7 +44,7 @@ def read(request: Request, message: JoinGroupRequest, now: int) -> Join:
     return Join(
         request=request,
         message=message,
-        ballot=ballot_of(message.protocols),
+        protocol_list=protocol_list_of(message.protocols),
         session_timeout_ms=session_timeout_ms,
         # JoinGroup 0 had no rebalance timeout: the session timeout served for both.
         rebalance_timeout_ms=rebalance_timeout_ms if request.api_version else session_timeout_ms,
@@ -52,7 +52,7 @@ def read(request: Request, message: JoinGroupRequest, now: int) -> Join:
     )
 
 
-def update(group: Group, member: Member, join: Join) -> None:
+def update(group: ClassicGroupRuntime, member: ClassicGroupMember, join: Join) -> None:
     """Let a member have what its new request says."""
     group.set_protocols(member, join.message.protocols)
     member.session_timeout_ms = join.session_timeout_ms

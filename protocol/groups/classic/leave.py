@@ -15,7 +15,7 @@ from protocol.wire.messages import LeaveGroupRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
     from protocol.groups.facts import MemberEvent
@@ -53,7 +53,9 @@ def leave_group(ctx: Context, request: Request, now: int) -> None:
     ctx.reply(request.ticket, answers.left(tuple(results)), group.group_id)
 
 
-def _leave(ctx: Context, group: Group, identity: MemberIdentity, now: int) -> MemberEvent | None:
+def _leave(
+    ctx: Context, group: ClassicGroupRuntime, identity: MemberIdentity, now: int
+) -> MemberEvent | None:
     """Remove one member; None when all that was known of it was a member id it never used.
 
     A static member may be named by its instance id alone, as an administrator would. Named by its
@@ -72,7 +74,7 @@ def _leave(ctx: Context, group: Group, identity: MemberIdentity, now: int) -> Me
     membership.drop(ctx, group, member)
     reason = membership.cut(identity.reason)
     event = membership.event(group, member, MemberEventKind.LEFT, now, reason)
-    group.diary.note(ctx, event)
+    group.event_log.note(ctx, event)
     return event
 
 
@@ -95,17 +97,17 @@ def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     _expire(ctx, group, member, now)
 
 
-def _expire(ctx: Context, group: Group, member: Member, now: int) -> None:
+def _expire(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, now: int) -> None:
     membership.drop(ctx, group, member)
     event = membership.event(group, member, MemberEventKind.EXPIRED, now)
-    group.diary.note(ctx, event)
+    group.event_log.note(ctx, event)
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
         _maybe_complete(ctx, group, now)
     else:
         rebalance.prepare(ctx, group, RebalanceTrigger.MEMBER_EXPIRED, event, now)
 
 
-def _maybe_complete(ctx: Context, group: Group, now: int) -> None:
+def _maybe_complete(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     """End the join phase if only this one was waited for, even within the initial delay."""
     if group.state is ClassicGroupState.PREPARING_REBALANCE and group.has_all_joined:
         rebalance.complete_join(ctx, group, now)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.groups.classic import answers, membership, rebuild
 from protocol.groups.classic.group import NO_GENERATION, ClassicGroup
+from protocol.groups.classic.rebalance_fact import report_rebalance
 from protocol.groups.classic.states import ClassicGroupState
-from protocol.groups.classic.story import tell
 from protocol.groups.facts import GroupDeleted, RebalanceOutcome
 from protocol.groups.group_type import Built, GroupSummary
 from protocol.groups.timers import TimerKind
@@ -16,10 +16,10 @@ from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
-    from protocol.groups.diary import Diary
+    from protocol.groups.event_log import MemberEventLog
 
 
-class Shown(NamedTuple):
+class GroupSnapshot(NamedTuple):
     """A group from outside: its state, since when (Unix milliseconds, -1: not known), its type."""
 
     state: ClassicGroupState
@@ -27,24 +27,24 @@ class Shown(NamedTuple):
     state_timestamp_ms: int
 
 
-def shown(ctx: Context, group_id: str) -> Shown | None:
+def snapshot_of(ctx: Context, group_id: str) -> GroupSnapshot | None:
     """Say how a group looks from outside; None if there is no such group."""
     group = ctx.classic_runtime.get(group_id)
     if group is not None:
-        return Shown(group.state, group.protocol_type or "", group.state_timestamp_ms)
+        return GroupSnapshot(group.state, group.protocol_type or "", group.state_timestamp_ms)
     hard = ctx.groups.get(group_id)
     if not isinstance(hard, ClassicGroup):
         return None
     metadata = hard.metadata
     state = ClassicGroupState.STABLE if metadata.members else ClassicGroupState.EMPTY
-    return Shown(state, metadata.protocol_type, metadata.current_state_timestamp)
+    return GroupSnapshot(state, metadata.protocol_type, metadata.current_state_timestamp)
 
 
 def summary(ctx: Context, group_id: str) -> GroupSummary:
     """Say how a classic group looks in ListGroups."""
-    looks = shown(ctx, group_id)
-    assert looks is not None
-    return GroupSummary(ClassicGroup.type_name, looks.state, looks.protocol_type)
+    snapshot = snapshot_of(ctx, group_id)
+    assert snapshot is not None
+    return GroupSummary(ClassicGroup.type_name, snapshot.state, snapshot.protocol_type)
 
 
 def has_members(ctx: Context, group_id: str) -> bool:
@@ -60,8 +60,8 @@ def is_abandoned(ctx: Context, group_id: str) -> bool:
     """Whether nobody is in a group or is about to join it."""
     group = ctx.classic_runtime.get(group_id)
     has_pending = group is not None and bool(group.pending)
-    looks = shown(ctx, group_id)
-    return looks is not None and looks.state is ClassicGroupState.EMPTY and not has_pending
+    snapshot = snapshot_of(ctx, group_id)
+    return snapshot is not None and snapshot.state is ClassicGroupState.EMPTY and not has_pending
 
 
 def delete(ctx: Context, group_id: str, now: int) -> None:
@@ -71,13 +71,13 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
     ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
 
 
-def make_way(ctx: Context, group_id: str, now: int) -> None:
+def release_group_id(ctx: Context, group_id: str, now: int) -> None:
     """Let a group of another type have the id of a group without members; its offsets stay."""
     runtime = ctx.classic_runtime.get(group_id)
     if runtime is not None and runtime.rebalance is not None:
         for kind in (TimerKind.JOIN, TimerKind.SYNC):
             ctx.timers.cancel(kind, group_id, "")
-        tell(ctx, runtime, RebalanceOutcome.RESTARTED, now)
+        report_rebalance(ctx, runtime, RebalanceOutcome.RESTARTED, now)
     group = ctx.groups.get(group_id)
     if isinstance(group, ClassicGroup) and group.metadata is not NO_GENERATION:
         delete(ctx, group_id, now)
@@ -143,10 +143,10 @@ def shift_deadlines(ctx: Context, stall_ms: int) -> None:
             member.session_deadline_ms += stall_ms
 
 
-def events_of(ctx: Context, group_id: str) -> Diary | None:
+def events_of(ctx: Context, group_id: str) -> MemberEventLog | None:
     """Find what lately became of a group's members."""
     group = ctx.classic_runtime.get(group_id)
-    return None if group is None else group.diary
+    return None if group is None else group.event_log
 
 
 def replay_group_metadata(

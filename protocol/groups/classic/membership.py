@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups import diary
+from protocol.groups import event_log
 from protocol.groups.classic import answers
 from protocol.groups.effects import HeartbeatLease
 from protocol.groups.facts import MemberEvent, MemberEventKind
@@ -12,7 +12,7 @@ from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
     from protocol.groups.context import Context
     from protocol.groups.effects import Ticket
 
@@ -25,18 +25,20 @@ def cut(reason: str | None) -> str | None:
     return reason[:REASON_LENGTH_MAX] if reason else None
 
 
-def arm(ctx: Context, group: Group, member: Member, deadline_ms: int) -> None:
+def arm(
+    ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, deadline_ms: int
+) -> None:
     """Expect to hear of the member by then; the deadline may be earlier than the present one."""
     member.session_deadline_ms = deadline_ms
     ctx.timers.set(TimerKind.SESSION, group.group_id, member.member_id, deadline_ms)
 
 
-def touch(ctx: Context, group: Group, member: Member, now: int) -> None:
+def touch(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, now: int) -> None:
     """Start the member's session timeout anew."""
     arm(ctx, group, member, now + member.session_timeout_ms)
 
 
-def lease(group: Group, member: Member) -> HeartbeatLease:
+def lease(group: ClassicGroupRuntime, member: ClassicGroupMember) -> HeartbeatLease:
     """Allow the successful heartbeat to be repeated until something changes."""
     held = member.lease
     if held is None or held.stamp != group.stamp:
@@ -44,18 +46,24 @@ def lease(group: Group, member: Member) -> HeartbeatLease:
     return held
 
 
-def find(ctx: Context, group: Group, ids: tuple[str, str | None], now: int) -> Member:
-    """Find who speaks by (member id, instance id), as ``Group.member``; a fenced one is noted."""
+def find(
+    ctx: Context, group: ClassicGroupRuntime, ids: tuple[str, str | None], now: int
+) -> ClassicGroupMember:
+    """Find a member by (member id, instance id); log that it is fenced, if it is."""
     try:
         return group.member(*ids)
     except KafkaError as error:
         if error.code is ErrorCode.fenced_instance_id:
-            group.diary.note_fenced(ctx, diary.fenced(group.group_id, *ids, now))
+            group.event_log.note_fenced(ctx, event_log.fenced(group.group_id, *ids, now))
         raise
 
 
 def event(
-    group: Group, member: Member, kind: MemberEventKind, now: int, reason: str | None = None
+    group: ClassicGroupRuntime,
+    member: ClassicGroupMember,
+    kind: MemberEventKind,
+    now: int,
+    reason: str | None = None,
 ) -> MemberEvent:
     """Say what became of a member."""
     return MemberEvent(
@@ -70,19 +78,25 @@ def event(
     )
 
 
-def park_join(ctx: Context, group: Group, member: Member, ticket: Ticket) -> None:
+def park_join(
+    ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, ticket: Ticket
+) -> None:
     """Keep a JoinGroup; an older one of the same member, whose client gave up, is answered."""
     answer_join(ctx, group, member, ErrorCode.rebalance_in_progress)
     group.park_join(member, ticket)
 
 
-def park_sync(ctx: Context, group: Group, member: Member, ticket: Ticket) -> None:
+def park_sync(
+    ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, ticket: Ticket
+) -> None:
     """Keep a SyncGroup; an older one of the same member, whose client gave up, is answered."""
     answer_sync(ctx, group, member, ErrorCode.rebalance_in_progress)
     member.sync_ticket = ticket
 
 
-def answer_join(ctx: Context, group: Group, member: Member, code: ErrorCode) -> None:
+def answer_join(
+    ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, code: ErrorCode
+) -> None:
     """Refuse the member's parked JoinGroup, if there is one."""
     ticket = group.take_join(member)
     if ticket is not None:
@@ -91,7 +105,9 @@ def answer_join(ctx: Context, group: Group, member: Member, code: ErrorCode) -> 
         ctx.reply(ticket, answers.join_refused(code, member_id), group.group_id)
 
 
-def answer_sync(ctx: Context, group: Group, member: Member, code: ErrorCode) -> None:
+def answer_sync(
+    ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, code: ErrorCode
+) -> None:
     """Refuse the member's parked SyncGroup, if there is one."""
     ticket = member.sync_ticket
     if ticket is not None:
@@ -99,7 +115,7 @@ def answer_sync(ctx: Context, group: Group, member: Member, code: ErrorCode) -> 
         ctx.reply(ticket, answers.sync_refused(code), group.group_id)
 
 
-def drop(ctx: Context, group: Group, member: Member) -> None:
+def drop(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember) -> None:
     """Remove a member; whatever of it is parked is answered UNKNOWN_MEMBER_ID."""
     answer_join(ctx, group, member, ErrorCode.unknown_member_id)
     answer_sync(ctx, group, member, ErrorCode.unknown_member_id)
@@ -107,13 +123,13 @@ def drop(ctx: Context, group: Group, member: Member) -> None:
     group.remove(member)
 
 
-def drop_pending(ctx: Context, group: Group, member_id: str) -> None:
+def drop_pending(ctx: Context, group: ClassicGroupRuntime, member_id: str) -> None:
     """Forget a member id that was given out and never used."""
     ctx.timers.cancel(TimerKind.SESSION, group.group_id, member_id)
     del group.pending[member_id]
 
 
-def fence(ctx: Context, group: Group, member: Member) -> None:
+def fence(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember) -> None:
     """Tell the requests parked for a static member that another took its place (KIP-345)."""
     answer_join(ctx, group, member, ErrorCode.fenced_instance_id)
     answer_sync(ctx, group, member, ErrorCode.fenced_instance_id)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.classic import membership, rebuild
 from protocol.groups.classic.group import CONSUMER, ClassicGroup
-from protocol.groups.classic.lifecycle import shown
+from protocol.groups.classic.lifecycle import snapshot_of
 from protocol.groups.classic.states import ClassicGroupState
 from protocol.groups.group_type import OffsetPolicy
 from protocol.groups.offsets.expiry import committed_ms
@@ -58,10 +58,10 @@ def check_fetch(_ctx: Context, _asked: OffsetFetchRequestGroup) -> None:
 
 def check_offset_delete(ctx: Context, group_id: str) -> None:
     """Refuse to delete offsets of no group, or of a group whose subscriptions nobody here reads."""
-    looks = shown(ctx, group_id)
-    if looks is None:
+    snapshot = snapshot_of(ctx, group_id)
+    if snapshot is None:
         raise KafkaError(ErrorCode.group_id_not_found)
-    if looks.state is not ClassicGroupState.EMPTY and looks.protocol_type != CONSUMER:
+    if snapshot.state is not ClassicGroupState.EMPTY and snapshot.protocol_type != CONSUMER:
         raise KafkaError(ErrorCode.non_empty_group)
 
 
@@ -72,8 +72,8 @@ def has_subscribed(ctx: Context, group_id: str, topic: str) -> bool:
     """
     topics = subscribed_topics(ctx, group_id)
     if topics is None:
-        looks = shown(ctx, group_id)
-        return looks is not None and looks.protocol_type == CONSUMER
+        snapshot = snapshot_of(ctx, group_id)
+        return snapshot is not None and snapshot.protocol_type == CONSUMER
     return topic in topics
 
 
@@ -109,15 +109,15 @@ def retention_start(ctx: Context, group_id: str) -> RetentionStart | None:
     For a group that has had members that is when it became Empty; for a simple consumer, and for a
     topic that no member of a Stable group is subscribed to any more, when it was committed.
     """
-    looks = shown(ctx, group_id)
-    assert looks is not None
-    if looks.state is ClassicGroupState.EMPTY:
-        since_ms = looks.state_timestamp_ms
-        if looks.protocol_type and since_ms != -1:
+    snapshot = snapshot_of(ctx, group_id)
+    assert snapshot is not None
+    if snapshot.state is ClassicGroupState.EMPTY:
+        since_ms = snapshot.state_timestamp_ms
+        if snapshot.protocol_type and since_ms != -1:
             return lambda _: since_ms
         return committed_ms
     is_readable = subscribed_topics(ctx, group_id) is not None
-    if looks.state is ClassicGroupState.STABLE and is_readable:
+    if snapshot.state is ClassicGroupState.STABLE and is_readable:
         return committed_ms
     return None
 

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.classic import answers, membership
+from protocol.groups.classic.rebalance_fact import report_rebalance
 from protocol.groups.classic.states import ClassicGroupState, Rebalance
-from protocol.groups.classic.story import tell
 from protocol.groups.facts import MemberEventKind, RebalanceOutcome, RebalanceTrigger
 from protocol.groups.timers import TimerKind
 from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
@@ -26,7 +26,7 @@ from protocol.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.classic.group import Group
+    from protocol.groups.classic.group import ClassicGroupRuntime
     from protocol.groups.context import Context
     from protocol.groups.facts import MemberEvent
     from protocol.groups.timers import TimerKey
@@ -38,7 +38,11 @@ again: their rebalance timeout may be 0."""
 
 
 def prepare(
-    ctx: Context, group: Group, trigger: RebalanceTrigger, event: MemberEvent | None, now: int
+    ctx: Context,
+    group: ClassicGroupRuntime,
+    trigger: RebalanceTrigger,
+    event: MemberEvent | None,
+    now: int,
 ) -> None:
     """Begin a rebalance, or, when one is at its first phase already, see whether that is over.
 
@@ -51,7 +55,7 @@ def prepare(
     state = group.state
     if state is ClassicGroupState.COMPLETING_REBALANCE:
         _refuse_syncs(ctx, group, now)
-        tell(ctx, group, RebalanceOutcome.RESTARTED, now)
+        report_rebalance(ctx, group, RebalanceOutcome.RESTARTED, now)
     group.pending_sync.clear()
     group.records.clear()
     ctx.timers.cancel(TimerKind.SYNC, group.group_id, "")
@@ -74,7 +78,7 @@ def prepare(
         _await_joins(ctx, group, now)
 
 
-def maybe_complete_join(ctx: Context, group: Group, now: int) -> None:
+def maybe_complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     """End the join phase when nobody is waited for; the initial delay is sat out all the same."""
     rebalance = group.rebalance
     if (
@@ -86,7 +90,7 @@ def maybe_complete_join(ctx: Context, group: Group, now: int) -> None:
         complete_join(ctx, group, now)
 
 
-def complete_join(ctx: Context, group: Group, now: int) -> None:
+def complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     """End the join phase: who is missing and not static is out, the others get a generation."""
     rebalance = group.rebalance
     assert rebalance is not None
@@ -106,11 +110,13 @@ def complete_join(ctx: Context, group: Group, now: int) -> None:
     group.protocol_name = None
     group.subscriptions = ()
     persist(ctx, group)
-    tell(ctx, group, RebalanceOutcome.EMPTY, now)
+    report_rebalance(ctx, group, RebalanceOutcome.EMPTY, now)
     group.rebalance = None
 
 
-def complete_sync(ctx: Context, group: Group, assignments: Mapping[str, bytes], now: int) -> None:
+def complete_sync(
+    ctx: Context, group: ClassicGroupRuntime, assignments: Mapping[str, bytes], now: int
+) -> None:
     """Make the leader's assignment the group's: persist it, and answer who waits for it."""
     protocol = group.protocol_name
     records = group.records
@@ -126,11 +132,11 @@ def complete_sync(ctx: Context, group: Group, assignments: Mapping[str, bytes], 
             member.sync_ticket = None
             ctx.reply(ticket, answers.synced(group, member), group.group_id)
             membership.touch(ctx, group, member, now)
-    tell(ctx, group, RebalanceOutcome.STABLE, now)
+    report_rebalance(ctx, group, RebalanceOutcome.STABLE, now)
     group.rebalance = None
 
 
-def persist(ctx: Context, group: Group) -> None:
+def persist(ctx: Context, group: ClassicGroupRuntime) -> None:
     """Write the generation as it stands: the members' records, none in an empty one."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
@@ -144,10 +150,12 @@ def persist(ctx: Context, group: Group) -> None:
     ctx.result.rewritten = len(value.members)
 
 
-def _begin_generation(ctx: Context, group: Group, rebalance: Rebalance, now: int) -> None:
+def _begin_generation(
+    ctx: Context, group: ClassicGroupRuntime, rebalance: Rebalance, now: int
+) -> None:
     """Answer every JoinGroup; all members now have one rebalance timeout to send SyncGroup."""
     rebalance.phase = ClassicGroupState.COMPLETING_REBALANCE
-    group.protocol_name = protocol = group.ballots.winner()
+    group.protocol_name = protocol = group.protocol_lists.select()
     members = group.members.values()
     group.subscriptions = tuple(dict.fromkeys(member.subscription(protocol) for member in members))
     group.pending_sync = dict.fromkeys(group.members)
@@ -160,7 +168,7 @@ def _begin_generation(ctx: Context, group: Group, rebalance: Rebalance, now: int
     ctx.timers.set(TimerKind.SYNC, group.group_id, "", now + group.rebalance_timeout_ms)
 
 
-def _drop_missing(ctx: Context, group: Group, now: int) -> None:
+def _drop_missing(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     """Remove the dynamic members that did not join; static ones only their sessions remove."""
     if group.awaiting_join == len(group.members):
         return
@@ -172,10 +180,10 @@ def _drop_missing(ctx: Context, group: Group, now: int) -> None:
     for member in missing:
         membership.drop(ctx, group, member)
         event = membership.event(group, member, MemberEventKind.NOT_REJOINED, now)
-        group.diary.note(ctx, event)
+        group.event_log.note(ctx, event)
 
 
-def _refuse_syncs(ctx: Context, group: Group, now: int) -> None:
+def _refuse_syncs(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     """Send those who wait for an assignment back to join again."""
     for member in group.members.values():
         member.assignment = b""
@@ -184,7 +192,9 @@ def _refuse_syncs(ctx: Context, group: Group, now: int) -> None:
             membership.touch(ctx, group, member, now)
 
 
-def _delay_initial(ctx: Context, group: Group, rebalance: Rebalance, now: int) -> None:
+def _delay_initial(
+    ctx: Context, group: ClassicGroupRuntime, rebalance: Rebalance, now: int
+) -> None:
     """Wait for company: at most as long as the first member's rebalance timeout allows."""
     delay_ms = ctx.configs.integer("group.initial.rebalance.delay.ms")
     rebalance.delay_ms = delay_ms
@@ -192,7 +202,9 @@ def _delay_initial(ctx: Context, group: Group, rebalance: Rebalance, now: int) -
     ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + delay_ms)
 
 
-def _extend_initial(ctx: Context, group: Group, rebalance: Rebalance, now: int) -> None:
+def _extend_initial(
+    ctx: Context, group: ClassicGroupRuntime, rebalance: Rebalance, now: int
+) -> None:
     """Wait once more, since somebody came meanwhile."""
     rebalance.has_new_member = False
     remaining_ms = rebalance.remaining_ms
@@ -202,7 +214,7 @@ def _extend_initial(ctx: Context, group: Group, rebalance: Rebalance, now: int) 
     ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + delay_ms)
 
 
-def _await_joins(ctx: Context, group: Group, now: int, at_least_ms: int = 0) -> None:
+def _await_joins(ctx: Context, group: ClassicGroupRuntime, now: int, at_least_ms: int = 0) -> None:
     wait_ms = max(group.rebalance_timeout_ms, at_least_ms)
     ctx.timers.set(TimerKind.JOIN, group.group_id, "", now + wait_ms)
 
@@ -236,7 +248,7 @@ def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
         return
     for member in dynamic:
         membership.drop(ctx, group, member)
-        group.diary.note(ctx, membership.event(group, member, MemberEventKind.NOT_SYNCED, now))
+        group.event_log.note(ctx, membership.event(group, member, MemberEventKind.NOT_SYNCED, now))
     event = membership.event(group, late[0], MemberEventKind.NOT_SYNCED, now)
     prepare(ctx, group, RebalanceTrigger.SYNC_TIMEOUT, event, now)
 

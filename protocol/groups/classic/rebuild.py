@@ -10,7 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.groups.classic import membership, rebalance
-from protocol.groups.classic.group import ClassicGroup, Group, Member, ballot_of
+from protocol.groups.classic.group import (
+    ClassicGroup,
+    ClassicGroupMember,
+    ClassicGroupRuntime,
+    protocol_list_of,
+)
 from protocol.groups.facts import RebalanceTrigger
 from protocol.records import GroupMetadataKey, GroupMetadataValue, Record
 from protocol.wire.messages import JoinGroupRequestProtocol
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
     from protocol.records import MemberMetadata
 
 
-def find(ctx: Context, group_id: str, now: int) -> Group | None:
+def find(ctx: Context, group_id: str, now: int) -> ClassicGroupRuntime | None:
     """Find a classic group, built if need be; None if there is no such group."""
     group = ctx.classic_runtime.get(group_id)
     if group is None:
@@ -30,7 +35,7 @@ def find(ctx: Context, group_id: str, now: int) -> Group | None:
     return group
 
 
-def find_or_create(ctx: Context, group_id: str, now: int) -> Group:
+def find_or_create(ctx: Context, group_id: str, now: int) -> ClassicGroupRuntime:
     """Find a group; one that nobody has heard of begins Empty, and so it is written."""
     group = find(ctx, group_id, now)
     if group is None:
@@ -49,9 +54,9 @@ def find_or_create(ctx: Context, group_id: str, now: int) -> Group:
     return group
 
 
-def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> Group:
+def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> ClassicGroupRuntime:
     metadata = hard.metadata
-    group = Group(
+    group = ClassicGroupRuntime(
         group_id=group_id,
         hard=hard,
         generation=metadata.generation,
@@ -77,11 +82,11 @@ def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> Group:
     return group
 
 
-def _member(loaded: MemberMetadata, protocol: str) -> Member:
+def _member(loaded: MemberMetadata, protocol: str) -> ClassicGroupMember:
     """Build a member that offers the one protocol that was persisted."""
     timeout_ms = loaded.rebalance_timeout
     protocols = (JoinGroupRequestProtocol(name=protocol, metadata=loaded.subscription),)
-    return Member(
+    return ClassicGroupMember(
         member_id=loaded.member_id,
         group_instance_id=loaded.group_instance_id,
         client_id=loaded.client_id,
@@ -89,6 +94,6 @@ def _member(loaded: MemberMetadata, protocol: str) -> Member:
         session_timeout_ms=loaded.session_timeout,
         rebalance_timeout_ms=loaded.session_timeout if timeout_ms == -1 else timeout_ms,
         protocols=protocols,
-        ballot=ballot_of(protocols),
+        protocol_list=protocol_list_of(protocols),
         assignment=loaded.assignment,
     )

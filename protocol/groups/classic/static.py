@@ -19,12 +19,12 @@ from protocol.groups.timers import TimerKind
 from protocol.wire.embedded import decode_subscription
 
 if TYPE_CHECKING:
-    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
     from protocol.groups.classic.join_request import Join
     from protocol.groups.context import Context
 
 
-def take_over(ctx: Context, group: Group, join: Join, new_member_id: str) -> None:
+def take_over(ctx: Context, group: ClassicGroupRuntime, join: Join, new_member_id: str) -> None:
     """Let the request's instance have its member's place under a new member id."""
     member = group.members[group.static_members[join.message.group_instance_id or ""]]
     previous_leader = group.leader_id
@@ -32,7 +32,7 @@ def take_over(ctx: Context, group: Group, join: Join, new_member_id: str) -> Non
     subscribed = _subscribed(group, member) if is_stable else None
     event = _replace(ctx, group, member, join, new_member_id)
     if is_stable:
-        if group.ballots.winner() != group.protocol_name:
+        if group.protocol_lists.select() != group.protocol_name:
             trigger = RebalanceTrigger.STATIC_PROTOCOL_CHANGED
         elif _has_other_topics(group, member, subscribed):
             trigger = RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED
@@ -46,12 +46,14 @@ def take_over(ctx: Context, group: Group, join: Join, new_member_id: str) -> Non
     rebalance.prepare(ctx, group, trigger, event, join.now)
 
 
-def _subscribed(group: Group, member: Member) -> bytes | None:
+def _subscribed(group: ClassicGroupRuntime, member: ClassicGroupMember) -> bytes | None:
     """Return what a member said with the generation's protocol; None if there is none."""
     return member.subscription(group.protocol_name) if group.protocol_name else None
 
 
-def _has_other_topics(group: Group, member: Member, before: bytes | None) -> bool:
+def _has_other_topics(
+    group: ClassicGroupRuntime, member: ClassicGroupMember, before: bytes | None
+) -> bool:
     """Whether a member subscribes to other topics than ``before``, as far as they can be read.
 
     What else it says differs with each restart: what it owned, and what its assignor remembers.
@@ -64,7 +66,11 @@ def _has_other_topics(group: Group, member: Member, before: bytes | None) -> boo
 
 
 def _replace(
-    ctx: Context, group: Group, member: Member, join: Join, new_member_id: str
+    ctx: Context,
+    group: ClassicGroupRuntime,
+    member: ClassicGroupMember,
+    join: Join,
+    new_member_id: str,
 ) -> MemberEvent:
     previous_member_id = member.member_id
     membership.fence(ctx, group, member)
@@ -85,12 +91,16 @@ def _replace(
         reason=membership.cut(join.message.reason),
         previous_member_id=previous_member_id,
     )
-    group.diary.note(ctx, event)
+    group.event_log.note(ctx, event)
     return event
 
 
 def _keep_generation(
-    ctx: Context, group: Group, member: Member, join: Join, previous_leader: str | None
+    ctx: Context,
+    group: ClassicGroupRuntime,
+    member: ClassicGroupMember,
+    join: Join,
+    previous_leader: str | None,
 ) -> None:
     """Persist the new member id and answer with the generation as it is.
 

@@ -14,7 +14,7 @@ from protocol.wire.messages import HeartbeatRequest, SyncGroupRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
 
@@ -47,7 +47,7 @@ def sync_group(ctx: Context, request: Request, now: int) -> None:
         rebalance.complete_sync(ctx, group, assignments, now)
 
 
-def _check_generation(group: Group, message: SyncGroupRequest) -> None:
+def _check_generation(group: ClassicGroupRuntime, message: SyncGroupRequest) -> None:
     if message.generation_id != group.generation:
         raise KafkaError(ErrorCode.illegal_generation)
     if message.protocol_type not in (None, group.protocol_type) or (
@@ -56,7 +56,7 @@ def _check_generation(group: Group, message: SyncGroupRequest) -> None:
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
 
 
-def _count_in(ctx: Context, group: Group, member: Member) -> None:
+def _count_in(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember) -> None:
     """Stop the sync timeout when the last member has asked for its assignment."""
     pending_sync = group.pending_sync
     pending_sync.pop(member.member_id, None)
@@ -84,7 +84,7 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
     ctx.reply(request.ticket, answers.HEARTBEATS[code], group_id)
 
 
-def _find(ctx: Context, group_id: str, now: int) -> Group:
+def _find(ctx: Context, group_id: str, now: int) -> ClassicGroupRuntime:
     if not group_id:
         raise KafkaError(ErrorCode.invalid_group_id)
     group = rebuild.find(ctx, group_id, now)

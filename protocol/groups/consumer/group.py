@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocol.groups.consumer.records import CODEC
 from protocol.groups.modern.form import PARTITIONS
-from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember, lessen
+from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember, decrement
 from protocol.groups.modern.kind import ModernConfigs, ModernKind
 from protocol.groups.timers import TimerKind
 from protocol.records import ConsumerGroupMemberMetadataValue
@@ -116,7 +116,7 @@ def _count(counts: Counter[str], name: str, step: int) -> None:
     if step > 0:
         counts[name] += 1
     else:
-        lessen(counts, name)
+        decrement(counts, name)
 
 
 def _protocol_names(metadata: ClassicMemberMetadata) -> set[str]:

@@ -21,7 +21,7 @@ from protocol.groups.modern import regexes
 from protocol.groups.modern import steps as modern_steps
 from protocol.groups.modern.hard_state import JOIN_EPOCH
 from protocol.groups.modern.reconcile import MemberState
-from protocol.groups.modern.steps import Speech
+from protocol.groups.modern.steps import HeartbeatInput
 from protocol.groups.timers import TimerKind
 from protocol.groups.topic_numbers import by_topic
 from protocol.records import (
@@ -111,18 +111,22 @@ def _steady_answer(
 def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest, now: int) -> None:
     """Take the five steps."""
     group_id = message.group_id
-    place = consumer_members.find_place(ctx, message, now)
-    metadata = _said(place.member, message, request.client)
-    regexes.check_new(place.group, place.member, metadata.subscribed_topic_regex or "")
+    slot = consumer_members.find_slot(ctx, message, now)
+    metadata = _said(slot.member, message, request.client)
+    regexes.check_new(slot.group, slot.member, metadata.subscribed_topic_regex or "")
     member_id = message.member_id or modern_steps.new_member_id(ctx)
 
     # From here on the group changes.
-    consumer_members.take_place(ctx, place, member_id, now)
-    speech = Speech(group_id, member_id, metadata, lambda: owned_partitions(ctx, message))
-    runtime, member, before = modern_steps.speak(ctx, ConsumerGroup, speech, now)
+    consumer_members.fill_slot(ctx, slot, member_id, now)
+    heartbeat_input = HeartbeatInput(
+        group_id, member_id, metadata, lambda: owned_partitions(ctx, message)
+    )
+    runtime, member, before = modern_steps.process_heartbeat(
+        ctx, ConsumerGroup, heartbeat_input, now
+    )
     if before.metadata is not None and before.metadata.classic_member_metadata is not None:
         _changed_protocol(ctx, runtime, member, now)
-    interval_ms = modern_steps.expect(ctx, runtime, member, now)
+    interval_ms = modern_steps.renew_session(ctx, runtime, member, now)
     is_full = (
         message.rebalance_timeout != UNCHANGED
         and (

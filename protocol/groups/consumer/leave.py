@@ -40,7 +40,7 @@ def leave(ctx: Context, request: Request, now: int) -> None:
     else:
         member = modern_members.holding(ctx, group, message.member_id, instance_id, now)
     if instance_id is not None and message.member_epoch == STATIC_LEAVE_EPOCH:
-        modern_leave.go_for_a_while(ctx, runtime, member, now)
+        modern_leave.leave_temporarily(ctx, runtime, member, now)
     else:
         modern_leave.remove(ctx, runtime, {member.member_id: None}, MemberEventKind.LEFT, now)
     answer = ConsumerGroupHeartbeatResponse(

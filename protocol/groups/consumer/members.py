@@ -36,7 +36,7 @@ TAKEOVER: Final = "consumer.static.takeover.enable"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemberSlot:
     """Where a heartbeat's member stands.
 
     ``group`` is None for a group that is to be, and a picture of what it would become for a group
@@ -51,7 +51,7 @@ class Place:
     replaced: ConsumerGroupMember | None = None
 
 
-def find_place(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -> Place:
+def find_slot(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -> MemberSlot:
     """Find out who speaks; refuse who may not. Nothing is changed."""
     group_id, member_id = message.group_id, message.member_id
     group = _find_group(ctx, message, now)
@@ -62,14 +62,14 @@ def find_place(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -
     if instance_id is not None and message.member_epoch == JOIN_EPOCH and holder is not None:
         return _join_static(ctx, group_id, group, holder, member_id)
     if message.member_epoch == JOIN_EPOCH:
-        return Place(group_id, group, None if group is None else group.members.get(member_id))
+        return MemberSlot(group_id, group, None if group is None else group.members.get(member_id))
     assert group is not None
     if instance_id is not None:
         member = modern_members.holding(ctx, group, member_id, instance_id, now)
     else:
         member = group.member(member_id)
     _check_epoch(ctx, member, message)
-    return Place(group_id, group, member)
+    return MemberSlot(group_id, group, member)
 
 
 def _find_group(
@@ -104,10 +104,10 @@ def _join_static(
     group: ConsumerGroup | None,
     holder: ConsumerGroupMember,
     member_id: str,
-) -> Place:
+) -> MemberSlot:
     has_left = holder.assignment.epoch == STATIC_LEAVE_EPOCH
     if holder.member_id == member_id and not has_left:
-        return Place(group_id, group, holder)
+        return MemberSlot(group_id, group, holder)
     is_released = has_left or holder.is_classic
     if not is_released and not group_settings.is_set(ctx, group_id, TAKEOVER):
         raise KafkaError(
@@ -115,7 +115,7 @@ def _join_static(
             f"Static member {member_id} with instance id {holder.metadata.instance_id} cannot join"
             f" the group because the instance id is owned by {holder.member_id} member.",
         )
-    return Place(group_id, group, holder, replaced=holder)
+    return MemberSlot(group_id, group, holder, replaced=holder)
 
 
 def _check_epoch(
@@ -138,15 +138,15 @@ def _check_epoch(
     )
 
 
-def take_place(ctx: Context, place: Place, member_id: str, now: int) -> None:
+def fill_slot(ctx: Context, slot: MemberSlot, member_id: str, now: int) -> None:
     """Make way: for a new group, and for a static member's successor."""
-    group = ctx.groups.get(place.group_id)
-    if group is not None and group is not place.group:
+    group = ctx.groups.get(slot.group_id)
+    if group is not None and group is not slot.group:
         edge = edge_to(ctx, group, ConsumerGroup.type_name)
         assert edge is not None
         assert edge.convert is not None
-        edge.convert(ctx, place.group_id, place.group, now)
-    if place.replaced is not None:
-        runtime = modern.find(ctx, place.group_id, now)
+        edge.convert(ctx, slot.group_id, slot.group, now)
+    if slot.replaced is not None:
+        runtime = modern.find(ctx, slot.group_id, now)
         assert runtime is not None
-        modern_members.replace_member(ctx, runtime, place.replaced, member_id, now)
+        modern_members.replace_member(ctx, runtime, slot.replaced, member_id, now)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.classic import membership, rebuild
-from protocol.groups.classic.ballots import Ballots
 from protocol.groups.classic.group import CONSUMER
+from protocol.groups.classic.protocol_lists import ProtocolLists
 from protocol.groups.consumer.group import consumer_group_of
 from protocol.groups.facts import GroupConverted
 from protocol.groups.migration import policy as migration
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from protocol.groups.classic.group import Group
+    from protocol.groups.classic.group import ClassicGroupRuntime
     from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember
     from protocol.groups.context import Context
     from protocol.groups.modern.runtime import ModernGroupRuntime
@@ -73,7 +73,9 @@ def is_settled(group: ConsumerGroup) -> bool:
     return group.assignment_epoch == epoch and group.settled[epoch] == len(group.members)
 
 
-def convert(ctx: Context, runtime: ModernGroupRuntime, leaving: Collection[str], now: int) -> Group:
+def convert(
+    ctx: Context, runtime: ModernGroupRuntime, leaving: Collection[str], now: int
+) -> ClassicGroupRuntime:
     """Make a consumer group a classic group of the members that stay, who all are classic.
 
     It is Stable if they have all that they should have and nobody left, else it rebalances.
@@ -98,7 +100,7 @@ def convert(ctx: Context, runtime: ModernGroupRuntime, leaving: Collection[str],
     )
     group = rebuild.find(ctx, group_id, now)
     assert group is not None
-    group.diary = runtime.diary
+    group.event_log = runtime.event_log
     for member in group.members.values():
         group.set_protocols(member, protocols[member.member_id])
         membership.touch(ctx, group, member, now)
@@ -127,10 +129,10 @@ def _generation(
     now: int,
 ) -> GroupMetadataValue:
     """Write the group as a generation of a classic group."""
-    ballots = Ballots()
+    protocol_lists = ProtocolLists()
     for member in staying:
-        ballots.add(tuple(dict.fromkeys(each.name for each in _protocols(member))))
-    protocol = ballots.winner()
+        protocol_lists.add(tuple(dict.fromkeys(each.name for each in _protocols(member))))
+    protocol = protocol_lists.select()
     return GroupMetadataValue(
         protocol_type=CONSUMER,
         generation=group.epoch,

@@ -10,7 +10,7 @@ from protocol.groups.classic import join as classic_join
 from protocol.groups.classic.group import ClassicGroup
 from protocol.groups.consumer import leave as consumer_leave
 from protocol.groups.consumer.group import ConsumerGroup
-from protocol.groups.group_type import MigrationEdge, Part
+from protocol.groups.group_type import MigrationEdge, ShardPart
 from protocol.groups.migration import downgrade as migration_downgrade
 from protocol.groups.migration import mixed_join, mixed_sync
 from protocol.groups.migration import upgrade as migration_upgrade
@@ -59,5 +59,5 @@ DOWNGRADE: Final = MigrationEdge(
         }
     ),
 )
-PART: Final = Part(name="migration", timeouts=mixed_sync.TIMEOUTS)
+PART: Final = ShardPart(name="migration", timeouts=mixed_sync.TIMEOUTS)
 """What classic members of consumer groups are waited for."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
     from protocol.groups.modern.runtime import ModernGroupRuntime
-    from protocol.wire.embedded import Subscription
+    from protocol.wire.embedded import EmbeddedSubscription
 
 MEMBER_ID_REQUIRED_SINCE = 4
 """The first version whose dynamic members are given an id before they join (KIP-394)."""
@@ -51,7 +51,7 @@ class _Newcomer:
     """Who joins: ``known`` is what the group knows of it, in the place of ``replaced`` if any."""
 
     join: Join
-    subscription: Subscription
+    subscription: EmbeddedSubscription
     known: ConsumerGroupMember | None
     replaced: ConsumerGroupMember | None
 
@@ -99,7 +99,7 @@ def _check(ctx: Context, group: ConsumerGroup, join: Join) -> None:
     if not is_known:
         modern_members.check_room(ctx, group)
     count = group.classic_members
-    has_common = any(group.protocols[name] == count for name in join.ballot)
+    has_common = any(group.protocols[name] == count for name in join.protocol_list)
     if message.protocol_type != CONSUMER or not has_common:
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
 
@@ -143,21 +143,21 @@ def _enter(ctx: Context, runtime: ModernGroupRuntime, newcomer: _Newcomer) -> No
     if newcomer.replaced is not None:
         modern_members.replace_member(ctx, runtime, newcomer.replaced, member_id, now)
     known = group.members.get(member_id)
-    before = modern_steps.before(known)
+    before = modern_steps.previous_state(known)
     if known is None or known.metadata != said:
         ctx.emit(Record(ConsumerGroupMemberMetadataKey(group_id, member_id), said))
         runtime.feed.member_changed(member_id)
     member = group.members[member_id]
     event = _event(runtime, member, newcomer)
     if newcomer.replaced is None:
-        runtime.diary.note(ctx, event)
+        runtime.event_log.note(ctx, event)
     has_changed = modern_steps.bump(ctx, runtime, event, before, now)
     if not downgrades:
         target.update(ctx, runtime, now)
     owned = {*partitions(ctx, newcomer.subscription.owned_partitions)}
     if not downgrades or group.assignment_epoch == group.epoch:
-        says = modern_steps.Says(lambda: owned, has_changed)
-        modern_steps.step(ctx, runtime, member, says, now)
+        given = modern_steps.StepInput(lambda: owned, has_changed)
+        modern_steps.reconcile_member(ctx, runtime, member, given, now)
     if downgrades:
         _downgrade(ctx, runtime, member, join)
     else:

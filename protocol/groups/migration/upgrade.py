@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from protocol.groups.classic import lifecycle as classic_lifecycle
 from protocol.groups.classic import membership, rebuild
 from protocol.groups.classic.group import CONSUMER
-from protocol.groups.classic.story import tell
+from protocol.groups.classic.rebalance_fact import report_rebalance
 from protocol.groups.consumer.group import KIND, ConsumerGroup, consumer_group_of
 from protocol.groups.facts import GroupConverted, RebalanceOutcome
 from protocol.groups.migration import policy as migration
@@ -42,11 +42,11 @@ from protocol.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from protocol.groups.classic.group import Group, Member
+    from protocol.groups.classic.group import ClassicGroupMember, ClassicGroupRuntime
     from protocol.groups.context import Context
     from protocol.groups.hard_group import HardGroup
     from protocol.groups.topic_numbers import Partition
-    from protocol.wire.embedded import Subscription, TopicPartition
+    from protocol.wire.embedded import EmbeddedSubscription, TopicPartition
     from protocol.wire.messages import JoinGroupRequestProtocol
 
 
@@ -78,7 +78,7 @@ def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup | None:
     return planned
 
 
-def _check(ctx: Context, group: Group) -> None:
+def _check(ctx: Context, group: ClassicGroupRuntime) -> None:
     if not migration.allows_upgrade(ctx):
         raise _refusal(group, "online upgrade is disabled")
     if group.protocol_type != CONSUMER:
@@ -87,22 +87,22 @@ def _check(ctx: Context, group: Group) -> None:
         raise _refusal(group, "the group size exceeds the consumer group maximum size")
 
 
-def _refusal(group: Group, why: str) -> KafkaError:
+def _refusal(group: ClassicGroupRuntime, why: str) -> KafkaError:
     return KafkaError(
         ErrorCode.group_id_not_found,
         f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
     )
 
 
-def _common_protocol(group: Group) -> str:
+def _common_protocol(group: ClassicGroupRuntime) -> str:
     """Name the generation's protocol, or one that those support who have joined since."""
     name = group.protocol_name
-    everybody = all(name in member.ballot for member in group.members.values())
-    return name if name is not None and everybody else group.ballots.winner()
+    everybody = all(name in member.protocol_list for member in group.members.values())
+    return name if name is not None and everybody else group.protocol_lists.select()
 
 
 def _owned(
-    ctx: Context, group: Group, subscriptions: Mapping[str, Subscription]
+    ctx: Context, group: ClassicGroupRuntime, subscriptions: Mapping[str, EmbeddedSubscription]
 ) -> dict[str, list[Partition]]:
     """Tell what each member may own, each partition once: more than it owns does no harm.
 
@@ -132,14 +132,18 @@ def _lasting_name(instance_id: str | None, member_id: str) -> tuple[str | None, 
     return (None, member_id) if instance_id is None else (instance_id, "")
 
 
-def _subscription(group: Group, member: Member, protocol: str) -> Subscription:
+def _subscription(
+    group: ClassicGroupRuntime, member: ClassicGroupMember, protocol: str
+) -> EmbeddedSubscription:
     subscription = decode_subscription(member.subscription(protocol))
     if subscription is None:
         raise _refusal(group, "the embedded consumer protocol is malformed")
     return subscription
 
 
-def _metadata(member: Member, subscription: Subscription) -> ConsumerGroupMemberMetadataValue:
+def _metadata(
+    member: ClassicGroupMember, subscription: EmbeddedSubscription
+) -> ConsumerGroupMemberMetadataValue:
     return ConsumerGroupMemberMetadataValue(
         instance_id=member.group_instance_id,
         rack_id=subscription.rack_id,
@@ -165,7 +169,7 @@ def classic_metadata(
     )
 
 
-def _assigned(ctx: Context, group: Group, data: bytes) -> Iterable[Partition]:
+def _assigned(ctx: Context, group: ClassicGroupRuntime, data: bytes) -> Iterable[Partition]:
     """Read an assignment; one that another program made use of besides cannot be taken over."""
     if not data:
         return ()
@@ -193,7 +197,7 @@ def partitions(ctx: Context, named: Iterable[TopicPartition]) -> Iterable[Partit
 def convert(ctx: Context, group_id: str, planned: HardGroup | None, now: int) -> None:
     """Make a classic group what was planned."""
     if planned is None:
-        classic_lifecycle.make_way(ctx, group_id, now)
+        classic_lifecycle.release_group_id(ctx, group_id, now)
         return
     assert isinstance(planned, ConsumerGroup)
     group = ctx.classic_runtime[group_id]
@@ -220,7 +224,7 @@ def convert(ctx: Context, group_id: str, planned: HardGroup | None, now: int) ->
     for member_id in planned.members:
         session = modern.session_of(ctx, runtime, member_id, now)
         modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
-    runtime.diary = group.diary
+    runtime.event_log = group.event_log
     runtime.is_stale = False
     runtime.must_bump = group.rebalance is not None or _is_open(ctx, consumer_group_of(runtime))
     ctx.fact(
@@ -240,7 +244,7 @@ def _is_open(ctx: Context, group: ConsumerGroup) -> bool:
     return sum(topic.partitions for topic in known if topic is not None) > len(group.holders)
 
 
-def _disband(ctx: Context, group: Group, now: int) -> None:
+def _disband(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
     """Send everybody who waits back to join again, and forget the soft state."""
     for member in group.members.values():
         membership.answer_join(ctx, group, member, ErrorCode.rebalance_in_progress)
@@ -249,5 +253,5 @@ def _disband(ctx: Context, group: Group, now: int) -> None:
     for kind in (TimerKind.JOIN, TimerKind.SYNC):
         ctx.timers.cancel(kind, group.group_id, "")
     if group.rebalance is not None:
-        tell(ctx, group, RebalanceOutcome.RESTARTED, now)
+        report_rebalance(ctx, group, RebalanceOutcome.RESTARTED, now)
     classic_lifecycle.forget(ctx, group.group_id)

@@ -30,7 +30,7 @@ ROLE_SHIFT: Final = TOPIC_SHIFT + 28
 """A task's role stands above the number of its subtopology."""
 
 
-class Role(IntEnum):
+class TaskRole(IntEnum):
     """What a member does with a task (KIP-1071)."""
 
     ACTIVE = 0
@@ -51,14 +51,14 @@ class AssignmentForm:
     awaits_revocation: bool
 
 
-def task_unit(role: Role, subtopology: int) -> int:
+def task_unit(role: TaskRole, subtopology: int) -> int:
     """Name a subtopology, by its number in the group, in one role."""
     return role << (ROLE_SHIFT - TOPIC_SHIFT) | subtopology
 
 
-def role_of(place: Partition) -> Role:
+def role_of(place: Partition) -> TaskRole:
     """Tell what a member does with a task."""
-    return Role(place >> ROLE_SHIFT)
+    return TaskRole(place >> ROLE_SHIFT)
 
 
 def _all(places: Set[Partition]) -> Set[Partition]:

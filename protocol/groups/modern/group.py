@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.groups.context import Context
-    from protocol.groups.diary import Diary
+    from protocol.groups.event_log import MemberEventLog
     from protocol.groups.modern.hard_state import ModernGroupMember
     from protocol.groups.topics import Topics
 
@@ -133,10 +133,10 @@ def shift_deadlines(ctx: Context, stall_ms: int) -> None:
             session.session_deadline_ms += stall_ms
 
 
-def events_of(ctx: Context, group_id: str) -> Diary | None:
+def events_of(ctx: Context, group_id: str) -> MemberEventLog | None:
     """Find what lately became of a group's members."""
     runtime = ctx.modern_runtime.get(group_id)
-    return None if runtime is None else runtime.diary
+    return None if runtime is None else runtime.event_log
 
 
 def resigned(ctx: Context) -> None:
@@ -288,7 +288,7 @@ def bump_for_topics(
     ctx.fact(TopicsChanged(group_id=runtime.group_id, time_ms=now, cause=cause, epoch=epoch))
 
 
-def tell_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
+def report_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Say so, once, when every member has its target assignment, or none is left."""
     group, assigned_ms = runtime.group, runtime.assigned_ms
     if assigned_ms is None or group.state not in SETTLED:

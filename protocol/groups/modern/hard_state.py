@@ -96,9 +96,9 @@ class ModernGroupMember:
     encoded_assignment: tuple[Mapping[Partition, int], bytes] | None = None
 
     def __post_init__(self) -> None:
-        self.says(self.metadata, self.subscription)
+        self.set_metadata(self.metadata, self.subscription)
 
-    def says(self, metadata: Any, subscription: Subscription) -> None:
+    def set_metadata(self, metadata: Any, subscription: Subscription) -> None:
         """Take in what it says of itself."""
         self.metadata, self.subscription = metadata, subscription
         self.row = MemberRow(
@@ -238,7 +238,7 @@ class ModernGroup(Generic[MemberT]):
             self.settled[NO_ASSIGNMENT.epoch] += 1
         else:
             self._forget_metadata(member)
-            member.says(metadata, subscription)
+            member.set_metadata(metadata, subscription)
         instance_id = member.instance_id
         if instance_id is not None:
             self.static_members[instance_id] = member_id
@@ -308,7 +308,7 @@ class ModernGroup(Generic[MemberT]):
             del self.subscriptions[(subscription.names, subscription.regex)]
             del self.subscriptions_by_number[subscription.number]
         if subscription.regex:
-            lessen(self.regex_members, subscription.regex)
+            decrement(self.regex_members, subscription.regex)
 
     def _forget_metadata(self, member: MemberT) -> None:
         self._leave(member.subscription)
@@ -335,7 +335,7 @@ class ModernGroup(Generic[MemberT]):
                 topic_changes.append((name, step > 0))
 
 
-def lessen(counts: Counter[str], name: str) -> None:
+def decrement(counts: Counter[str], name: str) -> None:
     """Count one out; a name that nobody has any more is dropped."""
     counts[name] -= 1
     if not counts[name]:

@@ -121,5 +121,5 @@ def _sessions(ctx: Context, runtime: ModernGroupRuntime) -> Iterator[str]:
     refreshes = timers.deadline(TimerKind.REFRESH, name, "") is not None
     if lags and not (waits or writes or refreshes) and runtime.failed_epoch < group.epoch:
         yield "the target assignment lags behind and nobody sees to it"
-    if (runtime.delivery is not None) != writes:
+    if (runtime.target_write is not None) != writes:
         yield "a target assignment is half written and its timer is not set"

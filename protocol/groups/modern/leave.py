@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from protocol.groups.timers import TimerKey
 
 
-def go_for_a_while(
+def leave_temporarily(
     ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
 ) -> None:
     """Keep a static member's partitions for it; what it was giving up is free at once."""
@@ -39,7 +39,7 @@ def go_for_a_while(
     session.answer = None
     ctx.timers.cancel(TimerKind.REVOCATION, runtime.group_id, member.member_id)
     modern_members.emit_assignment(ctx, runtime.group_id, member.member_id, assignment)
-    runtime.diary.note(ctx, modern.event(runtime, member, MemberEventKind.WENT, now))
+    runtime.event_log.note(ctx, modern.event(runtime, member, MemberEventKind.WENT, now))
 
 
 def remove(
@@ -58,7 +58,7 @@ def remove(
     if edge is not None and edge.convert_without is not None:
         for member_id, reason in members.items():
             event = modern.event(runtime, group.members[member_id], kind, now)
-            runtime.diary.note(ctx, replace(event, reason=reason))
+            runtime.event_log.note(ctx, replace(event, reason=reason))
         edge.convert_without(ctx, runtime, members, now)
         return
     first = None
@@ -67,11 +67,11 @@ def remove(
         modern_members.emit_tombstones(ctx, group, member_id)
         modern.drop_session(ctx, runtime, member_id)
         runtime.feed.member_gone(member_id)
-        runtime.diary.note(ctx, event)
+        runtime.event_log.note(ctx, event)
         first = first or event
     regexes.drop_unused(ctx, group)
     modern.bump(ctx, runtime, first, now)
-    modern.tell_if_settled(ctx, runtime, now)
+    modern.report_if_settled(ctx, runtime, now)
     target.update(ctx, runtime, now)
 
 

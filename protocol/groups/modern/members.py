@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from protocol.groups import diary
+from protocol.groups import event_log
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
@@ -61,8 +61,8 @@ def holding(
     if holder.member_id != member_id:
         runtime = ctx.modern_runtime.get(group.group_id)
         if runtime is not None:
-            zombie = diary.fenced(group.group_id, member_id, instance_id, now)
-            runtime.diary.note_fenced(ctx, zombie)
+            zombie = event_log.fenced(group.group_id, member_id, instance_id, now)
+            runtime.event_log.note_fenced(ctx, zombie)
         raise KafkaError(
             ErrorCode.fenced_instance_id,
             f"Static member {member_id} with instance id {instance_id} was fenced by member"
@@ -78,7 +78,7 @@ def replace_member(
 
     Nothing else in the group changes: that is what static members are for (KIP-345).
     """
-    target.deliver_all(ctx, runtime, now)
+    target.write_all(ctx, runtime, now)
     group, old_id = runtime.group, old.member_id
     metadata, cached_target = old.metadata, group.targets.get(old_id)
     assignment = MemberAssignment(
@@ -99,7 +99,7 @@ def replace_member(
     if runtime.run is not None:
         runtime.run.replaced(old_id, member_id)
     event = modern.event(runtime, group.members[member_id], MemberEventKind.REPLACED, now)
-    runtime.diary.note(ctx, replace(event, previous_member_id=old_id))
+    runtime.event_log.note(ctx, replace(event, previous_member_id=old_id))
 
 
 def emit_assignment(

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed, RegexesResolved
-from protocol.groups.group_type import Part
+from protocol.groups.group_type import ShardPart
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import invariants, regexes, target
 from protocol.groups.modern import leave as modern_leave
@@ -33,7 +33,7 @@ def group_configs_changed(ctx: Context, group_ids: Sequence[str] | Iterable[str]
             ctx.contain(group_id, "new configs", target.configs_changed, ctx, runtime)
 
 
-PART: Final = Part(
+PART: Final = ShardPart(
     name="modern",
     timeouts=merged(modern_leave.TIMEOUTS, target.TIMEOUTS, regexes.TIMEOUTS),
     events=MappingProxyType(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from protocol.groups.diary import Diary
+from protocol.groups.event_log import MemberEventLog
 from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.modern.unsettled_period import UnsettledPeriod
 
@@ -48,7 +48,7 @@ class Change:
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class AssignorRun:
     """A run of the assignor under way: for which epoch, with which assignor, since when (Unix ms).
 
     ``number`` is what its task and its answer call it. ``successors`` maps members, as the run
@@ -72,13 +72,13 @@ class Run:
 
 
 @dataclass(slots=True, eq=False)
-class Delivery:
+class TargetWrite:
     """A target assignment that is being written, slice by slice: ``written`` members so far.
 
     ``computed_ms``: when the run's answer came (Unix ms).
     """
 
-    run: Run
+    run: AssignorRun
     result: AssignmentComputed
     computed_ms: int
     written: int = 0
@@ -105,8 +105,8 @@ class ModernGroupRuntime:
     group_id: str = field(init=False)
     sessions: dict[str, Session] = field(default_factory=dict)
     feed: TargetFeed = field(default_factory=TargetFeed)
-    run: Run | None = None
-    delivery: Delivery | None = None
+    run: AssignorRun | None = None
+    target_write: TargetWrite | None = None
     failures: int = 0
     failed_epoch: int = 0
     retry_ms: int = 0
@@ -121,7 +121,7 @@ class ModernGroupRuntime:
     has_new_topics: bool = True
     must_bump: bool = False
     unsettled_period: UnsettledPeriod = field(default_factory=UnsettledPeriod)
-    diary: Diary = field(default_factory=Diary)
+    event_log: MemberEventLog = field(default_factory=MemberEventLog)
 
     def __post_init__(self) -> None:
         self.group_id = self.group.group_id

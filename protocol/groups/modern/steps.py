@@ -1,7 +1,7 @@
 """The steps of a member's request that are the same for all groups that reconcile.
 
 Whoever has said something new of itself may begin a group epoch (``bump``); whoever speaks takes
-its next step towards its target (``step``).
+its next step towards its target (``reconcile_member``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTHING: Final[frozenset[Partition]] = frozenset()
 """What a member is taken to have where nobody waits for it to give anything up."""
 
 
-class Before(NamedTuple):
+class PreviousState(NamedTuple):
     """What a member wanted and had before this request, and its record; None: it had none."""
 
     names: frozenset[str]
@@ -42,19 +42,19 @@ class Before(NamedTuple):
     metadata: Any
 
 
-class Says(NamedTuple):
+class StepInput(NamedTuple):
     """How to read which partitions the member says it has, and whether its subscription is new."""
 
     owned: Callable[[], set[Partition] | None]
     has_changed: bool
 
 
-def before(member: ModernGroupMember | None) -> Before:
+def previous_state(member: ModernGroupMember | None) -> PreviousState:
     """Note what a member wants and has, None being nobody."""
     if member is None:
-        return Before(frozenset(), "", MappingProxyType({}), None)
+        return PreviousState(frozenset(), "", MappingProxyType({}), None)
     subscription, assigned = member.subscription, member.assignment.assigned
-    return Before(subscription.names, subscription.regex, assigned, member.metadata)
+    return PreviousState(subscription.names, subscription.regex, assigned, member.metadata)
 
 
 def new_member_id(ctx: Context) -> str:
@@ -66,7 +66,7 @@ def new_member_id(ctx: Context) -> str:
             return text
 
 
-class Speech(NamedTuple):
+class HeartbeatInput(NamedTuple):
     """What a member's request says: the value of its member record, and what it owns.
 
     ``owned`` reads that off the request; None: it does not say.
@@ -78,18 +78,22 @@ class Speech(NamedTuple):
     owned: Callable[[], set[Partition] | None]
 
 
-def speak(
-    ctx: Context, group_class: type[ModernGroup[Any]], speech: Speech, now: int
-) -> tuple[ModernGroupRuntime, ModernGroupMember, Before]:
+def process_heartbeat(
+    ctx: Context, group_class: type[ModernGroup[Any]], heartbeat_input: HeartbeatInput, now: int
+) -> tuple[ModernGroupRuntime, ModernGroupMember, PreviousState]:
     """Take in what a member says, and go a step with it: the five steps but for the answer.
 
     Create the group if there is none. Refuse nothing: the caller has checked the request. Return
     the group, the member that spoke, and what it wanted and had before.
     """
-    group_id, member_id, metadata = speech.group_id, speech.member_id, speech.metadata
+    group_id, member_id, metadata = (
+        heartbeat_input.group_id,
+        heartbeat_input.member_id,
+        heartbeat_input.metadata,
+    )
     runtime = modern.find(ctx, group_id, now)
     known = None if runtime is None else runtime.group.members.get(member_id)
-    before_it = before(known)
+    previous = previous_state(known)
     says_new = known is None or known.metadata != metadata
     if says_new:
         ctx.emit(Record(group_class.kind.codec.member_key(group_id, member_id), metadata))
@@ -101,22 +105,24 @@ def speak(
         runtime.feed.member_changed(member_id)
         became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
         event = modern.event(runtime, member, became, now)
-    has_changed = bump(ctx, runtime, event, before_it, now)
+    has_changed = bump(ctx, runtime, event, previous, now)
     if event is not None and (known is None or has_changed):
-        runtime.diary.note(ctx, event)
+        runtime.event_log.note(ctx, event)
     target.update(ctx, runtime, now)
-    step(ctx, runtime, member, Says(speech.owned, has_changed), now)
-    return runtime, member, before_it
+    reconcile_member(ctx, runtime, member, StepInput(heartbeat_input.owned, has_changed), now)
+    return runtime, member, previous
 
 
-def expect(ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int) -> int:
+def renew_session(
+    ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
+) -> int:
     """Expect to hear of a member within its session; return when to ask it back, in ms."""
     session = modern.session_of(ctx, runtime, member.member_id, now)
     session.stamp += 1
     session.answer = None
     modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
     interval_ms = heartbeat_interval_ms(ctx, runtime)
-    if unsettled.awaits_something(runtime, member.assignment):
+    if unsettled.is_unsettled(runtime, member.assignment):
         config = runtime.group.kind.configs.assignment_interval
         assignment_ms = group_settings.integer(ctx, runtime.group_id, config)
         interval_ms = unsettled.heartbeat_interval_ms(ctx, runtime, assignment_ms, interval_ms, now)
@@ -131,7 +137,11 @@ def heartbeat_interval_ms(ctx: Context, runtime: ModernGroupRuntime) -> int:
 
 
 def bump(
-    ctx: Context, runtime: ModernGroupRuntime, event: MemberEvent | None, before: Before, now: int
+    ctx: Context,
+    runtime: ModernGroupRuntime,
+    event: MemberEvent | None,
+    before: PreviousState,
+    now: int,
 ) -> bool:
     """Begin a new group epoch if the group is not what it was; tell if the subscription is new.
 
@@ -157,24 +167,24 @@ def bump(
     return names_changed or regex_changed
 
 
-def step(
+def reconcile_member(
     ctx: Context,
     runtime: ModernGroupRuntime,
     member: ModernGroupMember,
-    says: Says,
+    given: StepInput,
     now: int,
 ) -> None:
     """Bring the member one step nearer to its target."""
     group, assignment = runtime.group, member.assignment
     epoch = group.assignment_epoch
     if (
-        not says.has_changed
+        not given.has_changed
         and assignment.state is MemberState.STABLE
         and assignment.epoch == epoch
     ):
         return
     holders, member_id = group.holders, member.member_id
-    owned = says.owned() if group.kind.form.awaits_revocation else NOTHING
+    owned = given.owned() if group.kind.form.awaits_revocation else NOTHING
     after = reconcile(
         assignment,
         ReconcileInput(
@@ -183,13 +193,13 @@ def step(
             owned=owned,
             is_subscribed=_wants(ctx, group, member),
             is_free=lambda place: holders.get(place, member_id) == member_id,
-            has_changed=says.has_changed,
+            has_changed=given.has_changed,
         ),
     )
     if after is assignment:
         return
     modern_members.emit_assignment(ctx, group.group_id, member_id, after)
-    modern.tell_if_settled(ctx, runtime, now)
+    modern.report_if_settled(ctx, runtime, now)
     if member.revocation_timer != TimerKind.REVOCATION:
         return  # its next requests are awaited, by timers of its type's own
     if after.state is MemberState.UNREVOKED_PARTITIONS:

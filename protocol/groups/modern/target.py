@@ -18,9 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups import settings as group_settings
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed
-from protocol.groups.facts import AssignmentUnmade, MemberEvent, MemberEventKind, TargetAssigned
+from protocol.groups.facts import (
+    MemberEvent,
+    MemberEventKind,
+    TargetAssigned,
+    TargetAssignmentFailed,
+)
 from protocol.groups.modern import group as modern
-from protocol.groups.modern.runtime import Change, Delivery, Run
+from protocol.groups.modern.runtime import AssignorRun, Change, TargetWrite
 from protocol.groups.timers import TimerKind
 from protocol.records import Record
 
@@ -80,7 +85,7 @@ def update(ctx: Context, runtime: ModernGroupRuntime, now: int, *, is_due: bool 
     if (
         group.assignment_epoch >= group.epoch
         or runtime.run is not None
-        or runtime.delivery is not None
+        or runtime.target_write is not None
     ):
         return
     if not group.members or runtime.failed_epoch >= group.epoch:
@@ -106,12 +111,14 @@ def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
     if ctx.timers.deadline(TimerKind.ASSIGNMENT, runtime.group_id, "") is None:
         return
     if runtime.run is not None:
-        ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", _given_up_ms(ctx, runtime.run))
+        ctx.timers.set(
+            TimerKind.ASSIGNMENT, runtime.group_id, "", _run_deadline_ms(ctx, runtime.run)
+        )
     else:
         ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", 0)  # which updates the target
 
 
-def _given_up_ms(ctx: Context, run: Run) -> int:
+def _run_deadline_ms(ctx: Context, run: AssignorRun) -> int:
     """Tell when nobody waits any more for a run that does not answer."""
     return run.started_ms + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
 
@@ -127,20 +134,22 @@ def _start(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
         _run_here(ctx, runtime, run, now)
         return
     ctx.submit(_task(ctx, runtime, run))
-    ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", _given_up_ms(ctx, run))
+    ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", _run_deadline_ms(ctx, run))
 
 
 def _begin_run(
     ctx: Context, runtime: ModernGroupRuntime, assignor: str, now: int, in_place: bool
-) -> Run:
+) -> AssignorRun:
     ctx.last_run += 1
     change = runtime.change or Change(now, None)
-    runtime.run = run = Run(ctx.last_run, runtime.group.epoch, assignor, now, in_place, change)
+    runtime.run = run = AssignorRun(
+        ctx.last_run, runtime.group.epoch, assignor, now, in_place, change
+    )
     runtime.change = None
     return run
 
 
-def _task(ctx: Context, runtime: ModernGroupRuntime, run: Run) -> ComputeAssignment:
+def _task(ctx: Context, runtime: ModernGroupRuntime, run: AssignorRun) -> ComputeAssignment:
     return runtime.feed.task(
         runtime.group, ctx.topics, run.number, run.assignor, with_racks=runtime.is_rack_aware
     )
@@ -151,7 +160,7 @@ def may_run_here(assignor: str) -> bool:
     return assignor in BUILT_IN
 
 
-def _run_here(ctx: Context, runtime: ModernGroupRuntime, run: Run, now: int) -> None:
+def _run_here(ctx: Context, runtime: ModernGroupRuntime, run: AssignorRun, now: int) -> None:
     """Run the assignor on the coordinator itself."""
     result = _executor(ctx).run(_task(ctx, runtime, run))
     if isinstance(result, AssignmentComputed):
@@ -180,13 +189,13 @@ def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
     ctx.timers.cancel(TimerKind.ASSIGNMENT, runtime.group_id, "")
     runtime.feed.base_run = run.number
     runtime.feed.must_answer_whole = False
-    runtime.delivery = Delivery(run, event, now)
+    runtime.target_write = TargetWrite(run, event, now)
     group = runtime.group
     if group.pending_target is not None or not _fits_one_slice(event.members):
         _emit_metadata(ctx, group, group.assignment_epoch, group.assignment_timestamp_ms, run.epoch)
         ctx.timers.set(TimerKind.TARGET, runtime.group_id, "", now)
     else:
-        deliver_all(ctx, runtime, now)
+        write_all(ctx, runtime, now)
 
 
 def _fits_one_slice(members: Sequence[tuple[str, bytes]]) -> bool:
@@ -208,7 +217,7 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
         _start(ctx, runtime, now)
         return
     runtime.failures += 1
-    if _tell_failure(ctx, runtime, run, event, now):
+    if _report_failure(ctx, runtime, run, event, now):
         runtime.failures = 0
         runtime.failed_epoch = run.epoch
         update(ctx, runtime, now)
@@ -222,14 +231,14 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
         ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", runtime.retry_ms)
 
 
-def _tell_failure(
-    ctx: Context, runtime: ModernGroupRuntime, run: Run, event: AssignmentFailed, now: int
+def _report_failure(
+    ctx: Context, runtime: ModernGroupRuntime, run: AssignorRun, event: AssignmentFailed, now: int
 ) -> bool:
     """Say what became of a run; if it stays at that, return True, and the diary says so too."""
     kills_workers = runtime.failures >= FAILURES_MAX and not may_run_here(run.assignor)
     is_final = not event.no_worker and (not event.retriable or kills_workers)
     ctx.fact(
-        AssignmentUnmade(
+        TargetAssignmentFailed(
             group_id=runtime.group_id,
             epoch=run.epoch,
             time_ms=now,
@@ -238,7 +247,7 @@ def _tell_failure(
         )
     )
     if is_final:
-        runtime.diary.remember(
+        runtime.event_log.remember(
             MemberEvent(
                 group_id=runtime.group_id,
                 time_ms=now,
@@ -271,43 +280,47 @@ def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """Write the next slice of a target assignment."""
     runtime = ctx.modern_runtime.get(key.group_id)
-    if runtime is None or runtime.delivery is None:
+    if runtime is None or runtime.target_write is None:
         return
-    _deliver(ctx, runtime, runtime.delivery)
-    if runtime.delivery.written < len(runtime.delivery.result.members):
+    _write_slice(ctx, runtime, runtime.target_write)
+    if runtime.target_write.written < len(runtime.target_write.result.members):
         ctx.timers.set(TimerKind.TARGET, runtime.group_id, "", now)
     else:
-        _finish(ctx, runtime, runtime.delivery, now)
+        _finish(ctx, runtime, runtime.target_write, now)
 
 
-def deliver_all(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
+def write_all(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Write all that waits of a target at once, if one is being written."""
-    delivery = runtime.delivery
-    if delivery is None:
+    target_write = runtime.target_write
+    if target_write is None:
         return
-    while delivery.written < len(delivery.result.members):
-        _deliver(ctx, runtime, delivery)
+    while target_write.written < len(target_write.result.members):
+        _write_slice(ctx, runtime, target_write)
     ctx.timers.cancel(TimerKind.TARGET, runtime.group_id, "")
-    _finish(ctx, runtime, delivery, now)
+    _finish(ctx, runtime, target_write, now)
 
 
-def _deliver(ctx: Context, runtime: ModernGroupRuntime, delivery: Delivery) -> None:
-    group, members, successors = runtime.group, delivery.result.members, delivery.run.successors
+def _write_slice(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite) -> None:
+    group, members, successors = (
+        runtime.group,
+        target_write.result.members,
+        target_write.run.successors,
+    )
     target_key = group.kind.codec.target_key
-    size, end = 0, min(delivery.written + SLICE_MEMBERS, len(members))
-    while delivery.written < end and size < SLICE_BYTES:
-        member_id, value = members[delivery.written]
-        delivery.written += 1
+    size, end = 0, min(target_write.written + SLICE_MEMBERS, len(members))
+    while target_write.written < end and size < SLICE_BYTES:
+        member_id, value = members[target_write.written]
+        target_write.written += 1
         member_id = successors.get(member_id, member_id)
         if member_id in group.members:
             ctx.emit(Record(target_key(group.group_id, member_id), value))
             size += len(value)
 
 
-def _finish(ctx: Context, runtime: ModernGroupRuntime, delivery: Delivery, now: int) -> None:
-    group, run, result = runtime.group, delivery.run, delivery.result
+def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite, now: int) -> None:
+    group, run, result = runtime.group, target_write.run, target_write.result
     epoch_before = group.assignment_epoch
-    runtime.delivery = None
+    runtime.target_write = None
     _emit_metadata(ctx, group, run.epoch, ctx.wall.at(now), 0)
     runtime.end_leases()
     ctx.fact(
@@ -319,7 +332,7 @@ def _finish(ctx: Context, runtime: ModernGroupRuntime, delivery: Delivery, now: 
             cause=run.change.cause,
             changed_ms=run.change.since_ms,
             started_ms=run.started_ms,
-            computed_ms=delivery.computed_ms,
+            computed_ms=target_write.computed_ms,
             ended_ms=now,
             members=len(group.members),
             members_changed=len(result.members),

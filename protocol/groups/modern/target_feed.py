@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.assignors.flat import Row, SubscriptionRows
+from protocol.assignors.flat import SubscriptionRow, SubscriptionRows
 from protocol.groups.effects import ComputeAssignment, GroupChanges
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _topics_of(group: ModernGroup[Any], numbers: Collection[int]) -> Mapping[int
         )
     told = ((number, group.topics_of(subscriptions_by_number[number])) for number in numbers)
     return SubscriptionRows(
-        list(names.names), [Row(number, names.row(topics)) for number, topics in told]
+        list(names.names), [SubscriptionRow(number, names.row(topics)) for number, topics in told]
     )
 
 

@@ -25,7 +25,7 @@ SPREAD: Final = 5
 would wait behind them: so some are asked to come sooner, by up to a fifth of the interval."""
 
 
-def awaits_something(runtime: ModernGroupRuntime, assignment: MemberAssignment) -> bool:
+def is_unsettled(runtime: ModernGroupRuntime, assignment: MemberAssignment) -> bool:
     """Whether a new target is on its way, or others have yet to release what is this member's."""
     group = runtime.group
     return (

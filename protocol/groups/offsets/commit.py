@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from protocol.groups.effects import TopicsDeleted
-from protocol.groups.group_type import Part, committing_type
+from protocol.groups.group_type import ShardPart, committing_type
 from protocol.groups.offsets import deleted_topics
 from protocol.groups.offsets import expiry as offset_expiry
 from protocol.groups.offsets.expiry import expire
@@ -295,7 +295,7 @@ REPLAYS: Mapping[type, Replay] = {OffsetCommitKey: replay_commit}
 
 TIMEOUTS: Mapping[str, Timeout] = {TimerKind.OFFSET_EXPIRY: expire, **deleted_topics.TIMEOUTS}
 
-PART: Final = Part(
+PART: Final = ShardPart(
     name="offsets",
     handlers=HANDLERS,
     replays=REPLAYS,

@@ -64,7 +64,7 @@ class Nobody:
         return True
 
 
-class Diary:
+class MemberEventLog:
     """Keeps the facts."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ async def running(
 
     path.mkdir(exist_ok=True)
     port, peers = free_port(), Nobody()
-    coordinator = Coordinator(spec_in(path, port, **overrides), 0, peers, Diary(), clock)
+    coordinator = Coordinator(spec_in(path, port, **overrides), 0, peers, MemberEventLog(), clock)
     peers.coordinator = coordinator
     coordinator.start()
     try:
@@ -394,7 +394,7 @@ def test_a_log_that_can_not_be_opened_is_said_and_not_served(tmp_path: Path) -> 
     async def test() -> None:
         async with running(tmp_path / "d") as (coordinator, _):
             await is_ready(coordinator)
-            second = Coordinator(coordinator.spec, 0, Nobody(), Diary())
+            second = Coordinator(coordinator.spec, 0, Nobody(), MemberEventLog())
             second.start()
             await asyncio.wait_for(second.ready.wait(), 30)
             assert "another process has this log open" in second.failure
@@ -454,7 +454,7 @@ def test_an_address_that_is_taken_for_a_while_is_bound_when_it_is_free(
             taken = taking.enter_context(socket.create_server((HOST, 0)))
             port = taken.getsockname()[1]
             peers = Nobody()
-            coordinator = Coordinator(spec_in(path, port), 0, peers, Diary())
+            coordinator = Coordinator(spec_in(path, port), 0, peers, MemberEventLog())
             peers.coordinator = coordinator
             coordinator.start()
 

@@ -18,7 +18,7 @@ from tests.actors.coordinator.coordinators import COMMON, Neighbours
 from tests.actors.coordinator.test_coordinator import (
     OFFSET_COMMIT,
     Caller,
-    Diary,
+    MemberEventLog,
     is_ready,
     make_topic,
     run,
@@ -47,7 +47,7 @@ class Trio:
         return self.spec.log_path(node_id)
 
     def create(self, node_id: int) -> Coordinator:
-        return Coordinator(self.spec, node_id, Neighbours(self, node_id), Diary())  # type: ignore[arg-type]
+        return Coordinator(self.spec, node_id, Neighbours(self, node_id), MemberEventLog())  # type: ignore[arg-type]
 
     async def start(self) -> None:
         self.coordinators = [self.create(node_id) for node_id in range(3)]

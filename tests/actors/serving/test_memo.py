@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.serving.memo import Memo
-from protocol.groups.effects import HeartbeatLease, Leadership
+from protocol.groups.effects import HeartbeatLease, LeaderLease
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import (
     decode_response,
@@ -102,7 +102,7 @@ def test_the_memo_is_bounded_and_the_oldest_goes_first() -> None:
 
 
 def test_a_leader_whose_lease_is_out_repeats_nothing_until_it_is_renewed() -> None:
-    memo, member, leadership = Memo(), Member(), Leadership(50_000)
+    memo, member, leadership = Memo(), Member(), LeaderLease(50_000)
     key = without_correlation_id(frame())
     memo.remember(key, HeartbeatLease(Group(), 7, member, leadership), answer())
     assert memo.recall(key, frame(2), lambda: 50_000) is None

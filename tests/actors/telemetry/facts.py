@@ -4,9 +4,9 @@ from protocol.groups.facts import (
     GroupReconciled,
     MemberEvent,
     MemberEventKind,
-    Phase,
-    Rebalance,
+    RebalanceEnded,
     RebalanceOutcome,
+    RebalancePhase,
     RebalanceTrigger,
     TargetAssigned,
 )
@@ -33,7 +33,7 @@ def member_event(**fields: object) -> MemberEvent:
     return MemberEvent(**{**given, **fields})  # type: ignore[arg-type]
 
 
-def rebalance(**fields: object) -> Rebalance:
+def rebalance(**fields: object) -> RebalanceEnded:
     given: dict[str, object] = {
         "group_id": "orders",
         "trigger": RebalanceTrigger.MEMBER_LEFT,
@@ -48,11 +48,14 @@ def rebalance(**fields: object) -> Rebalance:
         "protocol_type": "consumer",
         "protocol_name": "range",
         "leader_id": "consumer-2-y",
-        "phases": (Phase("join", NOW, NOW + 200), Phase("sync", NOW + 200, NOW + 212)),
+        "phases": (
+            RebalancePhase("join", NOW, NOW + 200),
+            RebalancePhase("sync", NOW + 200, NOW + 212),
+        ),
         "assignments_before": {"a": assignment(0, 1), "b": assignment(2), "c": assignment(3)},
         "assignments_after": {"b": assignment(0, 2), "c": assignment(1, 3)},
     }
-    return Rebalance(**{**given, **fields})  # type: ignore[arg-type]
+    return RebalanceEnded(**{**given, **fields})  # type: ignore[arg-type]
 
 
 def target_assigned(**fields: object) -> TargetAssigned:

@@ -4,7 +4,7 @@ import pytest
 
 from actors.telemetry import log_messages
 from actors.telemetry.log_messages import log_message, log_message_for_many
-from protocol.groups.classic.moved import Moved
+from protocol.groups.classic.partitions_moved import PartitionMovement
 from protocol.groups.facts import (
     GroupDeleted,
     GroupReconciled,
@@ -16,7 +16,7 @@ from protocol.groups.facts import (
 )
 from tests.actors.telemetry.facts import NOW, member_event, rebalance
 
-MOVED = Moved(assigned=40, moved=12, added=0, dropped=0)
+MOVED = PartitionMovement(assigned=40, moved=12, added=0, dropped=0)
 
 
 def test_a_rebalance_says_generations_time_cause_members_and_partitions() -> None:
@@ -38,7 +38,7 @@ def test_a_rebalance_says_generations_time_cause_members_and_partitions() -> Non
         ({}, None, "; 2 members"),
         (
             {"assignments_after": {"a": b""}},
-            Moved(assigned=1, moved=0, added=1, dropped=3),
+            PartitionMovement(assigned=1, moved=0, added=1, dropped=3),
             "; 1 member, 0 of 1 partition moved, 1 newly assigned, 3 without an owner for now",
         ),
         (
@@ -50,7 +50,7 @@ def test_a_rebalance_says_generations_time_cause_members_and_partitions() -> Non
     ],
 )
 def test_a_rebalance_says_how_it_ended(
-    fields: dict[str, object], moved: Moved | None, end: str
+    fields: dict[str, object], moved: PartitionMovement | None, end: str
 ) -> None:
     assert log_message(rebalance(**fields), moved).endswith(end)
 

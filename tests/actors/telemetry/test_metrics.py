@@ -11,7 +11,7 @@ from actors.telemetry.metric_table import HELD_TIME_MS, PERCENTILES, ROWS, Metri
 from actors.telemetry.metrics import WINDOW_S, BackgroundMetrics, Samples
 from actors.telemetry.observer import exports_metrics, exports_traces
 from actors.telemetry.otlp_metrics import MetricsExport
-from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+from protocol.groups.facts import TargetAssigned, TargetAssignmentFailed
 
 
 class Clock:
@@ -56,7 +56,9 @@ def test_runs_are_counted_by_how_they_ended() -> None:
     metrics.observe(assigned(in_place=True))
     metrics.observe(assigned(in_place=False))
     for is_final in (True, False, False):
-        fact = AssignmentUnmade(group_id="g", epoch=1, time_ms=0, reason="", is_final=is_final)
+        fact = TargetAssignmentFailed(
+            group_id="g", epoch=1, time_ms=0, reason="", is_final=is_final
+        )
         metrics.observe(fact)
     status = metrics.status()
     assert status["assignor-runs"] == 2

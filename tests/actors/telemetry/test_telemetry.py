@@ -17,13 +17,13 @@ from actors.telemetry.drops import TelemetryDrops
 from actors.telemetry.observer import Telemetry, exports_traces
 from actors.telemetry.rebalance_traces import EVENTS_PER_TRACE_MAX
 from actors.telemetry.traces import Traces
-from protocol.groups.classic.moved import Moved
+from protocol.groups.classic.partitions_moved import PartitionMovement
 from protocol.groups.facts import (
     GroupDeleted,
     MemberEventKind,
-    Phase,
-    Rebalance,
+    RebalanceEnded,
     RebalanceOutcome,
+    RebalancePhase,
     RebalanceTrigger,
 )
 from tests.actors.telemetry.facts import NOW, consumer_rebalance, member_event, rebalance
@@ -50,8 +50,8 @@ def traced(*facts: object) -> list[ReadableSpan]:
     exporter, drops = InMemorySpanExporter(), TelemetryDrops()
     traces = Traces({"service.instance.id": 2}, drops, exporter)
     for fact in facts:
-        moved = Moved(assigned=4, moved=2, added=0, dropped=0)
-        traces.tell(fact, moved if isinstance(fact, Rebalance) else None)  # type: ignore[arg-type]
+        moved = PartitionMovement(assigned=4, moved=2, added=0, dropped=0)
+        traces.tell(fact, moved if isinstance(fact, RebalanceEnded) else None)  # type: ignore[arg-type]
     traces.close(10)
     assert (drops.spans, drops.facts) == (0, 0)
     return list(exporter.get_finished_spans())
@@ -143,8 +143,10 @@ def test_the_members_events_of_a_rebalance_are_events_of_its_span() -> None:
 
 
 def test_an_event_that_ends_one_rebalance_and_begins_the_next_is_in_both() -> None:
-    first = rebalance(outcome=RebalanceOutcome.RESTARTED, phases=(Phase("join", NOW, NOW + 10),))
-    second = rebalance(phases=(Phase("join", NOW + 10, NOW + 20),))
+    first = rebalance(
+        outcome=RebalanceOutcome.RESTARTED, phases=(RebalancePhase("join", NOW, NOW + 10),)
+    )
+    second = rebalance(phases=(RebalancePhase("join", NOW + 10, NOW + 20),))
     spans = traced(member_event(time_ms=NOW + 10), first, second, rebalance(phases=second.phases))
     roots = [span for span in spans if span.parent is None]
     assert [len(root.events) for root in roots] == [1, 1, 0]

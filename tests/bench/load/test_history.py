@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from bench.load.driver import FINAL
-from protocol.members.history import Kind
+from protocol.members.history import MemberHistoryKind
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17"),
@@ -41,12 +41,12 @@ def test_a_member_has_kept_what_it_holds_again_in_the_end(session):
 
     history = frame(
         session,
-        row("s1", Kind.ASSIGNED, 10, owned=["t-0"]),
+        row("s1", MemberHistoryKind.ASSIGNED, 10, owned=["t-0"]),
         row("s1", FINAL, 100, owned=["t-0"]),
-        row("d1", Kind.ASSIGNED, 10, owned=["t-1"]),
-        row("d1", Kind.ASSIGNED, 60, 2, owned=["t-1"], member_id="other"),
+        row("d1", MemberHistoryKind.ASSIGNED, 10, owned=["t-1"]),
+        row("d1", MemberHistoryKind.ASSIGNED, 60, 2, owned=["t-1"], member_id="other"),
         row("d1", FINAL, 100, 2, owned=["t-1"], member_id="other"),
-        row("d2", Kind.ASSIGNED, 60, 2, owned=["t-2"]),
+        row("d2", MemberHistoryKind.ASSIGNED, 60, 2, owned=["t-2"]),
         row("d2", FINAL, 100, 2, owned=["t-2"]),
     )
     found = {each["name"]: tuple(each)[2:] for each in kept(history, 50).collect()}
@@ -62,10 +62,10 @@ def test_each_generation_after_the_moment_is_one_rebalance(session):
 
     history = frame(
         session,
-        row("s1", Kind.ASSIGNED, 10, 1),
-        row("s1", Kind.ASSIGNED, 60, 2),
-        row("d1", Kind.ASSIGNED, 61, 2),
-        row("d1", Kind.ASSIGNED, 70, 3),
+        row("s1", MemberHistoryKind.ASSIGNED, 10, 1),
+        row("s1", MemberHistoryKind.ASSIGNED, 60, 2),
+        row("d1", MemberHistoryKind.ASSIGNED, 61, 2),
+        row("d1", MemberHistoryKind.ASSIGNED, 70, 3),
     )
     assert [tuple(each) for each in rebalances(history, 50).collect()] == [("g", 2)]
     assert [tuple(each) for each in rebalances(history).collect()] == [("g", 3)]
@@ -76,12 +76,12 @@ def test_the_longest_gap_reaches_from_sign_to_sign_and_to_the_end(session):
 
     history = frame(
         session,
-        row("s1", Kind.ASSIGNED, 0),
-        row("s1", Kind.HEARTBEAT, 30),
-        row("s1", Kind.DISCONNECTED, 40),
-        row("s1", Kind.HEARTBEAT, 90),
+        row("s1", MemberHistoryKind.ASSIGNED, 0),
+        row("s1", MemberHistoryKind.HEARTBEAT, 30),
+        row("s1", MemberHistoryKind.DISCONNECTED, 40),
+        row("s1", MemberHistoryKind.HEARTBEAT, 90),
         row("s1", FINAL, 100),
-        row("d1", Kind.ASSIGNED, 0),
+        row("d1", MemberHistoryKind.ASSIGNED, 0),
         row("d1", FINAL, 100),
     )
     gaps = {each["name"]: each["longest_gap_ms"] for each in heartbeat_gaps(history).collect()}
@@ -93,11 +93,11 @@ def test_a_partition_with_two_owners_in_one_generation_is_found(session):
 
     history = frame(
         session,
-        row("s1", Kind.ASSIGNED, 10, 1, ["t-0", "t-1"]),
-        row("s2", Kind.ASSIGNED, 11, 1, ["t-1"]),
-        row("s2", Kind.ASSIGNED, 20, 2, ["t-0"]),
-        row("s1", Kind.ASSIGNED, 21, 2, ["t-1"]),
-        row("s1", Kind.ASSIGNED, 22, 2, ["t-1"]),
+        row("s1", MemberHistoryKind.ASSIGNED, 10, 1, ["t-0", "t-1"]),
+        row("s2", MemberHistoryKind.ASSIGNED, 11, 1, ["t-1"]),
+        row("s2", MemberHistoryKind.ASSIGNED, 20, 2, ["t-0"]),
+        row("s1", MemberHistoryKind.ASSIGNED, 21, 2, ["t-1"]),
+        row("s1", MemberHistoryKind.ASSIGNED, 22, 2, ["t-1"]),
     )
     (found,) = owned_twice(history).collect()
     assert tuple(found) == ("g", 1, "t-1", ["s1", "s2"])
@@ -108,9 +108,9 @@ def test_an_acknowledged_offset_that_is_gone_or_went_back_is_found(session):
 
     history = frame(
         session,
-        row("s1", Kind.COMMITTED, 10, offsets={"t-0": 5, "t-1": 5, "t-2": 5}),
-        row("s1", Kind.COMMITTED, 20, offsets={"t-0": 9}),
-        row("s1", Kind.COMMIT_FAILED, 30, offsets={"t-2": 7}),
+        row("s1", MemberHistoryKind.COMMITTED, 10, offsets={"t-0": 5, "t-1": 5, "t-2": 5}),
+        row("s1", MemberHistoryKind.COMMITTED, 20, offsets={"t-0": 9}),
+        row("s1", MemberHistoryKind.COMMIT_FAILED, 30, offsets={"t-2": 7}),
     )
     there = [("g", "t-0", 8), ("g", "t-2", 5)]
     committed = session.createDataFrame(there, COMMITTED_SCHEMA)
@@ -124,13 +124,16 @@ def test_the_summary_is_flawless_only_if_nobody_lost_anything_and_no_group_rebal
     from bench.report.summary import summarize
 
     nothing = session.createDataFrame([], COMMITTED_SCHEMA)
-    fine = [row("s1", Kind.ASSIGNED, 10, owned=["t-0"]), row("s1", FINAL, 100, owned=["t-0"])]
+    fine = [
+        row("s1", MemberHistoryKind.ASSIGNED, 10, owned=["t-0"]),
+        row("s1", FINAL, 100, owned=["t-0"]),
+    ]
     summary = summarize(frame(session, *fine), nothing, 50, ["g"])
     assert summary.is_flawless
     assert "100.0 %" in summary.text()
     moved = [fine[0], row("s1", FINAL, 100, 2, owned=["t-1"])]
     assert not summarize(frame(session, *moved), nothing, 50, ["g"]).is_flawless
-    again = [fine[0], row("s1", Kind.ASSIGNED, 60, 2, ["t-0"]), fine[1]]
+    again = [fine[0], row("s1", MemberHistoryKind.ASSIGNED, 60, 2, ["t-0"]), fine[1]]
     summary = summarize(frame(session, *again), nothing, 50, ["g"])
     assert summary.rebalances == 1
     assert not summary.is_flawless

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bench.client.asking import Connection
 from bench.load.driver import FINAL, Load, drive, now_ms
 from protocol.members.classic import MemberConfig
-from protocol.members.history import Kind
+from protocol.members.history import MemberHistoryKind
 from tests.waiting import WITHIN_S, until
 
 MEMBERS = 20
@@ -72,13 +72,15 @@ def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_come
 
     acknowledged = {}
     for name, events in by_member(rows).items():
-        held = [row for row in events if row[4] == Kind.ASSIGNED and row[3] <= killed_ms][-1]
+        held = [
+            row for row in events if row[4] == MemberHistoryKind.ASSIGNED and row[3] <= killed_ms
+        ][-1]
         final = events[-1]
         assert final[4] == FINAL
         assert final[5:8] == held[5:8], name  # member id, generation, partitions
-        assert any(row[4] == Kind.HEARTBEAT and row[3] > killed_ms for row in events)
+        assert any(row[4] == MemberHistoryKind.HEARTBEAT and row[3] > killed_ms for row in events)
         for row in events:
-            if row[4] == Kind.COMMITTED:
+            if row[4] == MemberHistoryKind.COMMITTED:
                 acknowledged.update(row[9])
     assert len(acknowledged) == MEMBERS
     for partition, offset in acknowledged.items():

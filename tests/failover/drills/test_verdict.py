@@ -4,7 +4,7 @@ import pytest
 
 from failover.drills.drill import named
 from failover.drills.verdict import Record, Row, Story, judge, rebalances, unheard_ms
-from protocol.members.history import Kind, MemberHistoryEvent
+from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 
 FAULT = 1_000
 
@@ -15,15 +15,15 @@ def event(time_ms, kind, **held):
 
 
 def assigned(time_ms, index=0, **held):
-    return event(time_ms, Kind.ASSIGNED, partitions=(("t", index),), **held)
+    return event(time_ms, MemberHistoryKind.ASSIGNED, partitions=(("t", index),), **held)
 
 
 def committed(time_ms, index=0):
-    return event(time_ms, Kind.COMMITTED, offsets=(("t", index, time_ms),))
+    return event(time_ms, MemberHistoryKind.COMMITTED, offsets=(("t", index, time_ms),))
 
 
 def beats(*times):
-    return tuple(event(time_ms, Kind.HEARTBEAT) for time_ms in times)
+    return tuple(event(time_ms, MemberHistoryKind.HEARTBEAT) for time_ms in times)
 
 
 def story(*events, name="a", is_static=False, seen_ms=None):
@@ -80,7 +80,7 @@ def test_an_acknowledged_commit_that_is_gone_is_a_lost_write(offsets):
 
 
 def test_a_commit_that_was_not_acknowledged_may_be_there_or_not():
-    failed = event(950, Kind.COMMIT_FAILED, offsets=(("t", 0, 950),))
+    failed = event(950, MemberHistoryKind.COMMIT_FAILED, offsets=(("t", 0, 950),))
     for there in (900, 950):
         found = verdict(story(assigned(100), committed(900), failed), offsets={0: there})
         assert row(found, "lost writes").value == 0
@@ -115,10 +115,10 @@ def test_a_rebalance_is_a_generation_that_was_not_there_before_the_fault():
 
 
 def test_a_member_that_is_told_that_it_is_none_was_expelled():
-    unknown = event(1_500, Kind.LOST, error="unknown_member_id")
+    unknown = event(1_500, MemberHistoryKind.LOST, error="unknown_member_id")
     assert row(verdict(story(assigned(100), unknown)), "expelled members").value == 1
     assert row(verdict(story(unknown)), "expelled members").value == 0
-    outdated = event(1_500, Kind.LOST, error="illegal_generation")
+    outdated = event(1_500, MemberHistoryKind.LOST, error="illegal_generation")
     assert row(verdict(story(assigned(100), outdated)), "expelled members").value == 0
 
 

@@ -7,10 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.assignors import flat
+from protocol.assignors.cached_racks import CachedRacks
+from protocol.assignors.cached_subscriptions import SPARE_NAMES, CachedSubscriptions
 from protocol.assignors.decode import decode_targets
-from protocol.assignors.flat import FlatSubscriptions, FlatTargets, Row, SubscriptionRows, pieces
-from protocol.assignors.held_racks import HeldRacks
-from protocol.assignors.held_subscriptions import SPARE_NAMES, HeldSubscriptions
+from protocol.assignors.flat import (
+    FlatSubscriptions,
+    FlatTargets,
+    SubscriptionRow,
+    SubscriptionRows,
+    pieces,
+)
 from protocol.assignors.spec import NOBODY
 from protocol.groups.effects import MemberRow, TopicRow
 from protocol.groups.modern.assignment_records import read_target, write_target
@@ -40,7 +46,7 @@ def test_rows_of_numbers_read_as_the_names_that_they_stand_for(
     rows = SubscriptionRows(
         listed,
         [
-            Row(number, np.array([place[name] for name in names], np.int32))
+            SubscriptionRow(number, np.array([place[name] for name in names], np.int32))
             for number, names in told.items()
         ],
     )
@@ -56,7 +62,7 @@ def test_rows_of_numbers_read_as_the_names_that_they_stand_for(
 def test_the_classes_of_a_group_are_the_topics_that_its_subscriptions_name(
     steps: list[tuple[dict[int, frozenset[str]], list[str]]],
 ) -> None:
-    held, known = HeldSubscriptions(), dict[int, frozenset[str]]()
+    held, known = CachedSubscriptions(), dict[int, frozenset[str]]()
     for told, topics in steps:
         held.take_topics(topics)
         held.update(FlatSubscriptions.of(told))
@@ -73,7 +79,7 @@ def test_the_classes_of_a_group_are_the_topics_that_its_subscriptions_name(
 
 
 def test_names_that_nobody_subscribes_to_any_more_are_forgotten() -> None:
-    held = HeldSubscriptions()
+    held = CachedSubscriptions()
     held.take_topics(["t", "other"])
     for step in range(10):
         fresh = frozenset({"t", *(f"{step}-{number}" for number in range(SPARE_NAMES // 2))})
@@ -131,9 +137,9 @@ def test_bytes_that_are_no_target_assignment_harm_nobody(value: bytes) -> None:
 def test_racks_are_numbers_that_members_and_partitions_share() -> None:
     topics = [TopicRow(b"a" * 16, "a", 2, (("x", "y"), ("y",))), TopicRow(b"b" * 16, "b", 1)]
     members = [MemberRow("m", None, rack, 0) for rack in ("y", None, "elsewhere", "x")]
-    starts, racks, of_members = HeldRacks().arrays(topics, members)
+    starts, racks, of_members = CachedRacks().arrays(topics, members)
     assert starts.tolist() == [0, 2, 3, 3]
     assert set(racks[:2].tolist()) == {of_members[0], of_members[3]}
     assert racks[2] == of_members[0]
     assert of_members[1:3].tolist() == [NOBODY, NOBODY]
-    assert all(len(each) == 0 for each in HeldRacks().arrays(topics[1:], members))
+    assert all(len(each) == 0 for each in CachedRacks().arrays(topics[1:], members))

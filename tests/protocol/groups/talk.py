@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from protocol.config import Configs
 from protocol.groups import invariants
 from protocol.groups.effects import Client, Elected, Request, Resigned, TimersDue
-from protocol.groups.facts import MemberEvent, Rebalance
+from protocol.groups.facts import MemberEvent, RebalanceEnded
 from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topics
 from protocol.records import decode, encode
@@ -299,9 +299,9 @@ class Talk:
         """Every member event so far."""
         return [fact for fact in self.facts if isinstance(fact, MemberEvent)]
 
-    def rebalances(self) -> list[Rebalance]:
+    def rebalances(self) -> list[RebalanceEnded]:
         """Every rebalance so far."""
-        return [fact for fact in self.facts if isinstance(fact, Rebalance)]
+        return [fact for fact in self.facts if isinstance(fact, RebalanceEnded)]
 
 
 def stable(*names: str, talk: Talk | None = None, **options: Any) -> Talk:

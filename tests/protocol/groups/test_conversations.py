@@ -19,7 +19,7 @@ import pytest
 
 from protocol.groups.effects import Client, Request, TopicsDeleted
 from protocol.wire import messages as m
-from protocol.wire.embedded import Subscription, encode_assignment, encode_subscription
+from protocol.wire.embedded import EmbeddedSubscription, encode_assignment, encode_subscription
 from tests.protocol.groups.consumer.consumer_talk import GROUP, topic_id
 from tests.protocol.groups.migration.mixed_talk import MixedTalk
 
@@ -143,7 +143,7 @@ class Babble:
 
     def join(self) -> None:
         rng = self.rng
-        subscription = Subscription(
+        subscription = EmbeddedSubscription(
             topics=rng.choice((("a",), ("b",), ("a", "b"))),
             owned_partitions=tuple(rng.sample([("a", 0), ("a", 1), ("b", 0)], rng.randrange(3))),
             generation_id=rng.randrange(5),

@@ -8,7 +8,7 @@ import pytest
 from protocol.groups.classic.group_type import CLASSIC
 from protocol.groups.consumer.group_type import CONSUMER
 from protocol.groups.dispatch import TableError, merge
-from protocol.groups.group_type import MigrationEdge, Part
+from protocol.groups.group_type import MigrationEdge, ShardPart
 from protocol.groups.group_types import EDGES, PARTS, TABLES
 from protocol.records import OffsetCommitKey
 from protocol.wire.messages import JoinGroupRequest
@@ -23,13 +23,16 @@ def nothing(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("rival", "sentence"),
     [
-        (Part(name="x", handlers={JOIN_GROUP: nothing}), "both classic and x claim the request 11"),
         (
-            Part(name="x", replays={OffsetCommitKey: nothing}),
+            ShardPart(name="x", handlers={JOIN_GROUP: nothing}),
+            "both classic and x claim the request 11",
+        ),
+        (
+            ShardPart(name="x", replays={OffsetCommitKey: nothing}),
             f"both offsets and x claim the record type {OffsetCommitKey}",
         ),
         (
-            Part(name="x", timeouts={"session": nothing}),
+            ShardPart(name="x", timeouts={"session": nothing}),
             "both classic and x claim the timer session",
         ),
         (
@@ -42,7 +45,7 @@ def nothing(*_: Any) -> None:
         ),
     ],
 )
-def test_a_key_that_two_parts_claim_is_an_error(rival: Part, sentence: str) -> None:
+def test_a_key_that_two_parts_claim_is_an_error(rival: ShardPart, sentence: str) -> None:
     with pytest.raises(TableError) as raised:
         merge((*PARTS, rival), EDGES)
     assert str(raised.value) == sentence

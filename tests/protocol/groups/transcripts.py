@@ -10,7 +10,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any, Protocol
 
-from protocol.groups.facts import GroupDeleted, MemberEvent, Rebalance
+from protocol.groups.facts import GroupDeleted, MemberEvent, RebalanceEnded
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     DeleteGroupsResponse,
@@ -330,7 +330,7 @@ class Stage:
             words.append(f"reason={fact.reason!r}")
         return " ".join(words)
 
-    def rebalance(self, fact: Rebalance) -> str:
+    def rebalance(self, fact: RebalanceEnded) -> str:
         phases = " ".join(f"{p.name}={p.ended_ms - p.started_ms}ms" for p in fact.phases)
         reason = f" reason={fact.reason!r}" if fact.reason is not None else ""
         return (
@@ -367,5 +367,5 @@ ANSWERS: Mapping[type, Callable[[Stage, Any], str]] = {
 FACTS: Mapping[type, Callable[[Stage, Any], str]] = {
     GroupDeleted: Stage.group_deleted,
     MemberEvent: Stage.member_event,
-    Rebalance: Stage.rebalance,
+    RebalanceEnded: Stage.rebalance,
 }

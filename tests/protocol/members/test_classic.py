@@ -5,8 +5,8 @@ import random
 import pytest
 
 from protocol.members.classic import ClassicMember, MemberConfig
-from protocol.members.conversation import Node, State
-from protocol.members.history import Kind
+from protocol.members.client import BrokerNode, State
+from protocol.members.history import MemberHistoryKind
 from protocol.wire.embedded import decode_assignment, encode_assignment, encode_subscription
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -136,7 +136,7 @@ def test_a_dynamic_member_joins_again_with_the_member_id_it_is_told():
     assert (first.member_id, first.group_instance_id) == ("", None)
     talk.hear(join_refused(E.member_id_required, "m1"))
     assert talk.says(JoinGroupRequest).member_id == "m1"
-    assert talk.sent.to == Node(1, "h", 9)
+    assert talk.sent.to == BrokerNode(1, "h", 9)
 
 
 def test_a_member_that_has_joined_and_synced_holds_its_partitions():
@@ -144,7 +144,7 @@ def test_a_member_that_has_joined_and_synced_holds_its_partitions():
     assert talk.member.state is State.STABLE
     assert talk.member.generation == 7
     assert talk.member.partitions == (("t", 1), ("t", 2))
-    assert talk.kinds() == [Kind.JOINED, Kind.ASSIGNED]
+    assert talk.kinds() == [MemberHistoryKind.JOINED, MemberHistoryKind.ASSIGNED]
 
 
 def test_the_leader_assigns_to_all_members_and_a_follower_to_nobody():
@@ -198,7 +198,7 @@ def test_heartbeats_follow_each_other_by_the_interval_and_not_sooner():
     assert (heartbeat.member_id, heartbeat.generation_id) == ("m1", 1)
     talk.hear(alive())
     assert talk.member.next_deadline() == talk.now + HEARTBEAT_MS
-    assert talk.kinds()[-1] is Kind.HEARTBEAT
+    assert talk.kinds()[-1] is MemberHistoryKind.HEARTBEAT
 
 
 def test_a_member_joins_again_when_the_group_rebalances():
@@ -267,7 +267,7 @@ def test_a_loading_coordinator_is_asked_again_after_a_back_off():
     talk.says_nothing()
     talk.wait()
     talk.says(HeartbeatRequest)
-    assert talk.sent.to == Node(1, "h", 9)
+    assert talk.sent.to == BrokerNode(1, "h", 9)
 
 
 @pytest.mark.parametrize("error", [E.not_coordinator, E.coordinator_not_available])
@@ -308,7 +308,12 @@ def test_a_member_whose_coordinator_dies_keeps_what_it_holds_and_heartbeats_else
     assert (heartbeat.member_id, heartbeat.generation_id) == ("m1", 1)
     talk.hear(alive())
     assert talk.member.partitions == (("t", 0),)
-    assert talk.kinds() == [Kind.JOINED, Kind.ASSIGNED, Kind.DISCONNECTED, Kind.HEARTBEAT]
+    assert talk.kinds() == [
+        MemberHistoryKind.JOINED,
+        MemberHistoryKind.ASSIGNED,
+        MemberHistoryKind.DISCONNECTED,
+        MemberHistoryKind.HEARTBEAT,
+    ]
 
 
 @pytest.mark.parametrize("at", [JoinGroupRequest, SyncGroupRequest])
@@ -344,7 +349,7 @@ def test_an_unanswered_request_is_given_up_and_its_late_answer_ignored():
     talk.says_nothing()
     talk.now += 1
     talk.says_nothing()
-    assert talk.kinds()[-1] is Kind.DISCONNECTED
+    assert talk.kinds()[-1] is MemberHistoryKind.DISCONNECTED
     talk.member.receive(late, alive(E.unknown_member_id), talk.now)
     assert talk.member.member_id == "m1"
 
@@ -363,7 +368,7 @@ def test_offsets_of_owned_partitions_are_committed_and_others_are_not():
     (topic,) = commit.topics
     assert [(each.partition_index, each.committed_offset) for each in topic.partitions] == [(0, 41)]
     talk.hear(committed())
-    assert talk.kinds()[-1] is Kind.COMMITTED
+    assert talk.kinds()[-1] is MemberHistoryKind.COMMITTED
     assert talk.member.history[-1].offsets == (("t", 0, 41),)
     talk.says_nothing()
 
@@ -373,7 +378,7 @@ def test_a_rebalance_that_a_commit_hears_of_makes_the_member_join_again():
     talk.member.commit({("t", 0): 41})
     talk.says(OffsetCommitRequest)
     talk.hear(committed(E.rebalance_in_progress))
-    assert Kind.COMMIT_FAILED in talk.kinds()
+    assert MemberHistoryKind.COMMIT_FAILED in talk.kinds()
     talk.says(JoinGroupRequest)
 
 
@@ -390,7 +395,7 @@ def test_a_commit_whose_answer_is_lost_counts_as_failed():
     talk.member.commit({("t", 0): 41})
     talk.says(OffsetCommitRequest)
     talk.lose()
-    assert talk.kinds()[-2:] == [Kind.DISCONNECTED, Kind.COMMIT_FAILED]
+    assert talk.kinds()[-2:] == [MemberHistoryKind.DISCONNECTED, MemberHistoryKind.COMMIT_FAILED]
 
 
 def test_a_dynamic_member_leaves_with_its_reason():
@@ -440,7 +445,7 @@ def test_a_member_whose_idle_connection_breaks_looks_for_its_coordinator_at_once
     before = talk.member.next_deadline()
     talk.member.disconnected(talk.now)
     assert talk.member.next_deadline() <= talk.now < before
-    assert talk.member.history[-1].kind is Kind.DISCONNECTED
+    assert talk.member.history[-1].kind is MemberHistoryKind.DISCONNECTED
     talk.says(FindCoordinatorRequest)
     talk.member.disconnected(talk.now)  # nothing is idle now
     talk.hear(found())

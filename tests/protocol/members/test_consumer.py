@@ -5,9 +5,9 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
+from protocol.members.client import Outgoing, State
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
-from protocol.members.conversation import Outgoing, State
-from protocol.members.history import Kind
+from protocol.members.history import MemberHistoryKind
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -88,7 +88,10 @@ def test_the_first_heartbeat_tells_everything_and_the_next_ones_only_what_change
     quiet = heartbeat(one, 5_000, epoch=2)
     assert quiet.topic_partitions is None
     assert one.partitions == (("t", 0), ("t", 1))
-    assert [event.kind for event in one.history][:2] == [Kind.JOINED, Kind.ASSIGNED]
+    assert [event.kind for event in one.history][:2] == [
+        MemberHistoryKind.JOINED,
+        MemberHistoryKind.ASSIGNED,
+    ]
 
 
 def test_after_a_lost_answer_everything_is_told_again() -> None:

@@ -11,8 +11,8 @@ import pytest
 from protocol.client.frames import frame_of
 from protocol.members.assignor import Subscriber
 from protocol.members.classic import ClassicMember, MemberConfig
+from protocol.members.client import BrokerNode, MemberClient, State
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
-from protocol.members.conversation import Conversation, Node, State
 from protocol.members.frames import (
     ClassicFrames,
     ConsumerFrames,
@@ -43,13 +43,13 @@ PARTITIONS = {"t": 4}
 VERSIONS = {8: 9, 11: 9, 12: 4, 13: 5, 14: 5, 68: 1}
 CLIENT = "a client"
 TOPIC = UUID(int=7)
-NODE = Node(0, "h", 1)
+NODE = BrokerNode(0, "h", 1)
 
 
 class Twins:
     """A member that writes messages and one that writes frames, told the same."""
 
-    def __init__(self, plain: Conversation, light: Conversation) -> None:
+    def __init__(self, plain: MemberClient, light: MemberClient) -> None:
         self.plain, self.light = plain, light
         self.now = 0
         plain.coordinator = light.coordinator = NODE

@@ -13,8 +13,8 @@ from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.effects import CancelAssignment, Client, Elected, Request, TimersDue
 from protocol.groups.shard import GroupShard
 from protocol.members.classic import ClassicMember, MemberConfig
+from protocol.members.client import State
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
-from protocol.members.conversation import State
 from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.wire.embedded import (
-    Subscription,
+    EmbeddedSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -15,7 +15,7 @@ from protocol.wire.embedded import (
 )
 
 PARTITIONS = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 99)), unique=True)
-WHOLE = Subscription(
+WHOLE = EmbeddedSubscription(
     topics=("a", "b"),
     user_data=b"mine",
     owned_partitions=(("a", 0), ("a", 1), ("b", 0)),
@@ -27,17 +27,19 @@ WHOLE = Subscription(
 @pytest.mark.parametrize(
     ("version", "known"),
     [
-        (0, Subscription(topics=("a", "b"), user_data=b"mine")),
+        (0, EmbeddedSubscription(topics=("a", "b"), user_data=b"mine")),
         (
             1,
-            Subscription(
+            EmbeddedSubscription(
                 topics=("a", "b"), user_data=b"mine", owned_partitions=WHOLE.owned_partitions
             ),
         ),
         (3, WHOLE),
     ],
 )
-def test_a_subscription_says_what_its_version_can(version: int, known: Subscription) -> None:
+def test_a_subscription_says_what_its_version_can(
+    version: int, known: EmbeddedSubscription
+) -> None:
     assert decode_subscription(encode_subscription(WHOLE, version)) == known
 
 
@@ -47,7 +49,9 @@ def test_a_subscription_newer_than_ours_is_read_as_our_newest() -> None:
 
 
 def test_topics_alone_make_a_subscription() -> None:
-    assert decode_subscription(encode_subscription(["b", "a"])) == Subscription(topics=("a", "b"))
+    assert decode_subscription(encode_subscription(["b", "a"])) == EmbeddedSubscription(
+        topics=("a", "b")
+    )
 
 
 @given(PARTITIONS, st.none() | st.binary(max_size=9), st.integers(0, 3))

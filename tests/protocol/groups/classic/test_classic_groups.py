@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from protocol.groups.classic.group_type import CLASSIC
-from protocol.groups.diary import DIARY_EVENTS
 from protocol.groups.effects import Elected, Resigned, TimersDue
 from protocol.groups.election import SLICE_MEMBERS
+from protocol.groups.event_log import EVENTS_KEPT
 from protocol.groups.facts import GroupDeleted, MemberEventKind, RebalanceOutcome
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue, Record
 from protocol.wire.embedded import encode_subscription
@@ -46,11 +46,11 @@ def test_a_reason_is_cut_to_255_characters(length: int, kept: int | None) -> Non
 
 def test_a_group_remembers_its_last_events() -> None:
     talk = stable("S=s")
-    for number in range(3 * DIARY_EVENTS):
+    for number in range(3 * EVENTS_KEPT):
         talk.join("S", member_id="", reason=f"restart {number}")
     events = talk.shard.events(GROUP)
     assert [event.reason for event in events] == [
-        f"restart {number}" for number in range(2 * DIARY_EVENTS, 3 * DIARY_EVENTS)
+        f"restart {number}" for number in range(2 * EVENTS_KEPT, 3 * EVENTS_KEPT)
     ]
     assert talk.shard.events("nobody") == []
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocol.groups.classic.states import ClassicGroupState
-from protocol.groups.facts import Rebalance, RebalanceTrigger
-from protocol.wire.embedded import Subscription, encode_subscription
+from protocol.groups.facts import RebalanceEnded, RebalanceTrigger
+from protocol.wire.embedded import EmbeddedSubscription, encode_subscription
 from protocol.wire.errors import ErrorCode
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 from tests.protocol.groups.talk import Talk
@@ -15,7 +15,7 @@ RANGE = "range"
 
 
 def subscribed(*topics: str, **more: object) -> list[tuple[str, bytes]]:
-    return [(RANGE, encode_subscription(Subscription(topics=topics, **more)))]  # type: ignore[arg-type]
+    return [(RANGE, encode_subscription(EmbeddedSubscription(topics=topics, **more)))]  # type: ignore[arg-type]
 
 
 def stable(*names: str, topics: tuple[str, ...] = ("a",)) -> Talk:
@@ -50,7 +50,7 @@ def test_a_static_member_that_comes_back_with_other_topics_begins_a_rebalance(
     for each in ("A", "B"):
         talk.sync(each, {"A": b"1", "B": b"2"})
     assert talk.state == ClassicGroupState.STABLE
-    [*_, last] = [fact for fact in talk.facts if isinstance(fact, Rebalance)]
+    [*_, last] = [fact for fact in talk.facts if isinstance(fact, RebalanceEnded)]
     assert last.trigger is RebalanceTrigger.STATIC_SUBSCRIPTION_CHANGED
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment
 from protocol.groups.facts import (
-    AssignmentUnmade,
     GroupReconciled,
     TargetAssigned,
+    TargetAssignmentFailed,
     TopicsChanged,
 )
 from protocol.groups.modern.assignment_records import read_current, read_target
@@ -160,7 +160,7 @@ class ConsumerStage(MixedStage):
         if isinstance(fact, TargetAssigned):
             where = "in place" if fact.in_place else "by a worker"
             return f"target of epoch {fact.epoch_after} by {fact.assignor}, {where}"
-        if isinstance(fact, AssignmentUnmade):
+        if isinstance(fact, TargetAssignmentFailed):
             return f"no target of epoch {fact.epoch}: {fact.reason}"
         if isinstance(fact, TopicsChanged):
             return f"{fact.cause}: epoch {fact.epoch}"

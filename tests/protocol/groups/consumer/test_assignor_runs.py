@@ -8,7 +8,7 @@ import pytest
 
 from protocol.assignors import registry
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed, ComputeAssignment
-from protocol.groups.facts import AssignmentUnmade, MemberEventKind, TargetAssigned
+from protocol.groups.facts import MemberEventKind, TargetAssigned, TargetAssignmentFailed
 from protocol.groups.modern.target import RETRY_MS
 from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk
 
@@ -90,7 +90,7 @@ def test_a_custom_assignor_that_costs_three_workers_is_not_tried_again() -> None
         talk.handle(failure(talk, retriable=True))
     talk.advance(10_000)
     assert not talk.tasks
-    unmade = [fact.is_final for fact in talk.facts if isinstance(fact, AssignmentUnmade)]
+    unmade = [fact.is_final for fact in talk.facts if isinstance(fact, TargetAssignmentFailed)]
     assert unmade == [False, False, True]
 
 
@@ -107,7 +107,7 @@ def test_after_a_failed_run_the_old_target_stays_until_the_group_changes() -> No
     assert talk.group.targets == before
     talk.beat("A")
     assert talk.owned("A", "B") == [4, 0]
-    unmade = [fact for fact in talk.facts if isinstance(fact, AssignmentUnmade)]
+    unmade = [fact for fact in talk.facts if isinstance(fact, TargetAssignmentFailed)]
     assert [(fact.reason, fact.is_final) for fact in unmade] == [("it broke", True)]
     [told] = [
         event for event in talk.shard.events(GROUP) if event.kind is MemberEventKind.NOT_ASSIGNED

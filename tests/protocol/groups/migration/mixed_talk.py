@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.wire.embedded import (
-    Subscription,
+    EmbeddedSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -121,7 +121,7 @@ class MixedTalk(ConsumerTalk):
 
     def _join_group(self, client: Classic, version: int) -> Any:
         metadata = encode_subscription(
-            Subscription(
+            EmbeddedSubscription(
                 topics=client.topics,
                 owned_partitions=tuple(sorted(client.owned)),
                 generation_id=client.generation,

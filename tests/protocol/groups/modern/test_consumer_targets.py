@@ -13,7 +13,7 @@ from protocol.groups.effects import (
     ComputeAssignment,
     TimersDue,
 )
-from protocol.groups.facts import AssignmentUnmade, TargetAssigned
+from protocol.groups.facts import TargetAssigned, TargetAssignmentFailed
 from protocol.groups.modern import target
 from protocol.records import (
     ConsumerGroupTargetAssignmentMemberKey,
@@ -249,7 +249,7 @@ def test_without_a_worker_the_coordinator_does_it_and_says_so() -> None:
     talk.handle(failure(task_of(talk), no_worker=True))
     talk.beat("A")
     assert talk.owned("A") == [4]
-    assert any(isinstance(fact, AssignmentUnmade) for fact in talk.facts)
+    assert any(isinstance(fact, TargetAssignmentFailed) for fact in talk.facts)
 
 
 def test_an_assignor_that_fails_leaves_the_old_target_until_the_group_changes() -> None:

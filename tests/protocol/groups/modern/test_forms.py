@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.consumer.records import UNKNOWN_MEMBER
-from protocol.groups.modern.form import SHARED, TASKS, Role, role_of, task_unit
+from protocol.groups.modern.form import SHARED, TASKS, TaskRole, role_of, task_unit
 from protocol.groups.modern.kind import ModernKind
 from protocol.groups.modern.reconcile import (
     MemberAssignment,
@@ -30,7 +30,7 @@ class SharedGroup(ConsumerGroup):
     kind: ClassVar[ModernKind] = kind_of(SHARED)
 
 
-def task(role: Role, subtopology: int, index: int) -> int:
+def task(role: TaskRole, subtopology: int, index: int) -> int:
     return task_unit(role, subtopology) << TOPIC_SHIFT | index
 
 
@@ -58,15 +58,15 @@ def group_of(group: ConsumerGroup, **holds: MemberAssignment) -> ConsumerGroup:
 
 
 def test_a_task_is_a_role_a_subtopology_and_a_partition() -> None:
-    for role in Role:
+    for role in TaskRole:
         place = task(role, 5, 7)
         assert role_of(place) is role
         assert [*by_topic([place])] == [(task_unit(role, 5), [7])]
-    assert len({task(role, 1, 1) for role in Role}) == 3
+    assert len({task(role, 1, 1) for role in TaskRole}) == 3
 
 
 def test_an_active_task_waits_for_its_holder_and_a_standby_does_not() -> None:
-    active, standby = task(Role.ACTIVE, 0, 1), task(Role.STANDBY, 0, 1)
+    active, standby = task(TaskRole.ACTIVE, 0, 1), task(TaskRole.STANDBY, 0, 1)
     group = group_of(TaskGroup("g"), a=holding(active, standby), b=holding())
     assert group.holders == {active: "a"}
 
@@ -85,7 +85,7 @@ def test_an_active_task_waits_for_its_holder_and_a_standby_does_not() -> None:
 
 
 def test_a_task_changes_its_role_on_one_member() -> None:
-    active, warmup = task(Role.ACTIVE, 0, 1), task(Role.WARMUP, 0, 1)
+    active, warmup = task(TaskRole.ACTIVE, 0, 1), task(TaskRole.WARMUP, 0, 1)
     group = group_of(TaskGroup("g"), a=holding(warmup))
     step(group, "a", {active}, set())
     assert group.members["a"].assignment.assigned.keys() == {active}

@@ -63,10 +63,10 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
     if topics is None:
         topics = known.metadata.subscribed_topic_names if known is not None else ()
     said = member_record(request.client.client_id, request.client.host, tuple(sorted(topics)))
-    speech = steps.Speech(group_id, member_id, said, lambda: None)
-    runtime, member, before = steps.speak(ctx, ToyGroup, speech, now)
+    heartbeat_input = steps.HeartbeatInput(group_id, member_id, said, lambda: None)
+    runtime, member, before = steps.process_heartbeat(ctx, ToyGroup, heartbeat_input, now)
     ctx.timers.set(NAP, group_id, "", now + NAP_MS)
-    interval_ms = steps.expect(ctx, runtime, member, now)
+    interval_ms = steps.renew_session(ctx, runtime, member, now)
     assignment = member.assignment
     given = None
     if epoch == 0 or before.assigned != assignment.assigned:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from protocol.members.cures import Cure
-from protocol.members.history import Kind, MemberHistoryEvent
+from protocol.members.error_actions import ErrorAction
+from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 from protocol.members.requests import FIND_COORDINATOR, OFFSET_COMMIT, AnyConfig
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class BrokerNode:
     """Where a coordinator listens."""
 
     node_id: int
@@ -43,7 +43,7 @@ class Outgoing:
     """
 
     message: Any
-    to: Node | None
+    to: BrokerNode | None
 
 
 class State(StrEnum):
@@ -65,7 +65,7 @@ Receivers: TypeAlias = "Mapping[int, Callable[[Any, Any, int], None]]"
 """API key to the method that takes an answer and the time."""
 
 
-class Settings(AnyConfig, Protocol):
+class RetrySettings(AnyConfig, Protocol):
     """The settings of a conversation, under Kafka's names."""
 
     @property
@@ -81,7 +81,7 @@ class Settings(AnyConfig, Protocol):
         """The longest pause."""
 
 
-class Conversation(ABC):
+class MemberClient(ABC):
     """One member's conversation with its coordinator; its protocol says what, and when.
 
     ``generation`` is a consumer group member's epoch. ``partitions`` are the member's own, sorted.
@@ -90,7 +90,7 @@ class Conversation(ABC):
 
     RECEIVERS: ClassVar[Receivers]
 
-    config: Settings
+    config: RetrySettings
     requests: MemberRequests
 
     def __init__(self, rng: random.Random, member_id: str, generation: int) -> None:
@@ -98,7 +98,7 @@ class Conversation(ABC):
         self.member_id = member_id
         self.generation = generation
         self.partitions: tuple[TopicPartition, ...] = ()
-        self.coordinator: Node | None = None
+        self.coordinator: BrokerNode | None = None
         self.history: list[MemberHistoryEvent] = []
         self.keeps_history = True
         self._rng = rng
@@ -145,13 +145,13 @@ class Conversation(ABC):
         if request is not self._in_flight:
             return
         self._in_flight = None
-        self._note(now, Kind.DISCONNECTED)
+        self._note(now, MemberHistoryKind.DISCONNECTED)
         if request.message.__api_key__ == OFFSET_COMMIT:
-            self._note(now, Kind.COMMIT_FAILED, "disconnected", self._committing)
+            self._note(now, MemberHistoryKind.COMMIT_FAILED, "disconnected", self._committing)
         else:
             self._unanswered(request.message.__api_key__, now)
         self._reconnects(now)
-        self._back_off(now, Cure.REDISCOVER)
+        self._back_off(now, ErrorAction.REDISCOVER)
 
     def disconnected(self, now: int) -> None:
         """Take it that the idle connection to the coordinator is gone: look for it at once.
@@ -159,7 +159,7 @@ class Conversation(ABC):
         A heartbeat follows as soon as it is found, as the group may have moved.
         """
         if self._in_flight is None and self.coordinator is not None and not self.is_done:
-            self._note(now, Kind.DISCONNECTED)
+            self._note(now, MemberHistoryKind.DISCONNECTED)
             self._reconnects(now)
             self.coordinator = None
 
@@ -202,7 +202,7 @@ class Conversation(ABC):
         """Do what the refusal of a commit asks for, if it is about the member."""
 
     @abstractmethod
-    def _cure(self, error: ErrorCode, now: int) -> None:
+    def _take_action(self, error: ErrorCode, now: int) -> None:
         """Do what an error asks for."""
 
     def _reconnects(self, now: int) -> None:
@@ -214,9 +214,9 @@ class Conversation(ABC):
     def _coordinator_found(self, response: FindCoordinatorResponse, now: int) -> None:
         found = response.coordinators[0]
         if found.error_code:
-            self._cure(found.error_code, now)
+            self._take_action(found.error_code, now)
         else:
-            self.coordinator = Node(found.node_id, found.host, found.port)
+            self.coordinator = BrokerNode(found.node_id, found.host, found.port)
 
     def _take_owned(self) -> bool:
         """Take the offsets of owned partitions out of the queue; the others are forgotten."""
@@ -235,30 +235,32 @@ class Conversation(ABC):
         error = next(filter(None, errors), None)
         if error is None:
             self._failures = 0
-            self._note(now, Kind.COMMITTED, offsets=self._committing)
+            self._note(now, MemberHistoryKind.COMMITTED, offsets=self._committing)
             return
-        self._note(now, Kind.COMMIT_FAILED, error.name, self._committing)
+        self._note(now, MemberHistoryKind.COMMIT_FAILED, error.name, self._committing)
         self._commit_refused(error, now)
 
-    def _back_off(self, now: int, needed: Cure = Cure.RETRY) -> None:
+    def _back_off(self, now: int, needed: ErrorAction = ErrorAction.RETRY) -> None:
         """Wait exponentially longer with each failure in a row, give or take a fifth."""
         config = self.config
         delay_ms = min(config.retry_backoff_ms << self._failures, config.retry_backoff_max_ms)
         self._failures = min(self._failures + 1, 10)
         self._retry_at = now + round(delay_ms * self._rng.uniform(0.8, 1.2))
-        if needed is Cure.REDISCOVER:
+        if needed is ErrorAction.REDISCOVER:
             self.coordinator = None
 
     def _end(self, state: State, now: int, error: str | None = None) -> None:
         self.state = state
         self._is_done = True
         self._uncommitted.clear()
-        self._note(now, Kind.LEFT if state is State.LEFT else Kind.FAILED, error)
+        self._note(
+            now, MemberHistoryKind.LEFT if state is State.LEFT else MemberHistoryKind.FAILED, error
+        )
 
     def _note(
         self,
         now: int,
-        kind: Kind,
+        kind: MemberHistoryKind,
         error: str | None = None,
         offsets: Mapping[TopicPartition, int] | None = None,
     ) -> None:

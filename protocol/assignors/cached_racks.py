@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from protocol.groups.effects import MemberRow, TopicRow
 
 
-class HeldRacks:
+class CachedRacks:
     """Racks by number, and the partitions' racks as of the topics of now."""
 
     __slots__ = ("_numbers", "_of_partitions")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from protocol.assignors.cached_racks import CachedRacks
+from protocol.assignors.cached_subscriptions import CachedSubscriptions
 from protocol.assignors.decode import decode_targets
 from protocol.assignors.flat import FlatSubscriptions, FlatTargets
-from protocol.assignors.held_racks import HeldRacks
-from protocol.assignors.held_subscriptions import HeldSubscriptions
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s, no_values
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from protocol.groups.effects import GroupChanges, MemberRow, TopicRow
 
 
-class HeldGroup:
+class CachedGroup:
     """Topics, subscriptions, members and the target assignment of one group.
 
     ``run`` is the number of the run whose result ``owner`` is. ``member_ids`` are sorted;
@@ -52,8 +52,8 @@ class HeldGroup:
         self.has_target: set[str] = set()
         self.shared: dict[str, bytes] = {}
         self._members: dict[str, MemberRow] = {}
-        self._subscriptions = HeldSubscriptions()
-        self._racks = HeldRacks()
+        self._subscriptions = CachedSubscriptions()
+        self._racks = CachedRacks()
         self._starts: Int32s = np.zeros(1, np.int32)
 
     def apply(self, changes: GroupChanges) -> None:

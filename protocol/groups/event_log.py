@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.facts import Fact
 
-DIARY_EVENTS: Final = 50
+EVENTS_KEPT: Final = 50
 
 
 class FactSink(Protocol):
@@ -21,7 +21,7 @@ class FactSink(Protocol):
         """Tell people what happened."""
 
 
-class Diary:
+class MemberEventLog:
     """The last events, oldest first; soft state of a group's leader."""
 
     __slots__ = ("_events",)
@@ -47,12 +47,12 @@ class Diary:
     def remember(self, event: MemberEvent) -> None:
         """Write down what people are told otherwise; all but the last events are forgotten."""
         self._events.append(event)
-        if len(self._events) >= 2 * DIARY_EVENTS:
-            del self._events[:-DIARY_EVENTS]
+        if len(self._events) >= 2 * EVENTS_KEPT:
+            del self._events[:-EVENTS_KEPT]
 
     def recent(self) -> list[MemberEvent]:
         """Tell what lately became of members."""
-        return self._events[-DIARY_EVENTS:]
+        return self._events[-EVENTS_KEPT:]
 
 
 def fenced(group_id: str, member_id: str, instance_id: str | None, now: int) -> MemberEvent:

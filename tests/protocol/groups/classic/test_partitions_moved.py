@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.groups.classic.moved import Moved, partitions_moved
+from protocol.groups.classic.partitions_moved import PartitionMovement, partitions_moved
 from protocol.wire.embedded import TopicPartition, encode_assignment
 
 owners = st.dictionaries(
@@ -23,7 +23,7 @@ def test_each_partition_is_kept_moved_added_or_dropped(
     before: dict[TopicPartition, str], after: dict[TopicPartition, str]
 ) -> None:
     both = before.keys() & after.keys()
-    assert partitions_moved(blobs(before), blobs(after)) == Moved(
+    assert partitions_moved(blobs(before), blobs(after)) == PartitionMovement(
         assigned=len(after),
         moved=sum(before[each] != after[each] for each in both),
         added=len(after.keys() - both),
@@ -32,7 +32,9 @@ def test_each_partition_is_kept_moved_added_or_dropped(
 
 
 def test_a_member_without_partitions_may_have_an_empty_blob() -> None:
-    assert partitions_moved({}, {"x": b""}) == Moved(assigned=0, moved=0, added=0, dropped=0)
+    assert partitions_moved({}, {"x": b""}) == PartitionMovement(
+        assigned=0, moved=0, added=0, dropped=0
+    )
 
 
 def test_nothing_is_counted_when_members_speak_a_protocol_of_their_own() -> None:

@@ -11,50 +11,50 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Ballot: TypeAlias = tuple[str, ...]
+ProtocolList: TypeAlias = tuple[str, ...]
 """The names of a member's protocols, most preferred first, each once."""
 
-_Key = TypeVar("_Key", str, Ballot)
+_Key = TypeVar("_Key", str, ProtocolList)
 
 
-class Ballots:
+class ProtocolLists:
     """The lists of a group's members."""
 
     __slots__ = ("_count", "_lists", "_supporters", "_winner")
 
     def __init__(self) -> None:
-        self._lists: dict[Ballot, int] = {}
+        self._lists: dict[ProtocolList, int] = {}
         self._supporters: dict[str, int] = {}
         self._count = 0
         self._winner: str | None = None
 
     @property
-    def lists(self) -> Mapping[Ballot, int]:
+    def lists(self) -> Mapping[ProtocolList, int]:
         """How many members have each list."""
         return self._lists
 
-    def add(self, ballot: Ballot) -> None:
+    def add(self, protocol_list: ProtocolList) -> None:
         """Count a member in."""
         self._winner = None
         self._count += 1
-        self._lists[ballot] = self._lists.get(ballot, 0) + 1
-        for name in ballot:
+        self._lists[protocol_list] = self._lists.get(protocol_list, 0) + 1
+        for name in protocol_list:
             self._supporters[name] = self._supporters.get(name, 0) + 1
 
-    def remove(self, ballot: Ballot) -> None:
+    def remove(self, protocol_list: ProtocolList) -> None:
         """Count a member out."""
         self._winner = None
         self._count -= 1
-        _decrement(self._lists, ballot)
-        for name in ballot:
+        _decrement(self._lists, protocol_list)
+        for name in protocol_list:
             _decrement(self._supporters, name)
 
-    def accepts(self, ballot: Ballot) -> bool:
+    def supports(self, protocol_list: ProtocolList) -> bool:
         """Whether a member with this list has a protocol in common with all members."""
         supporters = self._supporters
-        return any(supporters.get(name, 0) == self._count for name in ballot)
+        return any(supporters.get(name, 0) == self._count for name in protocol_list)
 
-    def winner(self) -> str:
+    def select(self) -> str:
         """Choose the protocol with most votes among those that all support; somebody must vote.
 
         A tie goes to the protocol that was voted for first. Counted once until a vote changes.
@@ -66,8 +66,8 @@ class Ballots:
     def _count_votes(self) -> str:
         candidates = {name for name, count in self._supporters.items() if count == self._count}
         votes: dict[str, int] = {}
-        for ballot, count in self._lists.items():
-            name = next(name for name in ballot if name in candidates)
+        for protocol_list, count in self._lists.items():
+            name = next(name for name in protocol_list if name in candidates)
             votes[name] = votes.get(name, 0) + count
         return max(votes, key=votes.__getitem__)
 

@@ -74,7 +74,7 @@ def _cut(numbers: list[int], starts: NDArray[Any], values: Int32s) -> dict[int, 
     }
 
 
-class HeldSubscriptions:
+class CachedSubscriptions:
     """Subscriptions by number; of each, the names as numbers of their own, and the topics."""
 
     __slots__ = ("_classes", "_names", "_names_kept", "_subscriptions", "_topic_index", "_topic_of")

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class PartitionMovement:
     """What became of the partitions, counted.
 
-    ``assigned`` is all that the new assignment gives out; of these, ``moved`` had another owner
-    before, ``added`` had none. ``dropped`` had an owner before and have none now: a cooperative
-    assignor drops a partition in one rebalance and adds it to its next owner in another.
+    ``assigned`` is all that the new assignment gives out; of these, ``moved`` had
+    another owner before, ``added`` had none. ``dropped`` had an owner before and have none now: a
+    cooperative assignor drops a partition in one rebalance and adds it to its next owner in
+    another.
     """
 
     assigned: int
@@ -28,7 +29,9 @@ class Moved:
     dropped: int
 
 
-def partitions_moved(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Moved | None:
+def partitions_moved(
+    before: Mapping[str, bytes], after: Mapping[str, bytes]
+) -> PartitionMovement | None:
     """Compare two assignments, each from a member's lasting name to its assignment's bytes.
 
     None when a blob cannot be read: the group's members speak a protocol of their own.
@@ -45,7 +48,7 @@ def partitions_moved(before: Mapping[str, bytes], after: Mapping[str, bytes]) ->
             added += 1
     assigned = len(owners_after)
     moved = assigned - kept - added
-    return Moved(
+    return PartitionMovement(
         assigned=assigned, moved=moved, added=added, dropped=len(owners_before) - kept - moved
     )
 

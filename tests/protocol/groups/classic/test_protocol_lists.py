@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.groups.classic.ballots import Ballots
+from protocol.groups.classic.protocol_lists import ProtocolLists
 
 LISTS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4, unique=True).map(tuple)
 
@@ -16,24 +16,26 @@ LISTS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4, unique=True).m
 def test_the_winner_has_most_votes_of_what_all_support(
     joined: list[tuple[str, ...]], left: list[int], another: tuple[str, ...]
 ) -> None:
-    ballots, present = Ballots(), []
-    for ballot in joined:
-        if not ballots.accepts(ballot):
+    protocol_lists, present = ProtocolLists(), []
+    for protocol_list in joined:
+        if not protocol_lists.supports(protocol_list):
             continue
-        ballots.add(ballot)
-        present.append(ballot)
+        protocol_lists.add(protocol_list)
+        present.append(protocol_list)
     for index in left:
         if index < len(present):
-            ballots.remove(present.pop(index))
+            protocol_lists.remove(present.pop(index))
     common = set.intersection(*map(set, present)) if present else set("abcd")
-    assert ballots.accepts(another) == bool(common & set(another))
+    assert protocol_lists.supports(another) == bool(common & set(another))
     if present:
-        votes = Counter(next(name for name in ballot if name in common) for ballot in present)
-        assert votes[ballots.winner()] == max(votes.values())
+        votes = Counter(
+            next(name for name in protocol_list if name in common) for protocol_list in present
+        )
+        assert votes[protocol_lists.select()] == max(votes.values())
 
 
 def test_a_tie_goes_to_the_first_voter() -> None:
-    ballots = Ballots()
-    ballots.add(("sticky", "range"))
-    ballots.add(("range", "sticky"))
-    assert ballots.winner() == "sticky"
+    protocol_lists = ProtocolLists()
+    protocol_lists.add(("sticky", "range"))
+    protocol_lists.add(("range", "sticky"))
+    assert protocol_lists.select() == "sticky"

@@ -8,7 +8,7 @@ from protocol.groups import facts
 from protocol.groups.classic.states import ClassicGroupState
 
 if TYPE_CHECKING:
-    from protocol.groups.classic.group import Group
+    from protocol.groups.classic.group import ClassicGroupRuntime
     from protocol.groups.classic.states import Rebalance
     from protocol.groups.context import Context
     from protocol.records import GroupMetadataValue
@@ -20,13 +20,15 @@ _NOBODY: Final = facts.MemberEvent(
 """Stands for the member where a rebalance was set off by none."""
 
 
-def tell(ctx: Context, group: Group, outcome: facts.RebalanceOutcome, now: int) -> None:
+def report_rebalance(
+    ctx: Context, group: ClassicGroupRuntime, outcome: facts.RebalanceOutcome, now: int
+) -> None:
     """Tell of the rebalance under way that it ends now; what it led to is persisted already."""
     rebalance = group.rebalance
     assert rebalance is not None
     event = rebalance.event or _NOBODY
     ctx.fact(
-        facts.Rebalance(
+        facts.RebalanceEnded(
             group_id=group.group_id,
             trigger=rebalance.trigger,
             outcome=outcome,
@@ -47,12 +49,12 @@ def tell(ctx: Context, group: Group, outcome: facts.RebalanceOutcome, now: int) 
     )
 
 
-def _phases(rebalance: Rebalance, now: int) -> tuple[facts.Phase, ...]:
+def _phases(rebalance: Rebalance, now: int) -> tuple[facts.RebalancePhase, ...]:
     joined_ms = now if rebalance.joined_ms is None else rebalance.joined_ms
-    join = facts.Phase("join", rebalance.started_ms, joined_ms)
+    join = facts.RebalancePhase("join", rebalance.started_ms, joined_ms)
     if rebalance.phase is ClassicGroupState.PREPARING_REBALANCE:
         return (join,)
-    return (join, facts.Phase("sync", joined_ms, now))
+    return (join, facts.RebalancePhase("sync", joined_ms, now))
 
 
 def _assignments(metadata: GroupMetadataValue) -> dict[str, bytes]:
