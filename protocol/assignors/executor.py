@@ -74,7 +74,7 @@ class Executor:
     def _assign(self, task: ComputeAssignment, group: CachedGroup) -> AssignmentComputed:
         spec = group.spec()
         began_s = self._clock_s()
-        assignment = registry.assign(task.assignor, spec)
+        assignment = registry.assign(task.assignor, spec, is_shared=task.is_shared)
         assignor_ms = (self._clock_s() - began_s) * 1000
         topic_ids = b"".join(topic.topic_id for topic in group.topics)
         if isinstance(assignment, SharedAssignment):

@@ -66,14 +66,23 @@ def assignor(name: str) -> Assignor:
     return made
 
 
-def assign(name: str, spec: GroupSpec) -> GroupAssignment | SharedAssignment:
-    """Run an assignor and check what it gives; whatever is wrong is an AssignorError's sentence."""
+def assign(
+    name: str, spec: GroupSpec, *, is_shared: bool = False
+) -> GroupAssignment | SharedAssignment:
+    """Run an assignor and check what it gives; whatever is wrong is an AssignorError's sentence.
+
+    ``is_shared``: it must give a SharedAssignment; otherwise a GroupAssignment.
+    """
     chosen = assignor(name)
-    return run_checked(chosen.assign, name, spec)
+    return run_checked(chosen.assign, name, spec, is_shared=is_shared)
 
 
 def run_checked(
-    run: Callable[[GroupSpec], GroupAssignment | SharedAssignment], name: str, spec: GroupSpec
+    run: Callable[[GroupSpec], GroupAssignment | SharedAssignment],
+    name: str,
+    spec: GroupSpec,
+    *,
+    is_shared: bool,
 ) -> GroupAssignment | SharedAssignment:
     """Call an assignor's ``assign``; an exception or an invalid assignment is an AssignorError."""
     try:
@@ -82,7 +91,7 @@ def run_checked(
         raise
     except (Exception, SystemExit) as error:  # it may not end the process that it runs in
         raise AssignorError(f"the assignor {name!r} failed: {_said(error)}") from error
-    if isinstance(assignment, SharedAssignment):
+    if is_shared:
         return _checked_shared(assignment, name, spec)
     owner = getattr(assignment, "owner", None)
     try:
@@ -96,8 +105,10 @@ def run_checked(
     return GroupAssignment(owner.astype(np.int32, copy=False))
 
 
-def _checked_shared(shared: SharedAssignment, name: str, spec: GroupSpec) -> SharedAssignment:
+def _checked_shared(shared: object, name: str, spec: GroupSpec) -> SharedAssignment:
     """Check that each member has partitions of topics that it subscribes to, each once."""
+    if not isinstance(shared, SharedAssignment):
+        raise AssignorError(f"the assignor {name!r} gave no partitions of each of the members")
     try:
         starts = np.ascontiguousarray(shared.member_starts, np.int32)
         partitions = np.ascontiguousarray(shared.partitions, np.int32)

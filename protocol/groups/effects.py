@@ -182,7 +182,9 @@ class ComputeAssignment:
     most one is waited for per group. With ``base_run`` None, ``changes`` is the whole group; else
     it is what changed since that run, which the worker must still hold, with the
     result that it gave then (else it answers AssignmentFailed with ``needs_whole``). The answer
-    names the members whose target is another one; all of them if ``answer_whole``.
+    names the members whose target is another one; all of them if ``answer_whole``. ``is_shared``:
+    a partition may have several owners, and the assignor must give a ``SharedAssignment``; else
+    a ``GroupAssignment``. The other one fails the run.
     """
 
     group_id: str
@@ -191,6 +193,7 @@ class ComputeAssignment:
     base_run: int | None
     changes: GroupChanges
     answer_whole: bool = False
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

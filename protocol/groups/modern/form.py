@@ -3,14 +3,15 @@
 Whatever the form, a member holds *places*: integers whose upper bits name a unit, and whose lower
 32 bits are an index in it (``topic_numbers``). A unit is a topic, or a subtopology in one role.
 
-=============== ================== ========================= ====================================
-form            units              a place is held by        before a member gives one up
-=============== ================== ========================= ====================================
-``PARTITIONS``  topics             one member                it is waited for
-``SHARED``      topics             any number                nobody waits
-``TASKS``       role, subtopology  one active member, any    it is waited for
+=============== ================== ========================= ===================== ===============
+form            units              a place is held by        before a member gives an assignor gives
+                                                             one up
+=============== ================== ========================= ===================== ===============
+``PARTITIONS``  topics             one member                it is waited for      an owner of each
+``SHARED``      topics             any number                nobody waits          each member's
+``TASKS``       role, subtopology  one active member, any    it is waited for      each member's
                                    number of others
-=============== ================== ========================= ====================================
+=============== ================== ========================= ===================== ===============
 """
 
 from __future__ import annotations
@@ -43,12 +44,16 @@ class AssignmentForm:
     """``exclusive`` picks the places that only one member may hold at a time.
 
     ``awaits_revocation``: a member keeps its epoch until it says that it has given up what it
-    should not have.
+    should not have. ``is_shared``: an assignor must give a ``SharedAssignment``, otherwise a
+    ``GroupAssignment``. ``units_are_topics``: a member has only places of topics that exist and
+    that it subscribes to.
     """
 
     name: str
     exclusive: Callable[[Set[Partition]], Iterable[Partition]]
     awaits_revocation: bool
+    is_shared: bool
+    units_are_topics: bool = True
 
 
 def task_unit(role: TaskRole, subtopology: int) -> int:
@@ -73,6 +78,16 @@ def _active(places: Set[Partition]) -> Iterable[Partition]:
     return [place for place in places if not place >> ROLE_SHIFT]
 
 
-PARTITIONS: Final = AssignmentForm(name="partitions", exclusive=_all, awaits_revocation=True)
-SHARED: Final = AssignmentForm(name="shared", exclusive=_none, awaits_revocation=False)
-TASKS: Final = AssignmentForm(name="tasks", exclusive=_active, awaits_revocation=True)
+PARTITIONS: Final = AssignmentForm(
+    name="partitions", exclusive=_all, awaits_revocation=True, is_shared=False
+)
+SHARED: Final = AssignmentForm(
+    name="shared", exclusive=_none, awaits_revocation=False, is_shared=True
+)
+TASKS: Final = AssignmentForm(
+    name="tasks",
+    exclusive=_active,
+    awaits_revocation=True,
+    is_shared=True,
+    units_are_topics=False,
+)

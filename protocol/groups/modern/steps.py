@@ -211,6 +211,11 @@ def reconcile_member(
 def _wants(
     ctx: Context, group: ModernGroup[Any], member: ModernGroupMember
 ) -> Callable[[int], bool]:
-    """Tell by a topic's number whether the member is subscribed to it, and it exists."""
+    """Tell by a unit's number whether the member may have it.
+
+    A topic must exist, and the member must subscribe to it.
+    """
+    if not group.kind.form.units_are_topics:
+        return lambda _unit: True
     wanted, name, topics = group.topics_of(member.subscription), ctx.numbers.name, ctx.topics
     return lambda number: name(number, topics) in wanted

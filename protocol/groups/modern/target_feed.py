@@ -78,6 +78,7 @@ class TargetFeed:
             base_run=self.base_run,
             changes=changes,
             answer_whole=self.must_answer_whole,
+            is_shared=group.kind.form.is_shared,
         )
         self.topics_changed = False
         self.gone, self.changed = [], {}

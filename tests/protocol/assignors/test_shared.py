@@ -1,5 +1,6 @@
 """Assignments in which a partition has several owners: checked, written, told by what changed."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,19 @@ import pytest
 
 from protocol.assignors.executor import Executor
 from protocol.assignors.registry import run_checked
-from protocol.assignors.spec import AssignorError, GroupSpec, SharedAssignment
-from protocol.groups.effects import ComputeAssignment, GroupChanges, MemberRow, TopicRow
+from protocol.assignors.spec import (
+    AssignorError,
+    GroupAssignment,
+    GroupSpec,
+    SharedAssignment,
+)
+from protocol.groups.effects import (
+    AssignmentFailed,
+    ComputeAssignment,
+    GroupChanges,
+    MemberRow,
+    TopicRow,
+)
 from protocol.groups.modern.assignment_records import read_target
 from protocol.groups.topic_numbers import INDEX_MASK, TopicNumbers
 
@@ -29,7 +41,8 @@ SPEC = GroupSpec(
 
 
 def checked(starts: Any, partitions: Any) -> Any:
-    return run_checked(lambda spec: SharedAssignment(starts, partitions), "x", SPEC)
+    shared = SharedAssignment(starts, partitions)
+    return run_checked(lambda spec: shared, "x", SPEC, is_shared=True)
 
 
 def test_partitions_may_be_given_to_several_members() -> None:
@@ -71,7 +84,12 @@ class Spread:
 
 def task(run: int, base: int | None, changes: GroupChanges, **more: Any) -> ComputeAssignment:
     return ComputeAssignment(
-        group_id="g", run=run, assignor="spread", base_run=base, changes=changes, **more
+        group_id="g",
+        run=run,
+        assignor="spread",
+        base_run=base,
+        changes=changes,
+        **{"is_shared": True, **more},
     )
 
 
@@ -107,3 +125,26 @@ def test_a_run_tells_the_members_whose_target_is_another_one(
         targets=tuple((each, bytes(value)) for each, value in first.members),
     )
     assert told(another.run(task(5, None, again))) == {}
+
+
+@pytest.mark.parametrize(
+    ("is_shared", "outcome", "reason"),
+    [
+        (False, SharedAssignment(ints(0, 3), ints(0, 1, 2)), "gave no array of 3 owners"),
+        (True, GroupAssignment(ints(0, 0, 0)), "gave no partitions of each of the members"),
+        (True, None, "gave no partitions of each of the members"),
+    ],
+)
+def test_an_assignment_of_the_other_form_fails_the_run(
+    is_shared: bool, outcome: Any, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a partition of a consumer group would have two owners, or a share group none."""
+    assignor = SimpleNamespace(name="spread", assign=lambda spec: outcome)
+    monkeypatch.setattr("protocol.assignors.registry.assignor", lambda name: assignor)
+    whole = GroupChanges(
+        topics=(TOPIC,),
+        subscriptions={1: frozenset("t")},
+        members=(MemberRow("a", None, None, 1),),
+    )
+    answer = Executor(lambda: 0.0).run(task(1, None, whole, is_shared=is_shared))
+    assert answer == AssignmentFailed(group_id="g", run=1, reason=f"the assignor 'spread' {reason}")

@@ -5,25 +5,31 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
+from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest, TaskIds
 
 from protocol.assignors.executor import Executor
 from protocol.assignors.spec import GroupSpec, SharedAssignment
+from protocol.assignors.uniform import UniformAssignor
 from protocol.config import Configs
 from protocol.groups import invariants
+from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.dispatch import TableError, merge
 from protocol.groups.effects import CancelAssignment, Client, Elected, Request, Resigned, TimersDue
 from protocol.groups.group_types import EDGES, PARTS
+from protocol.groups.modern.form import Role, role_of
+from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.shard import GroupShard
 from protocol.records import decode_for_replay, encode
 from protocol.wire import api_makers
 from protocol.wire.api import GroupTraits
+from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     DeleteGroupsRequest,
@@ -33,7 +39,9 @@ from protocol.wire.messages import (
 from tests.failover.apis import asks
 from tests.failover.working import beat as consumer_beat
 from tests.protocol.groups.consumer.consumer_talk import image, topic_id
+from tests.protocol.groups.toy.group import ToyGroup
 from tests.protocol.groups.toy.group_type import DESCRIBE, HEARTBEAT, TOY
+from tests.protocol.groups.toy.tasks import TASK_TOY, TaskGroup
 
 if TYPE_CHECKING:
     from protocol.groups.effects import Event
@@ -59,8 +67,28 @@ class Everything:
         return SharedAssignment(starts, np.concatenate(rows).astype(np.int32))
 
 
+class Tasks:
+    """An assignor that gives each task to one member, and its standby to the next one."""
+
+    name = "simple"
+
+    def assign(self, spec: GroupSpec) -> SharedAssignment:
+        rows: list[list[int]] = [[] for _ in range(spec.member_count)]
+        standbys, tasks, _ = spec.partition_starts.tolist()  # topics are in the order of their ids
+        for index in range(tasks - standbys):
+            if spec.member_count > 1:
+                rows[(index + 1) % spec.member_count].append(standbys + index)
+            rows[index % spec.member_count].append(tasks + index)
+        flat = [each for row in rows for each in sorted(row)]
+        starts = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+        return SharedAssignment(starts, np.array(flat, np.int32))
+
+
 class Toys:
     """A shard that serves toy groups beside the others, its worker, its log and its clock."""
+
+    tables = TABLES
+    topics: ClassVar = {"t": 3}
 
     def __init__(self) -> None:
         self.now = 1_000_000
@@ -71,7 +99,7 @@ class Toys:
 
     def lead(self) -> None:
         """Let a new leader replay the log and begin."""
-        self.shard = GroupShard(Configs({}), image({"t": 3}), random.Random(1), TABLES)
+        self.shard = GroupShard(Configs({}), image(self.topics), random.Random(1), self.tables)
         for record in self.log:
             self.shard.replay(decode_for_replay(*encode(record)))
         self.send(Elected())
@@ -117,6 +145,32 @@ class Toys:
         return [(each.group_id, each.group_type, each.group_state) for each in response.groups]
 
 
+class TaskToys(Toys):
+    """The same with groups whose members get tasks."""
+
+    tables = merge((*PARTS, TASK_TOY), EDGES)
+    topics: ClassVar = {"t": 3, "t-standby": 3}
+
+    def beat_owning(self, member_id: str, epoch: int, active: str = "", standby: str = "") -> Any:
+        """Heartbeat with the tasks that the member has; each is named by its partition."""
+        owned = [
+            (TaskIds(subtopology_id="0", partitions=tuple(map(int, indexes))),)
+            for indexes in (active, standby)
+        ]
+        message = blank(
+            StreamsGroupHeartbeatRequest,
+            group_id="g",
+            member_id=member_id,
+            member_epoch=epoch,
+            active_tasks=owned[0],
+            standby_tasks=owned[1],
+        )
+        answer = self.ask(message, version=0)
+        tasks = (answer.active_tasks, answer.standby_tasks)
+        given = ("".join(map(str, each.partitions)) for (each,) in tasks)
+        return answer.member_epoch, *given
+
+
 def given(answer: Any) -> frozenset[tuple[str, int]]:
     topics = answer.assignment.topic_partitions
     assert all(each.topic_id == topic_id("t") for each in topics)
@@ -143,6 +197,12 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Toys:
     monkeypatch.setattr(apis, "API", {**apis.API, HEARTBEAT: row})
     monkeypatch.setattr("protocol.assignors.registry.assignor", lambda name: Everything())
     return Toys()
+
+
+@pytest.fixture
+def task_toys(monkeypatch: pytest.MonkeyPatch) -> TaskToys:
+    monkeypatch.setattr("protocol.assignors.registry.assignor", lambda name: Tasks())
+    return TaskToys()
 
 
 def test_the_page_names_at_most_three_files_that_there_are() -> None:
@@ -222,3 +282,47 @@ def test_other_types_requests_do_not_take_its_groups(toys: Toys) -> None:
     assert committed.topics[0].partitions[0].error_code is ErrorCode.group_id_not_found
     assert toys.beat("A", 1).member_epoch == 2
     assert toys.listed() == [("g", "toy", "Stable")]
+
+
+def test_an_active_task_goes_from_member_to_member_and_a_standby_waits_for_nobody(
+    task_toys: TaskToys,
+) -> None:
+    toys = task_toys
+    assert toys.beat_owning("A", 0) == (1, "", "")
+    assert toys.beat_owning("A", 1) == (2, "012", "")
+    assert toys.beat_owning("B", 0) == (2, "", "")
+    toys.wait(1_000)
+    assert toys.beat_owning("B", 2) == (3, "", "02")  # A has the active task 1 until it says so
+    assert toys.beat_owning("A", 2, "012") == (2, "02", "")
+    group = toys.shard._context.groups["g"]
+    assert {member_id: role_of(each) for each, member_id in group.holders.items()} == {
+        "A": Role.ACTIVE
+    }
+    toys.send(Resigned())
+    toys.lead()  # a new leader reads the roles of tasks off the log
+    assert toys.beat_owning("B", 3, "", "02") == (3, "", "02")
+    assert toys.beat_owning("A", 2, "02") == (3, "02", "1")
+    assert toys.beat_owning("B", 3, "", "02") == (3, "1", "02")
+    group = toys.shard._context.groups["g"]
+    assert (group.state, len(group.holders)) == ("Stable", 3)
+
+
+@pytest.mark.parametrize(
+    ("group", "is_shared"),
+    [(ConsumerGroup("g"), False), (ToyGroup("g"), True), (TaskGroup("g"), True)],
+)
+def test_a_run_is_told_which_form_its_assignment_must_have(group: Any, is_shared: bool) -> None:
+    assert TargetFeed().task(group, image({}), 1, "simple").is_shared is is_shared
+
+
+def test_a_group_whose_assignor_gives_the_other_form_keeps_its_target(
+    toys: Toys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toys.beat("A", 0, "t")
+    assert given(toys.beat("A", 1)) == ALL
+    monkeypatch.setattr("protocol.assignors.registry.assignor", lambda name: UniformAssignor())
+    toys.beat("B", 0, "t")
+    toys.wait(1_000)
+    assert toys.beat("B", 2).assignment is None
+    assert toys.beat("A", 2).member_epoch == 2
+    assert toys.listed() == [("g", "toy", "Assigning")]
