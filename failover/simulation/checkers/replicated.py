@@ -325,7 +325,8 @@ class Replicated:
     def _commits(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
         """Check newly committed batches: everywhere the same, and on a majority's disks.
 
-        A follower hears of commits before it has written the batches: those are checked later.
+        A follower hears of commits before it has written the batches: those are checked later. So
+        are those that a deposed leader, whose disk has no room, has not written yet.
         """
         number, replica = partition.number, partition.replica
         committed, end = self._log(number), replica.high_watermark
@@ -345,7 +346,7 @@ class Replicated:
                     f" {committed.end_offset}",
                     subject,
                 )
-        if not has_led and process.has_backlog:
+        if replica.role is not Role.LEADER and process.has_backlog:
             return
         log = self._log_up_to(process, number, end) if has_led else process.log
         for batch in log.batches(number, seen.checked):
