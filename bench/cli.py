@@ -20,14 +20,15 @@ from bench.cases.failover import bench_failover
 from bench.cases.heartbeats import bench_heartbeats
 from bench.cases.joins import bench_joins
 from bench.cases.memory import bench_memory
+from bench.cases.noisy_neighbour import CONFIGS as NOISY_CONFIGS
+from bench.cases.noisy_neighbour import bench_noisy_neighbour
 from bench.cases.reload import bench_reload
-from bench.cases.storm import WATCHED, bench_storm
-from bench.client.looping import AnswerError
+from bench.client.pipelines import AnswerError
 from bench.interruption import Interrupted, interruptible
 from bench.load.consumers import MemberError
 from bench.load.joining import JoinError
 from bench.report.progress import note
-from bench.report.rounds import Row, Setting
+from bench.report.rounds import BenchRow, BenchSettings
 from bench.report.tables import as_json, table
 from bench.servers.rollcall import ONE_COORDINATOR, running_rollcall
 from bench.servers.server import Server, StartError
@@ -46,11 +47,11 @@ TIMED: Final = ROUNDS | {"seconds"}
 class Bench:
     """A benchmark of servers that stand still: they are started side by side and measured.
 
-    ``options`` are the fields of :class:`Setting` that it uses.
+    ``options`` are the fields of :class:`BenchSettings` that it uses.
     """
 
     about: str
-    run: Callable[[Sequence[Server], Setting], list[Row]]
+    run: Callable[[Sequence[Server], BenchSettings], list[BenchRow]]
     settings: Mapping[str, str]
     options: frozenset[str] = TIMED
     has_peer: bool = True
@@ -58,17 +59,17 @@ class Bench:
 
 
 @dataclass(frozen=True, slots=True)
-class KillingBench:
+class ClusterBench:
     """A benchmark that starts and kills its clusters itself, one after the other."""
 
     about: str
-    run: Callable[[Setting, bool], list[Row]]
+    run: Callable[[BenchSettings, bool], list[BenchRow]]
     options: frozenset[str]
     has_peer: bool = True
 
 
 THREE_COORDINATORS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
-BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
+BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
     "heartbeats": Bench(
         "steady heartbeats of 1,000 members in a closed loop and of 5,000 once a second",
         bench_heartbeats, ONE_COORDINATOR,
@@ -94,17 +95,17 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
     ),
     "storm": Bench(
         "heartbeats of an innocent group beside one that changes its subscriptions all the time",
-        bench_storm, WATCHED, TIMED | {"partitions"},
+        bench_noisy_neighbour, NOISY_CONFIGS, TIMED | {"partitions"},
     ),
-    "replicated-commits": KillingBench(
+    "replicated-commits": ClusterBench(
         "OffsetCommit on one partition with three replicas, acknowledged by a majority",
         bench_replicated_commits, TIMED,
     ),
-    "failover": KillingBench(
+    "failover": ClusterBench(
         "kill -9 of a leader: until its members, and a prober beside it, are answered again",
         bench_failover, ROUNDS | {"members", "records", "kills"},
     ),
-    "reload": KillingBench(
+    "reload": ClusterBench(
         "kill -9 of everything: how fast a partition's offsets are read from the disk",
         bench_reload, ROUNDS | {"records"},
     ),
@@ -112,17 +113,17 @@ BENCHES: Final[Mapping[str, Bench | KillingBench]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class StandaloneBench:
     """A benchmark with options of its own; ``module`` of this package has its ``main``."""
 
     about: str
     module: str
 
 
-APART: Final[Mapping[str, Apart]] = {
-    "all": Apart("every headline benchmark, into one dated file", ".everything"),
-    "assignors": Apart("assignors on groups of many shapes", ".cases.assignors"),
-    "hostile": Apart(
+STANDALONE: Final[Mapping[str, StandaloneBench]] = {
+    "all": StandaloneBench("every headline benchmark, into one dated file", ".all_benchmarks"),
+    "assignors": StandaloneBench("assignors on groups of many shapes", ".cases.assignors"),
+    "hostile": StandaloneBench(
         "a storm of bytes on a cluster of its own, and what innocent clients feel",
         ".cases.hostile",
     ),
@@ -132,17 +133,17 @@ APART: Final[Mapping[str, Apart]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0] in APART:
+    if words and words[0] in STANDALONE:
         run: Callable[[Sequence[str]], int] = import_module(
-            APART[words[0]].module, __package__
+            STANDALONE[words[0]].module, __package__
         ).main
         return run(words[1:])
     asked = _parser().parse_args(words)
     if asked.list or asked.name is None:
         for name, bench in BENCHES.items():
             print(f"{name:18} {bench.about}")
-        for name, apart in APART.items():
-            print(f"{name:18} {apart.about}; see {name} --help")
+        for name, standalone in STANDALONE.items():
+            print(f"{name:18} {standalone.about}; see {name} --help")
         return OK if asked.list else BAD_INPUT
     if why := _refusal(asked):
         print(f"rollcall: {why}", file=sys.stderr)
@@ -178,13 +179,13 @@ def _refusal(asked: argparse.Namespace) -> str:
 
 
 def _given(asked: argparse.Namespace) -> dict[str, Any]:
-    names = [field.name for field in fields(Setting)]
+    names = [field.name for field in fields(BenchSettings)]
     return {name: getattr(asked, name) for name in names if hasattr(asked, name)}
 
 
-def _run(bench: Bench | KillingBench, asked: argparse.Namespace) -> list[Row]:
-    setting = Setting(**_given(asked))
-    if isinstance(bench, KillingBench):
+def _run(bench: Bench | ClusterBench, asked: argparse.Namespace) -> list[BenchRow]:
+    setting = BenchSettings(**_given(asked))
+    if isinstance(bench, ClusterBench):
         return bench.run(setting, asked.kafka)
     with ExitStack() as running:
         note("Starting Rollcall ...")

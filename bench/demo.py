@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.interruption import Interrupted, interruptible
 from bench.load.driver import now_ms
 from bench.servers.java import java_command
@@ -98,7 +98,7 @@ def _demo(members: int, cleanup: ExitStack) -> int:
     cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
     print("Starting three coordinators ...", flush=True)
     bootstrap = _up(directory, cleanup)
-    with Connection(bootstrap[0]) as connection:
+    with BlockingClient(bootstrap[0]) as connection:
         for group_id in crowd.group_ids:
             connection.create_topic(group_id, crowd.partitions)
     print("Starting Spark ...", flush=True)
@@ -151,7 +151,7 @@ def _kill_one(
 
 
 def _coordinators(address: Address, group_ids: Sequence[str]) -> dict[str, Address]:
-    with Connection(address) as connection:
+    with BlockingClient(address) as connection:
         return {group_id: connection.coordinator(group_id) for group_id in group_ids}
 
 
@@ -159,7 +159,7 @@ def _all_stable(coordinators: dict[str, Address], crowd: Crowd) -> bool:
     members = 0
     for address in set(coordinators.values()):
         group_ids = tuple(group for group, at in coordinators.items() if at == address)
-        with Connection(address) as connection:
+        with BlockingClient(address) as connection:
             groups = connection.describe(group_ids)
         if any(group.group_state != "Stable" for group in groups):
             return False
@@ -185,7 +185,7 @@ def _committed(
 def _committed_now(bootstrap: Address, group_ids: Sequence[str]) -> list[tuple[str, str, int]]:
     rows = []
     for group_id, address in _coordinators(bootstrap, group_ids).items():
-        with Connection(address) as connection:
+        with BlockingClient(address) as connection:
             for (topic, index), offset in connection.committed_offsets(group_id).items():
                 rows.append((group_id, f"{topic}-{index}", offset))
     return rows

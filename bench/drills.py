@@ -24,8 +24,8 @@ from actors.cluster import registry
 from actors.coordinator import gc_tuning
 from actors.errors import CommandError
 from bench.interruption import Interrupted, interruptible
-from bench.load.driver import Load, now_ms
-from bench.servers import leftovers
+from bench.load.driver import LoadSpec, now_ms
+from bench.servers import cleanup
 from bench.servers.rollcall import running_rollcall
 from bench.servers.server import StartError
 from failover.drills.checked import DrillError
@@ -106,9 +106,9 @@ def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False
 
         stack.enter_context(actors.connected(found.address))
         live = LiveCluster(found)
-        played = Run(drill, live)
+        played = DrillRun(drill, live)
         if is_guest:
-            stack.callback(played.leave_nothing)
+            stack.callback(played.clean_up)
         stack.enter_context(live.left_whole())
         gc_tuning.freeze_heap()  # this process is the load: it must not stand still by itself
         return played.play()
@@ -153,7 +153,7 @@ def _mount_disks(data_dir: Path, stack: ExitStack) -> None:
         witness.accept(directory)
 
 
-class Run:
+class DrillRun:
     """One run of one drill on one cluster."""
 
     def __init__(self, drill: Drill, live: LiveCluster) -> None:
@@ -174,7 +174,7 @@ class Run:
         live.wait(live.is_replicated, STABLE_MS_MAX, "replicated before the drill")
         self._make_topics()
         workload = drill.workload
-        load = Load(
+        load = LoadSpec(
             bootstrap=live.bootstrap,
             members=workload.configs(self._prefix),
             partitions_of=dict.fromkeys(self._group_ids, workload.partitions_each),
@@ -193,7 +193,7 @@ class Run:
             self._say("every group is Stable")
             time.sleep(WARM_UP_S)
             for step in drill.steps:
-                self._take(step, crowd)
+                self._run_step(step, crowd)
             time.sleep(workload.settle_ms / 1000)
             stories, stalled_ms = crowd.stories(), crowd.stalled_ms(self._fault_ms)
             committed = self._committed()
@@ -207,21 +207,21 @@ class Run:
             self._say("the members leave")
         return judge(drill, record)
 
-    def leave_nothing(self) -> None:
+    def clean_up(self) -> None:
         """Take the drill's groups and topics off the cluster; say what could not be deleted."""
         static: dict[str, list[str]] = {group_id: [] for group_id in self._group_ids}
         for config in self.drill.workload.configs(self._prefix):
             if config.instance_id is not None:
                 static[config.group_id].append(config.instance_id)
         try:
-            left = leftovers.remove(self.live.bootstrap, static, self._group_ids)
+            left = cleanup.remove(self.live.bootstrap, static, self._group_ids)
         except CommandError as error:
             print(f"rollcall: The drill's groups and topics are left: {error}", file=sys.stderr)
             return
         if left:
             print(f"rollcall: Of the drill are left: {', '.join(left)}.", file=sys.stderr)
 
-    def _take(self, step: Step, crowd: LiveLoad) -> None:
+    def _run_step(self, step: Step, crowd: LiveLoad) -> None:
         time.sleep(step.after_ms / 1000)
         if step.do in FAULTS and not self._fault_ms:
             self._fault_ms = now_ms()
@@ -238,7 +238,7 @@ class Run:
         if step.target is Target.CONTROLLER:
             return f" (process {self.live.kill_controller()})"
         nodes = self._nodes(step)
-        return _whom(nodes, self.live.kill(nodes))
+        return _targets(nodes, self.live.kill(nodes))
 
     def start(self, step: Step, _crowd: LiveLoad) -> str:
         """See what was killed back; Ray starts it."""
@@ -248,7 +248,7 @@ class Run:
     def freeze(self, step: Step, _crowd: LiveLoad) -> str:
         """Stop processes without ending them."""
         nodes = self._nodes(step)
-        return _whom(nodes, self.live.freeze(nodes))
+        return _targets(nodes, self.live.freeze(nodes))
 
     def thaw(self, _step: Step, _crowd: LiveLoad) -> str:
         """Let them go on."""
@@ -259,7 +259,7 @@ class Run:
         """Part nodes from their peers."""
         nodes = self._nodes(step)
         self.live.cut(nodes)
-        return _whom(nodes, ())
+        return _targets(nodes, ())
 
     def mend(self, _step: Step, _crowd: LiveLoad) -> str:
         """Bring them together."""
@@ -269,7 +269,7 @@ class Run:
     def lose_disk(self, step: Step, _crowd: LiveLoad) -> str:
         """Kill nodes and take what they wrote."""
         nodes = self._nodes(step)
-        return _whom(nodes, self.live.lose_disk(nodes))
+        return _targets(nodes, self.live.lose_disk(nodes))
 
     def roll(self, step: Step, _crowd: LiveLoad) -> str:
         """Restart nodes one by one, as an operator does."""
@@ -282,7 +282,7 @@ class Run:
     def fill_disk(self, step: Step, _crowd: LiveLoad) -> str:
         """Leave no space."""
         nodes = self._nodes(step)
-        return _whom(nodes, ()) + f", {self.live.fill_disk(nodes) >> 20} MiB filled"
+        return _targets(nodes, ()) + f", {self.live.fill_disk(nodes) >> 20} MiB filled"
 
     def free_disk(self, _step: Step, _crowd: LiveLoad) -> str:
         """Give it back."""
@@ -293,7 +293,7 @@ class Run:
         """Let syncs take longer."""
         nodes = self._nodes(step)
         self.live.slow_disk(nodes, step.sync_ms)
-        return _whom(nodes, ()) + f", {step.sync_ms} ms for each sync"
+        return _targets(nodes, ()) + f", {step.sync_ms} ms for each sync"
 
     def fast_disk(self, _step: Step, _crowd: LiveLoad) -> str:
         """Let them take their own time again."""
@@ -352,27 +352,27 @@ class Run:
         _say(f"{time.monotonic() - self._begun:7.1f} s  {text}")
 
 
-ACTIONS: Final[Mapping[Action, Callable[[Run, Step, LiveLoad], str]]] = {
-    Action.KILL: Run.kill,
-    Action.START: Run.start,
-    Action.FREEZE: Run.freeze,
-    Action.THAW: Run.thaw,
-    Action.CUT: Run.cut,
-    Action.MEND: Run.mend,
-    Action.LOSE_DISK: Run.lose_disk,
-    Action.ROLL: Run.roll,
-    Action.FILL_DISK: Run.fill_disk,
-    Action.FREE_DISK: Run.free_disk,
-    Action.SLOW_DISK: Run.slow_disk,
-    Action.FAST_DISK: Run.fast_disk,
-    Action.RESTART_MEMBERS: Run.restart_members,
-    Action.JOIN_MEMBERS: Run.join_members,
-    Action.WAIT: Run.wait,
+ACTIONS: Final[Mapping[Action, Callable[[DrillRun, Step, LiveLoad], str]]] = {
+    Action.KILL: DrillRun.kill,
+    Action.START: DrillRun.start,
+    Action.FREEZE: DrillRun.freeze,
+    Action.THAW: DrillRun.thaw,
+    Action.CUT: DrillRun.cut,
+    Action.MEND: DrillRun.mend,
+    Action.LOSE_DISK: DrillRun.lose_disk,
+    Action.ROLL: DrillRun.roll,
+    Action.FILL_DISK: DrillRun.fill_disk,
+    Action.FREE_DISK: DrillRun.free_disk,
+    Action.SLOW_DISK: DrillRun.slow_disk,
+    Action.FAST_DISK: DrillRun.fast_disk,
+    Action.RESTART_MEMBERS: DrillRun.restart_members,
+    Action.JOIN_MEMBERS: DrillRun.join_members,
+    Action.WAIT: DrillRun.wait,
 }
 """How a live cluster does what a step says; each returns what else to say of it."""
 
 
-def _whom(nodes: Sequence[int], pids: Sequence[int]) -> str:
+def _targets(nodes: Sequence[int], pids: Sequence[int]) -> str:
     words = f" (node {', '.join(map(str, nodes))}"
     return words + (f", process {', '.join(map(str, pids))})" if pids else ")")
 

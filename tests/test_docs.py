@@ -11,7 +11,7 @@ import pytest
 
 from actors.cli.main import _parser
 from actors.telemetry.metric_table import ROWS, MetricRow
-from bench.cli import APART, BENCHES
+from bench.cli import BENCHES, STANDALONE
 from failover.drills import drill, verdict
 from protocol.config_table import BROKER_CONFIGS, GROUP_CONFIGS
 
@@ -140,7 +140,7 @@ def test_every_command_in_a_document_exists(document: Path) -> None:
     for name in re.findall(r"\brollcall drill ([a-z][\w-]*)", text):
         assert name in drill.names(), name
     for name in re.findall(r"\brollcall bench ([a-z][\w-]*)", text):
-        assert name in {*BENCHES, *APART}, name
+        assert name in {*BENCHES, *STANDALONE}, name
 
 
 def test_the_report_of_a_drill_is_explained_line_by_line() -> None:

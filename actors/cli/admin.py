@@ -29,7 +29,7 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from actors.cli.client import Client
+    from actors.cli.client import AdminClient
     from protocol.wire.embedded import TopicPartition
 
 EARLIEST: Final = -2
@@ -48,7 +48,7 @@ WORDS: Final[Mapping[int, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedOffset:
     """A committed offset; ``leader_epoch`` is -1 when the client did not give one."""
 
     offset: int
@@ -61,7 +61,7 @@ def said(code: int, message: str | None = None) -> str:
     return f"{words} ({named(code)})" if words else named(code)
 
 
-def list_groups(client: Client, states: Sequence[str], types: Sequence[str]) -> list[Any]:
+def list_groups(client: AdminClient, states: Sequence[str], types: Sequence[str]) -> list[Any]:
     """List the groups in these states and of these types (none given: all), by name."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
     answers = client.ask_every(request, lambda answer: [answer.error_code])
@@ -70,7 +70,7 @@ def list_groups(client: Client, states: Sequence[str], types: Sequence[str]) -> 
     return sorted((g for answer in answers for g in answer.groups), key=lambda g: str(g.group_id))
 
 
-def committed_offsets(client: Client, group_id: str) -> dict[TopicPartition, Committed]:
+def committed_offsets(client: AdminClient, group_id: str) -> dict[TopicPartition, CommittedOffset]:
     """Fetch every offset that the group has committed."""
     wanted = OffsetFetchRequestGroup(
         group_id=group_id, member_id=None, member_epoch=-1, topics=None
@@ -82,7 +82,7 @@ def committed_offsets(client: Client, group_id: str) -> dict[TopicPartition, Com
     (group,) = answer.groups
     _check(group.error_code, f"the offsets of group {group_id}")
     return {
-        (topic.name, each.partition_index): Committed(
+        (topic.name, each.partition_index): CommittedOffset(
             each.committed_offset, each.committed_leader_epoch
         )
         for topic in group.topics
@@ -92,7 +92,7 @@ def committed_offsets(client: Client, group_id: str) -> dict[TopicPartition, Com
 
 
 def offsets_at(
-    client: Client, partitions: Iterable[TopicPartition], timestamp: int
+    client: AdminClient, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
     """Ask the partitions' leaders for first or end offsets; what has no leader is left out."""
     wanted = sorted(set(partitions))
@@ -120,7 +120,9 @@ def offsets_at(
     return found
 
 
-def commit_offsets(client: Client, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+def commit_offsets(
+    client: AdminClient, group_id: str, offsets: Mapping[TopicPartition, int]
+) -> None:
     """Set the offsets of a group without members."""
     request = OffsetCommitRequest(
         group_id=group_id,
@@ -150,7 +152,7 @@ def commit_offsets(client: Client, group_id: str, offsets: Mapping[TopicPartitio
 
 
 def delete_offsets(
-    client: Client, group_id: str, partitions: Iterable[TopicPartition]
+    client: AdminClient, group_id: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Delete committed offsets; returns an error code for each partition."""
     request = OffsetDeleteRequest(
@@ -172,7 +174,7 @@ def delete_offsets(
     }
 
 
-def delete_group(client: Client, group_id: str) -> int:
+def delete_group(client: AdminClient, group_id: str) -> int:
     """Delete a group and its offsets; returns an error code."""
     request = DeleteGroupsRequest(groups_names=(group_id,))
     answer = client.ask_coordinator(
@@ -182,7 +184,9 @@ def delete_group(client: Client, group_id: str) -> int:
     return code
 
 
-def remove_members(client: Client, group_id: str, members: Sequence[MemberIdentity]) -> list[int]:
+def remove_members(
+    client: AdminClient, group_id: str, members: Sequence[MemberIdentity]
+) -> list[int]:
     """Send members off in one request (KIP-345's batch LeaveGroup); an error code for each."""
     answer = client.ask_coordinator(
         group_id,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.client.blocking import BlockingConnection
 from actors.errors import FailureError
-from protocol.client.connection import NotServedError as BrokerNotServedError
+from protocol.client.connection import NotServedError as BrokerApiNotServedError
 from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import BadFrame, FrameError
@@ -46,7 +46,7 @@ class ClientError(FailureError):
     """What was asked for could not be done; ``str(error)`` is one sentence for the operator."""
 
 
-class NotServedError(ClientError):
+class ApiNotServedError(ClientError):
     """A broker does not serve an API, in no version that is known here."""
 
 
@@ -54,7 +54,7 @@ class UnreachableError(ClientError):
     """A broker cannot be reached, or went away before it answered: it may be restarting."""
 
 
-class Connection:
+class AdminConnection:
     """One connection to one broker, whose failures are sentences."""
 
     def __init__(self, address: Address, timeout_s: float) -> None:
@@ -69,8 +69,8 @@ class Connection:
         at = shown(self._address)
         try:
             return self._connection.ask(message)
-        except BrokerNotServedError as error:
-            raise NotServedError(f"{at} does not serve {API[error.api_key].name}") from None
+        except BrokerApiNotServedError as error:
+            raise ApiNotServedError(f"{at} does not serve {API[error.api_key].name}") from None
         except TimeoutError:
             raise ClientError(f"{at} did not answer in time") from None
         except OSError as error:
@@ -83,15 +83,15 @@ class Connection:
         self._connection.close()
 
 
-class Client:
+class AdminClient:
     """Talks to a cluster through any of its ``bootstrap`` addresses."""
 
     def __init__(self, bootstrap: Sequence[Address], timeout_s: float = TIMEOUT_S) -> None:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
-        self._connections: dict[Address, Connection] = {}
+        self._connections: dict[Address, AdminConnection] = {}
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> AdminClient:
         return self
 
     def __exit__(
@@ -118,7 +118,7 @@ class Client:
         """Ask one broker; a connection that failed is opened anew the next time."""
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = Connection(address, self._timeout_s)
+            connection = self._connections[address] = AdminConnection(address, self._timeout_s)
         try:
             return connection.ask(message)
         except ClientError:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
     from collections.abc import Mapping
 
-    from actors.cli.client import Client
+    from actors.cli.client import AdminClient
 
 
 class Resource(IntEnum):
@@ -69,7 +69,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.set_defaults(run=connected(configs))
 
 
-def configs(client: Client, args: Namespace) -> int:
+def configs(client: AdminClient, args: Namespace) -> int:
     """Describe or alter."""
     resource = Resource[args.entity_type.upper()]
     if args.entity_default and (args.entity_name is not None or resource is not Resource.BROKERS):
@@ -82,7 +82,7 @@ def configs(client: Client, args: Namespace) -> int:
     return _alter(client, (resource, name), args)
 
 
-def _describe(client: Client, resource: Resource, name: str | None, args: Namespace) -> int:
+def _describe(client: AdminClient, resource: Resource, name: str | None, args: Namespace) -> int:
     if args.add_config or args.delete_config:
         raise BadInputError("--describe changes nothing: use --alter")
     names = [name] if name is not None else _names(client, resource)
@@ -96,7 +96,7 @@ def _describe(client: Client, resource: Resource, name: str | None, args: Namesp
     return 0
 
 
-def _names(client: Client, resource: Resource) -> list[str]:
+def _names(client: AdminClient, resource: Resource) -> list[str]:
     """Find every resource of a type that can have configs."""
     if resource is Resource.BROKERS:
         return [*(str(node_id) for node_id in sorted(client.brokers())), ""]
@@ -106,7 +106,7 @@ def _names(client: Client, resource: Resource) -> list[str]:
     return sorted(each.resource_name for each in answer.config_resources)
 
 
-def _entries(client: Client, resource: Resource, name: str) -> list[Any]:
+def _entries(client: AdminClient, resource: Resource, name: str) -> list[Any]:
     request = DescribeConfigsRequest(
         resources=(
             DescribeConfigsResource(
@@ -125,7 +125,7 @@ def _entries(client: Client, resource: Resource, name: str) -> list[Any]:
     return sorted(result.configs, key=lambda entry: str(entry.name))
 
 
-def _broker(client: Client, name: str) -> tuple[str, int]:
+def _broker(client: AdminClient, name: str) -> tuple[str, int]:
     brokers = client.brokers()
     if not name.isdecimal() or int(name) not in brokers:
         raise ClientError(f"there is no broker {name}: there are {_listed(brokers)}")
@@ -140,7 +140,7 @@ def _value(entry: Any) -> str | None:
     return "(hidden)" if entry.is_sensitive else entry.value
 
 
-def _alter(client: Client, entity: tuple[Resource, str], args: Namespace) -> int:
+def _alter(client: AdminClient, entity: tuple[Resource, str], args: Namespace) -> int:
     resource, name = entity
     changes = [
         AlterableConfig(name=key, config_operation=SET, value=value)

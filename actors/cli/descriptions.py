@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.cli.client import ClientError, NotServedError, named
+from actors.cli.client import ApiNotServedError, ClientError, named
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest
 
 if TYPE_CHECKING:
-    from actors.cli.client import Client
+    from actors.cli.client import AdminClient
     from protocol.wire.embedded import TopicPartition
 
 CLASSIC_MEMBER: Final = 0
@@ -21,7 +21,7 @@ NO_GROUP: Final = "there is no such group (GROUP_ID_NOT_FOUND)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class MemberDescription:
     """A member. ``epoch`` and ``target`` are None in a classic group.
 
     ``is_upgraded``: whether it speaks the consumer protocol; None where that is not told.
@@ -38,13 +38,13 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class GroupDescription:
     """A group. ``epoch`` and ``target_epoch`` are None in a classic group."""
 
     group_id: str
     state: str
     assignor: str
-    members: tuple[Member, ...]
+    members: tuple[MemberDescription, ...]
     epoch: int | None = None
     target_epoch: int | None = None
 
@@ -54,7 +54,7 @@ class Group:
         return any(member.is_upgraded is False for member in self.members)
 
 
-def describe_group(client: Client, group_id: str) -> Group:
+def describe_group(client: AdminClient, group_id: str) -> GroupDescription:
     """Describe one group of either type; raises ClientError when there is none.
 
     As Kafka's tools do, in the other order: DescribeGroups knows classic groups only, and says of
@@ -63,13 +63,13 @@ def describe_group(client: Client, group_id: str) -> Group:
     return _classic(client, group_id) or _consumer(client, group_id)
 
 
-def _classic(client: Client, group_id: str) -> Group | None:
+def _classic(client: AdminClient, group_id: str) -> GroupDescription | None:
     request = DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=False)
     group = _only(client, group_id, request)
     if group.error_code is ErrorCode.group_id_not_found or group.group_state == "Dead":
         return None
     _check(group_id, group)
-    return Group(
+    return GroupDescription(
         group_id=group_id,
         state=group.group_state,
         assignor=group.protocol_data,
@@ -80,18 +80,18 @@ def _classic(client: Client, group_id: str) -> Group | None:
     )
 
 
-def _consumer(client: Client, group_id: str) -> Group:
+def _consumer(client: AdminClient, group_id: str) -> GroupDescription:
     request = ConsumerGroupDescribeRequest(
         group_ids=(group_id,), include_authorized_operations=False
     )
     try:
         group = _only(client, group_id, request)
-    except NotServedError:
+    except ApiNotServedError:
         raise ClientError(f"group {group_id}: {NO_GROUP}") from None
     if group.error_code is ErrorCode.group_id_not_found:
         raise ClientError(f"group {group_id}: {NO_GROUP}")
     _check(group_id, group)
-    return Group(
+    return GroupDescription(
         group_id=group_id,
         state=group.group_state,
         assignor=group.assignor_name,
@@ -109,9 +109,11 @@ def _consumer(client: Client, group_id: str) -> Group:
     )
 
 
-def _member(said: Any, instance_id: str | None, assigned: tuple[TopicPartition, ...]) -> Member:
+def _member(
+    said: Any, instance_id: str | None, assigned: tuple[TopicPartition, ...]
+) -> MemberDescription:
     """Return what is told of a member of either type of group."""
-    return Member(
+    return MemberDescription(
         member_id=said.member_id,
         instance_id=instance_id,
         client_id=said.client_id,
@@ -120,7 +122,7 @@ def _member(said: Any, instance_id: str | None, assigned: tuple[TopicPartition, 
     )
 
 
-def _only(client: Client, group_id: str, request: Any) -> Any:
+def _only(client: AdminClient, group_id: str, request: Any) -> Any:
     answer = client.ask_coordinator(
         group_id, request, lambda answer: [each.error_code for each in answer.groups]
     )

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
     from collections.abc import Callable, Mapping, Sequence
 
-    from actors.cli.client import Client
-    from actors.cli.descriptions import Group, Member
+    from actors.cli.client import AdminClient
+    from actors.cli.descriptions import GroupDescription, MemberDescription
     from protocol.wire.embedded import TopicPartition
 
 STATES: Final = (
@@ -77,12 +77,12 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.set_defaults(run=connected(groups))
 
 
-def groups(client: Client, args: Namespace) -> int:
+def groups(client: AdminClient, args: Namespace) -> int:
     """Do what the action flag says."""
     return ACTIONS[args.action](client, args)
 
 
-def _list(client: Client, args: Namespace) -> int:
+def _list(client: AdminClient, args: Namespace) -> int:
     states, types = _filter(args.state, STATES), _filter(args.type, TYPES)
     found = admin.list_groups(client, states, types)
     columns: list[tuple[str, Callable[[Any], object]]] = [("GROUP", lambda g: g.group_id)]
@@ -108,7 +108,7 @@ def _filter(text: str | None, known: Sequence[str]) -> list[str]:
     return [names[each] for each in wanted]
 
 
-def _describe(client: Client, args: Namespace) -> int:
+def _describe(client: AdminClient, args: Namespace) -> int:
     views = {
         "offsets": args.offsets,
         "members": args.members,
@@ -133,7 +133,7 @@ def _describe(client: Client, args: Namespace) -> int:
     return code
 
 
-def named_groups(client: Client, args: Namespace) -> list[str]:
+def named_groups(client: AdminClient, args: Namespace) -> list[str]:
     """Give the groups that ``--group`` or ``--all-groups`` names."""
     if bool(args.group) == args.all_groups:
         raise BadInputError("name groups by --group, or all of them by --all-groups")
@@ -143,7 +143,7 @@ def named_groups(client: Client, args: Namespace) -> list[str]:
     return list(args.group)
 
 
-def _offsets(client: Client, group_id: str, args: Namespace) -> None:
+def _offsets(client: AdminClient, group_id: str, args: Namespace) -> None:
     group = describe_group(client, group_id)
     _say_idle(group)
     committed = admin.committed_offsets(client, group_id)
@@ -166,7 +166,7 @@ def _offsets(client: Client, group_id: str, args: Namespace) -> None:
     show(args, header, rows)
 
 
-def _members(client: Client, group_id: str, args: Namespace) -> None:
+def _members(client: AdminClient, group_id: str, args: Namespace) -> None:
     group = describe_group(client, group_id)
     _say_idle(group)
     header = ["GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
@@ -186,7 +186,7 @@ def _members(client: Client, group_id: str, args: Namespace) -> None:
     show(args, header, rows)
 
 
-def _state(client: Client, group_id: str, args: Namespace) -> None:
+def _state(client: AdminClient, group_id: str, args: Namespace) -> None:
     group = describe_group(client, group_id)
     _say_idle(group)
     node_id, address = client.coordinator(group_id)
@@ -198,7 +198,7 @@ def _state(client: Client, group_id: str, args: Namespace) -> None:
     show(args, [*header, "#MEMBERS"], [[*row, len(group.members)]])
 
 
-def _events(client: Client, group_id: str, args: Namespace) -> None:
+def _events(client: AdminClient, group_id: str, args: Namespace) -> None:
     node_id, _ = client.coordinator(group_id)
     header = ["GROUP", "TIME", "EVENT", "CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST"]
     rows = [
@@ -217,18 +217,18 @@ def _events(client: Client, group_id: str, args: Namespace) -> None:
     show(args, [*header, "REASON"], rows)
 
 
-def _say_idle(group: Group) -> None:
+def _say_idle(group: GroupDescription) -> None:
     if group.state == "Empty":
         note(f"group {group.group_id} has no active members")
     elif group.state in REBALANCING:
         note(f"group {group.group_id} is rebalancing")
 
 
-def _owners(group: Group) -> dict[TopicPartition, Member]:
+def _owners(group: GroupDescription) -> dict[TopicPartition, MemberDescription]:
     return {partition: member for member in group.members for partition in member.assigned}
 
 
-def _who(member: Member | None) -> list[str | None]:
+def _who(member: MemberDescription | None) -> list[str | None]:
     if member is None:
         return [None, None, None]
     return [member.member_id, member.host, member.client_id]
@@ -245,7 +245,7 @@ def _shortly(partitions: Sequence[TopicPartition]) -> str | None:
     )
 
 
-def _delete(client: Client, args: Namespace) -> int:
+def _delete(client: AdminClient, args: Namespace) -> int:
     code = 0
     for group_id in named_groups(client, args):
         error = admin.delete_group(client, group_id)
@@ -257,23 +257,23 @@ def _delete(client: Client, args: Namespace) -> int:
     return code
 
 
-def _reset_offsets(client: Client, args: Namespace) -> int:
+def _reset_offsets(client: AdminClient, args: Namespace) -> int:
     return reset_offsets(client, named_groups(client, args), args)
 
 
-def _delete_offsets(client: Client, args: Namespace) -> int:
+def _delete_offsets(client: AdminClient, args: Namespace) -> int:
     if args.all_groups or len(args.group) != 1:
         raise BadInputError("--delete-offsets is for one --group at a time")
     return delete_offsets(client, args.group[0], args)
 
 
-VIEWS: Final[Mapping[str, Callable[[Client, str, Namespace], None]]] = {
+VIEWS: Final[Mapping[str, Callable[[AdminClient, str, Namespace], None]]] = {
     "offsets": _offsets,
     "members": _members,
     "state": _state,
     "events": _events,
 }
-ACTIONS: Final[Mapping[str, Callable[[Client, Namespace], int]]] = {
+ACTIONS: Final[Mapping[str, Callable[[AdminClient, Namespace], int]]] = {
     "list": _list,
     "describe": _describe,
     "delete": _delete,

@@ -14,7 +14,7 @@ from protocol.wire.messages import MemberIdentity
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
 
-    from actors.cli.client import Client
+    from actors.cli.client import AdminClient
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
@@ -36,7 +36,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.set_defaults(run=connected(remove))
 
 
-def remove(client: Client, args: Namespace) -> int:
+def remove(client: AdminClient, args: Namespace) -> int:
     """Remove the named members by one LeaveGroup; each has its own result."""
     wanted = _wanted(client, args)
     if not wanted:
@@ -54,7 +54,7 @@ def remove(client: Client, args: Namespace) -> int:
     return code
 
 
-def _wanted(client: Client, args: Namespace) -> list[MemberIdentity]:
+def _wanted(client: AdminClient, args: Namespace) -> list[MemberIdentity]:
     named = [MemberIdentity(member_id="", group_instance_id=i) for i in args.instance_id]
     named += [MemberIdentity(member_id=m, group_instance_id=None) for m in args.member_id]
     if bool(named) == args.all_members:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from actors.cli.admin import Committed
-    from actors.cli.client import Client
+    from actors.cli.admin import CommittedOffset
+    from actors.cli.client import AdminClient
     from protocol.wire.embedded import TopicPartition
 
     Offsets = Mapping[TopicPartition, int]
@@ -38,7 +38,7 @@ def add_offset_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--execute", action="store_true", help="do it")
 
 
-def reset_offsets(client: Client, group_ids: Sequence[str], args: Namespace) -> int:
+def reset_offsets(client: AdminClient, group_ids: Sequence[str], args: Namespace) -> int:
     """Set committed offsets of groups without members, or show what would be set."""
     given = {name: getattr(args, name) for name in TARGETS}
     asked = [name for name, value in given.items() if value is not None and value is not False]
@@ -63,7 +63,7 @@ def reset_offsets(client: Client, group_ids: Sequence[str], args: Namespace) -> 
     return 0
 
 
-def delete_offsets(client: Client, group_id: str, args: Namespace) -> int:
+def delete_offsets(client: AdminClient, group_id: str, args: Namespace) -> int:
     """Delete a group's committed offsets of some partitions."""
     if not args.topic:
         raise BadInputError("--delete-offsets needs at least one --topic")
@@ -77,7 +77,7 @@ def delete_offsets(client: Client, group_id: str, args: Namespace) -> int:
     return FAILED if any(results.values()) else 0
 
 
-def _check_idle(client: Client, group_id: str) -> None:
+def _check_idle(client: AdminClient, group_id: str) -> None:
     """Offsets of a group at work are its members' business; a group may also not exist yet."""
     for group in admin.list_groups(client, (), ()):
         if group.group_id == group_id and group.group_state not in ("Empty", "Dead"):
@@ -88,7 +88,7 @@ def _check_idle(client: Client, group_id: str) -> None:
 
 
 def _partitions(
-    client: Client, committed: Iterable[TopicPartition], args: Namespace
+    client: AdminClient, committed: Iterable[TopicPartition], args: Namespace
 ) -> list[TopicPartition]:
     """Find the partitions that ``--topic`` and ``--all-topics`` name."""
     if bool(args.topic) == args.all_topics:
@@ -119,7 +119,7 @@ def _topic(text: str) -> tuple[str, list[int]]:
     return name, [int(part) for part in parts]
 
 
-def _bounded(offsets: Offsets, client: Client) -> Offsets:
+def _bounded(offsets: Offsets, client: AdminClient) -> Offsets:
     """Keep offsets between the first and the end offset, and say so, as Kafka's tool does."""
     firsts = admin.offsets_at(client, offsets, admin.EARLIEST)
     ends = admin.offsets_at(client, offsets, admin.LATEST)
@@ -135,15 +135,15 @@ def _bounded(offsets: Offsets, client: Client) -> Offsets:
 
 
 def _to_offset(
-    client: Client, partitions: Sequence[TopicPartition], _committed: Any, args: Namespace
+    client: AdminClient, partitions: Sequence[TopicPartition], _committed: Any, args: Namespace
 ) -> Offsets:
     return _bounded(dict.fromkeys(partitions, args.to_offset), client)
 
 
 def _shift_by(
-    client: Client,
+    client: AdminClient,
     partitions: Sequence[TopicPartition],
-    committed: Mapping[TopicPartition, Committed],
+    committed: Mapping[TopicPartition, CommittedOffset],
     args: Namespace,
 ) -> Offsets:
     shifted = {
@@ -155,21 +155,21 @@ def _shift_by(
 
 
 def _to_earliest(
-    client: Client, partitions: Sequence[TopicPartition], _committed: Any, _args: Namespace
+    client: AdminClient, partitions: Sequence[TopicPartition], _committed: Any, _args: Namespace
 ) -> Offsets:
     return admin.offsets_at(client, partitions, admin.EARLIEST)
 
 
 def _to_latest(
-    client: Client, partitions: Sequence[TopicPartition], _committed: Any, _args: Namespace
+    client: AdminClient, partitions: Sequence[TopicPartition], _committed: Any, _args: Namespace
 ) -> Offsets:
     return admin.offsets_at(client, partitions, admin.LATEST)
 
 
 def _to_current(
-    client: Client,
+    client: AdminClient,
     partitions: Sequence[TopicPartition],
-    committed: Mapping[TopicPartition, Committed],
+    committed: Mapping[TopicPartition, CommittedOffset],
     _args: Namespace,
 ) -> Offsets:
     """Stay; what has no committed offset goes to the end."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors.cli import discovery
-from actors.cli.client import Client, parse_bootstrap
+from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.tables import documents, table
 from actors.errors import BadInputError
 
@@ -46,7 +46,7 @@ def add_connection_flags(parser: ArgumentParser) -> None:
     )
 
 
-def connected(command: Callable[[Client, Namespace], int]) -> Callable[[Namespace], int]:
+def connected(command: Callable[[AdminClient, Namespace], int]) -> Callable[[Namespace], int]:
     """Make a command out of a function that wants a client."""
 
     @wraps(command)
@@ -60,7 +60,7 @@ def connected(command: Callable[[Client, Namespace], int]) -> Callable[[Namespac
             addresses = parse_bootstrap(bootstrap)
         except ValueError as error:
             raise BadInputError(str(error)) from None
-        with Client(addresses, args.timeout / 1_000) as client:
+        with AdminClient(addresses, args.timeout / 1_000) as client:
             code = command(client, args)
         if args.json:
             print(json.dumps(args.documents))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
     from collections.abc import Callable, Iterable, Mapping
 
-    from actors.cli.client import Client
+    from actors.cli.client import AdminClient
 
 TIMEOUT: Final = timedelta(seconds=10)
 
@@ -54,12 +54,12 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.set_defaults(run=connected(topics))
 
 
-def topics(client: Client, args: Namespace) -> int:
+def topics(client: AdminClient, args: Namespace) -> int:
     """Do what the action flag says."""
     return ACTIONS[args.action](client, args)
 
 
-def _list(client: Client, args: Namespace) -> int:
+def _list(client: AdminClient, args: Namespace) -> int:
     found = _existing(client, args)
     if args.json:
         show(args, ("TOPIC", "TOPIC-ID"), [(topic.name, topic.topic_id) for topic in found])
@@ -69,7 +69,7 @@ def _list(client: Client, args: Namespace) -> int:
     return 0
 
 
-def _describe(client: Client, args: Namespace) -> int:
+def _describe(client: AdminClient, args: Namespace) -> int:
     found = _existing(client, args)
     header = ("TOPIC", "TOPIC-ID", "PARTITION", "LEADER", "REPLICAS", "ISR")
     rows = [
@@ -88,7 +88,7 @@ def _describe(client: Client, args: Namespace) -> int:
     return 0
 
 
-def _existing(client: Client, args: Namespace) -> list[Any]:
+def _existing(client: AdminClient, args: Namespace) -> list[Any]:
     """Find the named topics, or all; a named one that does not exist is an error."""
     found = client.metadata(args.topic or None).topics
     for topic in found:
@@ -98,7 +98,7 @@ def _existing(client: Client, args: Namespace) -> list[Any]:
     return sorted(shown, key=lambda each: str(each.name))
 
 
-def _create(client: Client, args: Namespace) -> int:
+def _create(client: AdminClient, args: Namespace) -> int:
     configs = tuple(_config(text) for text in args.config)
     wanted = tuple(
         CreatableTopic(
@@ -122,14 +122,14 @@ def _config(text: str) -> CreatableTopicConfig:
     return CreatableTopicConfig(name=name, value=value)
 
 
-def _delete(client: Client, args: Namespace) -> int:
+def _delete(client: AdminClient, args: Namespace) -> int:
     wanted = tuple(DeleteTopicState(name=name, topic_id=None) for name in _named(args))
     answer = client.ask(DeleteTopicsRequest(topics=wanted, timeout=TIMEOUT))
     ignored = {ErrorCode.unknown_topic_or_partition} if args.if_exists else set()
     return _report(answer.responses, "deleted", ignored)
 
 
-def _alter(client: Client, args: Namespace) -> int:
+def _alter(client: AdminClient, args: Namespace) -> int:
     if args.partitions is None:
         raise BadInputError("--alter needs --partitions")
     wanted = tuple(
@@ -162,7 +162,7 @@ def _report(results: Iterable[Any], done: str, ignored: set[ErrorCode]) -> int:
     return code
 
 
-ACTIONS: Final[Mapping[str, Callable[[Client, Namespace], int]]] = {
+ACTIONS: Final[Mapping[str, Callable[[AdminClient, Namespace], int]]] = {
     "list": _list,
     "describe": _describe,
     "create": _create,

@@ -55,7 +55,7 @@ SETTLE_LOOK_S: Final = 0.1
 SERVING: Final = frozenset({"Running", "Draining"})
 
 
-class Cluster(Protocol):
+class ActorCaller(Protocol):
     """What the controller asks of the actors around it."""
 
     async def ask(self, name: str, method: str, *arguments: object, wait_s: float = ...) -> Any:
@@ -71,7 +71,7 @@ class MovedLeadership:
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedNode:
     """One coordinator; written by its watch and by :meth:`Controller.announce`."""
 
     node_id: int
@@ -83,10 +83,10 @@ class _Watched:
 class Controller:
     """Watches one cluster."""
 
-    def __init__(self, spec: ClusterSpec, cluster: Cluster) -> None:
+    def __init__(self, spec: ClusterSpec, actors: ActorCaller) -> None:
         self.spec = spec
-        self._cluster = cluster
-        self._nodes = [_Watched(node_id) for node_id in range(spec.partitions)]
+        self._actors = actors
+        self._nodes = [_WatchedNode(node_id) for node_id in range(spec.partitions)]
         self._console = Console(self.status)
         self._tasks = Tasks(_log)
         self._rebalance_ms = _rebalance_ms(Configs(spec.overrides))
@@ -140,7 +140,7 @@ class Controller:
 
     # --- watching
 
-    async def _watch(self, node: _Watched) -> None:
+    async def _watch(self, node: _WatchedNode) -> None:
         """Hold a connection to the coordinator's listener: its end is noticed at once."""
         address = self.spec.listeners[node.node_id]
         failures = 0
@@ -163,14 +163,14 @@ class Controller:
             finally:
                 writer.close()
 
-    def _went_down(self, node: _Watched) -> None:
+    def _went_down(self, node: _WatchedNode) -> None:
         _log.warning("coordinator %d (process %d) is gone", node.node_id, node.pid)
         node.is_up = False
         self._advice.down(node.node_id)
         self._wake.set()
         self._tasks.spawn(self._register_down(node))
 
-    async def _register_down(self, node: _Watched) -> None:
+    async def _register_down(self, node: _WatchedNode) -> None:
         """Tell whoever leads the catalogue; who is up after all says so itself."""
         row = self.spec.node(node.node_id, up=False)
         while not node.is_up:
@@ -179,7 +179,7 @@ class Controller:
                     return
             await asyncio.sleep(RETRY_S_MAX)
 
-    async def _learn_process(self, node: _Watched) -> None:
+    async def _learn_process(self, node: _WatchedNode) -> None:
         """Learn who listens there, when it did not tell us itself (we were away)."""
         try:
             status = await self._ask_status(node.node_id)
@@ -191,7 +191,7 @@ class Controller:
     async def _tell(self, node_id: int, method: str, *arguments: object) -> Any:
         """Call a coordinator; None when it was not reached."""
         try:
-            return await self._cluster.ask(coordinator_name(node_id), method, *arguments)
+            return await self._actors.ask(coordinator_name(node_id), method, *arguments)
         except UNREACHED:
             return None
 
@@ -202,14 +202,14 @@ class Controller:
         name = coordinator_name(node_id)
         self._advice.drain(node_id)
         led = _led(await self._ask_status(node_id))
-        left = await self._cluster.ask(name, "hand_over", wait_s=HAND_OVER_S)
+        left = await self._actors.ask(name, "hand_over", wait_s=HAND_OVER_S)
         leaders = {row["partition"]: row["leader"] for row in _partitions(await self.status())}
         return [MovedLeadership(one, None if one in left else leaders[one]) for one in led]
 
     async def end_drain(self, node_id: int) -> None:
         """Let a drained node lead again."""
         self._advice.drain(node_id, False)
-        await self._cluster.ask(coordinator_name(node_id), "take_back")
+        await self._actors.ask(coordinator_name(node_id), "take_back")
 
     # --- advice
 
@@ -293,7 +293,7 @@ class Controller:
 
     async def _worker(self, number: int) -> dict[str, Any]:
         try:
-            row = await self._cluster.ask(assignor_name(number), "stats", wait_s=STATUS_S)
+            row = await self._actors.ask(assignor_name(number), "stats", wait_s=STATUS_S)
         except UNREACHED:
             return {"pid": None, "state": "Restarting", "runs": 0, "waiting": 0}
         return dict(row)
@@ -303,7 +303,7 @@ class Controller:
         up = [node.node_id for node in self._nodes if node.is_up]
         answers = await asyncio.gather(
             *(
-                self._cluster.ask(coordinator_name(node_id), "metrics", wait_s=STATUS_S)
+                self._actors.ask(coordinator_name(node_id), "metrics", wait_s=STATUS_S)
                 for node_id in up
             ),
             return_exceptions=True,
@@ -315,7 +315,7 @@ class Controller:
         }
 
     async def _ask_status(self, node_id: int, wait_s: float = STATUS_S) -> dict[str, Any]:
-        status: dict[str, Any] = await self._cluster.ask(
+        status: dict[str, Any] = await self._actors.ask(
             coordinator_name(node_id), "status", wait_s=wait_s
         )
         return status

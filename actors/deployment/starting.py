@@ -23,7 +23,7 @@ from actors.cluster.ray_calls import (
 from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
 from actors.deployment.actors import ControllerActor, CoordinatorActor
 from actors.errors import BadInputError, FailureError
-from actors.workers.assignor import Assignor
+from actors.workers.assignor import AssignorWorker
 from protocol.config import Configs
 from protocol.groups.modern.target import TIME_LIMIT
 
@@ -117,7 +117,7 @@ def _start_workers(spec: ClusterSpec) -> None:
         name = assignor_name(number)
         log_path = spec.text_log_path(name)
         place = near(nodes[number % len(nodes)])
-        worker = actor(Assignor, name, time_limit_ms, log_path, WORKER_NICENESS, **place)
+        worker = actor(AssignorWorker, name, time_limit_ms, log_path, WORKER_NICENESS, **place)
         worker.warm_up.remote()
 
 

@@ -235,7 +235,7 @@ class Peers:
             link.close()
         return link.was_open
 
-    # --- who is accepted (:class:`actors.serving.acceptor.Gate`)
+    # --- who is accepted (:class:`actors.serving.acceptor.ConnectionGate`)
 
     def wait_s(self) -> float:
         """Accept the next unless there are too many strangers, none of which has had its time."""
@@ -251,12 +251,12 @@ class Peers:
         oldest.refuse(f"it does not say who it is and {UNIDENTIFIED_MAX} others wait to")
         return 0.0
 
-    def enter(self, address: str) -> bool:  # noqa: ARG002 - as Gate has it
+    def enter(self, address: str) -> bool:  # noqa: ARG002 - as ConnectionGate has it
         """Accept a connection."""
         self._entering += 1
         return True
 
-    def leave(self, address: str) -> None:  # noqa: ARG002 - as Gate has it
+    def leave(self, address: str) -> None:  # noqa: ARG002 - as ConnectionGate has it
         """Forget a connection that never came to be."""
         self._entering -= 1
 

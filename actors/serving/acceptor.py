@@ -28,7 +28,7 @@ RETRY_S: Final = 1.0
 """How long to wait after an accept that failed, for instance because no open files are left."""
 
 
-class Gate(Protocol):
+class ConnectionGate(Protocol):
     """Decides who is accepted, and when."""
 
     def wait_s(self) -> float:
@@ -44,7 +44,9 @@ class Gate(Protocol):
 class Acceptor:
     """Hands accepted connections to protocols; :meth:`close` ends it."""
 
-    def __init__(self, gate: Gate, protocol: Callable[[str], asyncio.BaseProtocol]) -> None:
+    def __init__(
+        self, gate: ConnectionGate, protocol: Callable[[str], asyncio.BaseProtocol]
+    ) -> None:
         """``protocol`` makes the protocol of a connection from an address."""
         self._gate = gate
         self._protocol = protocol

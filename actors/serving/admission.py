@@ -71,7 +71,7 @@ def _overrides(text: str) -> dict[str, int]:
 
 
 class Admission:
-    """Counts connections by address and says who is accepted: the acceptor's ``Gate``."""
+    """Counts connections by address and says who is accepted: the acceptor's ``ConnectionGate``."""
 
     def __init__(self, limits: Limits, clock_s: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits

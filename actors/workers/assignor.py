@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.tasks import Tasks
 from actors.telemetry.log_file import log_to_file
 from actors.workers.fair_queue import FairQueue
-from actors.workers.task_frames import Timing, pack_answer, read_task
+from actors.workers.task_frames import RunTiming, pack_answer, read_task
 from protocol.assignors.registry import BUILT_IN
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment, RegexesResolved
 
@@ -60,7 +60,7 @@ class _QueuedTask:
     answer: asyncio.Future[bytes]
 
 
-class Assignor:
+class AssignorWorker:
     """One worker; ``time_limit_ms`` is the longest that a run may take.
 
     ``log_path`` is the file of its log lines, if they are to have one; ``niceness`` is by how much
@@ -210,7 +210,7 @@ class Assignor:
                 answer = executor.run(task)
             except (SystemExit, KeyboardInterrupt) as error:  # they would end the event loop
                 raise RuntimeError(f"a run ended with {type(error).__name__}") from error
-        return pack_answer(answer, Timing(queue_ms, (time.perf_counter() - began_at) * 1000))
+        return pack_answer(answer, RunTiming(queue_ms, (time.perf_counter() - began_at) * 1000))
 
 
 def _failed_answer(
@@ -228,7 +228,7 @@ def _failed_answer(
         )
     else:
         answer = RegexesResolved(group_id=task.group_id, version=task.version, topics=None)
-    return pack_answer(answer, Timing(queue_ms, processing_ms))
+    return pack_answer(answer, RunTiming(queue_ms, processing_ms))
 
 
 @contextmanager

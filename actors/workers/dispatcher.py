@@ -27,7 +27,7 @@ from protocol.groups.effects import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.workers.task_frames import Timing
+    from actors.workers.task_frames import RunTiming
     from protocol.groups.effects import ResolveRegexes, Task
 
     Work = ComputeAssignment | ResolveRegexes
@@ -170,7 +170,7 @@ class WorkerDispatcher:
             worker.long_under_way -= is_long
         self._answered(partition, answer)
 
-    async def _ask(self, worker: int, task: Work) -> tuple[Answer, Timing]:
+    async def _ask(self, worker: int, task: Work) -> tuple[Answer, RunTiming]:
         """Send a task in parts, and look at the sockets between two of them."""
         number, place, last = next(self._numbers), 0, b""
         for packed in task_parts(task):
@@ -215,7 +215,7 @@ class WorkerDispatcher:
             return True
         return self._run_ms.get(task.group_id, 0.0) > LONG_RUN_MS
 
-    def _measured(self, task: Work, answer: Answer, timing: Timing) -> None:
+    def _measured(self, task: Work, answer: Answer, timing: RunTiming) -> None:
         if isinstance(answer, AssignmentFailed) and answer.retriable:
             return
         self.metrics.ran(timing.queue_ms, timing.processing_ms)

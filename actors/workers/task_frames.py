@@ -47,7 +47,7 @@ RESOLVE: Final = "resolve"
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class RunTiming:
     """What a run took, in milliseconds: waiting for the worker, and running."""
 
     queue_ms: float
@@ -122,7 +122,7 @@ def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
 
 
 def pack_answer(
-    answer: AssignmentComputed | AssignmentFailed | RegexesResolved, timing: Timing
+    answer: AssignmentComputed | AssignmentFailed | RegexesResolved, timing: RunTiming
 ) -> bytes:
     """Pack a worker's answer, and what it took."""
     times = [timing.queue_ms, timing.processing_ms]
@@ -143,12 +143,12 @@ def pack_answer(
 
 def read_answer(
     packed: bytes,
-) -> tuple[AssignmentComputed | AssignmentFailed | RegexesResolved, Timing]:
+) -> tuple[AssignmentComputed | AssignmentFailed | RegexesResolved, RunTiming]:
     """Read a worker's answer; the bytes of the members stay where they are."""
     reader = msgpack.Unpacker(max_buffer_size=max(len(packed), 1), strict_map_key=False)
     reader.feed(packed)
     name, times, row = reader.unpack()
-    timing = Timing(*times)
+    timing = RunTiming(*times)
     if name == AssignmentFailed.__name__:
         return AssignmentFailed(**row), timing
     if name == RegexesResolved.__name__:

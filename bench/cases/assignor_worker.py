@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from actors.workers.task_frames import Timing, pack_answer, read_answer, read_task, task_parts
+from actors.workers.task_frames import RunTiming, pack_answer, read_answer, read_task, task_parts
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.consumer.records import UNKNOWN_MEMBER
 from protocol.groups.effects import AssignmentComputed
@@ -34,7 +34,7 @@ GROUP: Final = "group"
 START_TIMEOUT_S: Final = 120
 
 
-class Worker:
+class TimedWorker:
     """The coordinator's end of the pipe: a consumer group, and what the worker knows of it."""
 
     def __init__(self, pipe: Connection, spec: GroupSpec, assignor: str) -> None:
@@ -86,7 +86,7 @@ class Worker:
 
 
 @contextmanager
-def running_worker(spec: GroupSpec, assignor: str) -> Iterator[Worker]:
+def running_worker(spec: GroupSpec, assignor: str) -> Iterator[TimedWorker]:
     """Start a worker process and wait until its kernels are compiled."""
     spawning = multiprocessing.get_context("spawn")
     ours, theirs = spawning.Pipe()
@@ -97,7 +97,7 @@ def running_worker(spec: GroupSpec, assignor: str) -> Iterator[Worker]:
         if not ours.poll(START_TIMEOUT_S):
             raise OSError(f"the worker process was not ready after {START_TIMEOUT_S} s")
         ours.recv_bytes()
-        yield Worker(ours, spec, assignor)
+        yield TimedWorker(ours, spec, assignor)
     finally:
         ours.close()
         process.join(10)
@@ -135,4 +135,4 @@ def _serve(pipe: Connection) -> None:
             answer = executor.run(read_task(iter(pipe.recv_bytes, b"")))
         except EOFError:
             return
-        pipe.send_bytes(pack_answer(answer, Timing(0, 0)))
+        pipe.send_bytes(pack_answer(answer, RunTiming(0, 0)))

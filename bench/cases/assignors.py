@@ -23,7 +23,7 @@ import numpy as np
 from bench.cases.assignor_cases import ABOUT_SHAPES, MODES, SHAPES, group, owning, without_last
 from bench.cases.assignor_peer import AssignorPeer
 from bench.cases.assignor_worker import WORKER_MODES, time_worker
-from bench.report.rounds import Figures, Row
+from bench.report.rounds import BenchRow, Figures
 from bench.report.tables import OURS, PEER, as_json
 from bench.servers.kafka_jars import NoJavaError
 from bench.servers.server import StartError
@@ -39,7 +39,7 @@ OK, FAILURE = 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TimingOptions:
     """What is timed, and how often."""
 
     assignor: str
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with ExitStack() as running:
             peer = running.enter_context(AssignorPeer()) if options.kafka else None
-            asked = Asked(
+            asked = TimingOptions(
                 assignor=options.assignor,
                 calls=options.calls,
                 warm_up_ms=options.warm_up_ms,
@@ -79,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK
 
 
-def time_shape(shape: str, modes: Sequence[str], spec: GroupSpec, asked: Asked) -> list[Row]:
+def time_shape(
+    shape: str, modes: Sequence[str], spec: GroupSpec, asked: TimingOptions
+) -> list[BenchRow]:
     """Time one shape of subscriptions in each mode."""
     rows = []
     for mode in modes:
@@ -95,7 +97,7 @@ def _owner(assignment: GroupAssignment | SharedAssignment) -> Int32s:
     return assignment.owner
 
 
-def _case(spec: GroupSpec, mode: str, asked: Asked) -> GroupSpec:
+def _case(spec: GroupSpec, mode: str, asked: TimingOptions) -> GroupSpec:
     """Let the group own what the mode says."""
     if mode == "full":
         return spec
@@ -109,7 +111,7 @@ def _case(spec: GroupSpec, mode: str, asked: Asked) -> GroupSpec:
     return without_last(owned) if mode == "leave" else owned
 
 
-def _time_case(case: str, spec: GroupSpec, asked: Asked) -> list[Row]:
+def _time_case(case: str, spec: GroupSpec, asked: TimingOptions) -> list[BenchRow]:
     run = assignor(asked.assignor).assign
     owner = _owner(run(spec))
     gc.collect()
@@ -128,8 +130,8 @@ def _time_case(case: str, spec: GroupSpec, asked: Asked) -> list[Row]:
 
 
 def _time_whole(
-    name: str, mode: str, specs: tuple[GroupSpec, GroupSpec], asked: Asked
-) -> list[Row]:
+    name: str, mode: str, specs: tuple[GroupSpec, GroupSpec], asked: TimingOptions
+) -> list[BenchRow]:
     """Time the way through a worker process; ``specs``: the group, and as it is in this mode."""
     spec, case = specs
     ours = time_worker(spec, asked.assignor, mode, asked.calls)
@@ -142,8 +144,8 @@ def _time_whole(
     return rows
 
 
-def _ms_row(case: str, server: str, took_ms: list[float]) -> Row:
-    return Row(case=case, server=server, rounds=tuple({"assign_ms": ms} for ms in took_ms))
+def _ms_row(case: str, server: str, took_ms: list[float]) -> BenchRow:
+    return BenchRow(case=case, server=server, rounds=tuple({"assign_ms": ms} for ms in took_ms))
 
 
 def _time(run: Callable[[], object]) -> float:
@@ -152,9 +154,11 @@ def _time(run: Callable[[], object]) -> float:
     return (time.perf_counter() - began_at) * 1000
 
 
-def _row(case: str, server: str, spec: GroupSpec, owner: Int32s, took_ms: list[float]) -> Row:
+def _row(case: str, server: str, spec: GroupSpec, owner: Int32s, took_ms: list[float]) -> BenchRow:
     found = quality(spec, owner)
-    return Row(case=case, server=server, rounds=tuple({"assign_ms": ms, **found} for ms in took_ms))
+    return BenchRow(
+        case=case, server=server, rounds=tuple({"assign_ms": ms, **found} for ms in took_ms)
+    )
 
 
 def quality(spec: GroupSpec, owner: Int32s) -> Figures:
@@ -179,7 +183,7 @@ def quality(spec: GroupSpec, owner: Int32s) -> Figures:
     }
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _table(rows: Sequence[BenchRow]) -> str:
     lines = [["case", "rollcall ms", "kafka ms", "times faster", "spread", "squares", "moved"]]
     for case in dict.fromkeys(row.case for row in rows):
         found = {row.server: row.median() for row in rows if row.case == case}

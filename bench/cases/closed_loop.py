@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bench.client.looping import Line, Request, all_taken, closed_loop
+from bench.client.pipelines import Pipeline, RepeatedRequest, all_latencies, closed_loop
 from bench.client.reactor import Reactor
 from bench.report.rounds import Figures, Meter, latencies
 
@@ -17,16 +17,18 @@ CONNECTIONS: Final = 32
 IN_FLIGHT: Final = 4
 
 
-def measure_closed_loop(server: Server, requests: Sequence[Request], seconds: float) -> Figures:
+def measure_closed_loop(
+    server: Server, requests: Sequence[RepeatedRequest], seconds: float
+) -> Figures:
     """Keep ``IN_FLIGHT`` of the requests under way on each of ``CONNECTIONS`` connections."""
     reactor = Reactor()
     try:
-        lines = [
-            Line(channel, requests[number::CONNECTIONS])
+        pipelines = [
+            Pipeline(channel, requests[number::CONNECTIONS])
             for number, channel in enumerate(reactor.open(server.address, CONNECTIONS))
         ]
         meter = Meter(server)
-        answered = closed_loop(reactor, lines, IN_FLIGHT, seconds)
-        return {**meter.read(answered), **latencies(all_taken(lines))}
+        answered = closed_loop(reactor, pipelines, IN_FLIGHT, seconds)
+        return {**meter.read(answered), **latencies(all_latencies(pipelines))}
     finally:
         reactor.close()

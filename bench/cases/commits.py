@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from bench.cases.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.cases.members import TOPIC, stable_groups
-from bench.client.asking import Connection
-from bench.client.looping import Request
+from bench.client.blocking_client import BlockingClient
+from bench.client.pipelines import RepeatedRequest
 from bench.load.offsets import groups_on
-from bench.report.rounds import Figures, Row, Setting, play
-from bench.servers.killable import each_in_turn
+from bench.report.rounds import BenchRow, BenchSettings, Figures, run_rounds
+from bench.servers.restartable_cluster import each_in_turn
 from protocol.client.frames import frame_of
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import encode_response
@@ -35,7 +35,7 @@ from protocol.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.load.joining import Joining, Plan
+    from bench.load.joining import GroupPlan, JoiningMember
     from bench.servers.server import Server
 
 GROUPS, MEMBERS_EACH = 10, 100
@@ -47,7 +47,7 @@ OFFSET_MARK: Final = 0x0BAD_0FF5_E77E_4321
 """Stands in the frame where the offset of each sending goes."""
 
 
-def bench_commits(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def bench_commits(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     """Measure commits on every server."""
     group_ids = tuple(f"commits-{number}" for number in range(GROUPS))
     requests = {server.name: _commits(server, group_ids) for server in servers}
@@ -58,33 +58,33 @@ def bench_commits(servers: Sequence[Server], setting: Setting) -> list[Row]:
     for server in servers:
         turn(server, WARM_UP_SECONDS)
     case = f"one partition each, {CONNECTIONS} connections x {IN_FLIGHT} in flight"
-    return play(case, servers, setting.rounds, turn)
+    return run_rounds(case, servers, setting.rounds, turn)
 
 
-def bench_replicated_commits(setting: Setting, with_kafka: bool) -> list[Row]:
+def bench_replicated_commits(setting: BenchSettings, with_kafka: bool) -> list[BenchRow]:
     """Measure commits on one partition with three replicas: ours, then Kafka's three brokers."""
     rows = []
     for cluster in each_in_turn({"group.initial.rebalance.delay.ms": "0"}, with_kafka):
         group_ids = tuple(islice(groups_on(0, PARTITIONS, "commits"), GROUPS))
-        with Connection(cluster.bootstrap[0]) as connection:
+        with BlockingClient(cluster.bootstrap[0]) as connection:
             leader = connection.coordinator(group_ids[0])
         server = replace(cluster.server, bootstrap=(leader,))
         requests = _commits(server, group_ids)
         turn = partial(measure_closed_loop, requests=requests, seconds=setting.seconds)
         measure_closed_loop(server, requests, WARM_UP_SECONDS)
         case = f"three replicas, {CONNECTIONS} connections x {IN_FLIGHT} in flight"
-        rows += play(case, [server], setting.rounds, turn)
+        rows += run_rounds(case, [server], setting.rounds, turn)
     return rows
 
 
-def _commits(server: Server, group_ids: Sequence[str]) -> list[Request]:
+def _commits(server: Server, group_ids: Sequence[str]) -> list[RepeatedRequest]:
     members = stable_groups(server, group_ids, MEMBERS_EACH)
     return [
         commit(plan, member, number % MEMBERS_EACH) for number, (plan, member) in enumerate(members)
     ]
 
 
-def commit(plan: Plan, member: Joining, partition: int) -> Request:
+def commit(plan: GroupPlan, member: JoiningMember, partition: int) -> RepeatedRequest:
     """Return a member's commit of one partition of the topic of :data:`TOPIC`, to send again."""
     wanted = OffsetCommitRequestPartition(
         partition_index=partition, committed_offset=OFFSET_MARK, committed_metadata=""
@@ -98,7 +98,7 @@ def commit(plan: Plan, member: Joining, partition: int) -> Request:
             topics=(OffsetCommitRequestTopic(name=TOPIC, topic_id=None, partitions=(wanted,)),),
         )
     )
-    return Request(frame, _answer(partition), frame.index(OFFSET_MARK.to_bytes(8)))
+    return RepeatedRequest(frame, _answer(partition), frame.index(OFFSET_MARK.to_bytes(8)))
 
 
 def _answer(partition: int) -> bytes:

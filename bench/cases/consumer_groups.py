@@ -15,11 +15,11 @@ from array import array
 from typing import TYPE_CHECKING, Final
 
 from bench.cases.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
-from bench.client.asking import Connection
-from bench.client.looping import Line, Request, all_taken, paced
+from bench.client.blocking_client import BlockingClient
+from bench.client.pipelines import Pipeline, RepeatedRequest, all_latencies, paced
 from bench.client.reactor import Reactor
 from bench.load.consumers import ConsumerLoad, LoadMember, MemberError, is_exclusive, is_settled
-from bench.report.rounds import Figures, Meter, Row, Setting, latencies, play
+from bench.report.rounds import BenchRow, BenchSettings, Figures, Meter, latencies, run_rounds
 from protocol.client.frames import LENGTH, by_frame
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ WARM_UP_SECONDS: Final = 10.0
 ANSWER_SECONDS_MAX: Final = 10
 
 
-def bench_consumer_joins(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def bench_consumer_joins(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     """Measure how long groups take to settle, on every server."""
     numbers = itertools.count()
 
@@ -52,11 +52,13 @@ def bench_consumer_joins(servers: Sequence[Server], setting: Setting) -> list[Ro
         turn_of(1, MEMBERS_EACH)(server)
     rows = []
     for name, groups, members in JOIN_CASES:
-        rows += play(f"{name} join at once", servers, setting.rounds, turn_of(groups, members))
+        rows += run_rounds(
+            f"{name} join at once", servers, setting.rounds, turn_of(groups, members)
+        )
     return rows
 
 
-def bench_consumer_heartbeats(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def bench_consumer_heartbeats(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     """Measure steady heartbeats in a closed loop and paced, on every server."""
     for server in servers:
         _create_topic(server, MEMBERS_EACH)
@@ -102,7 +104,7 @@ def _members(reactor: Reactor, server: Server, group_id: str, members: int) -> l
     ]
 
 
-def _closed(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def _closed(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     ready = {each.name: _steady(each, "closed", CLOSED_GROUPS) for each in servers}
 
     def turn(server: Server, seconds: float = setting.seconds) -> Figures:
@@ -111,36 +113,36 @@ def _closed(servers: Sequence[Server], setting: Setting) -> list[Row]:
     for server in servers:
         turn(server, WARM_UP_SECONDS)
     case = f"closed loop, {CONNECTIONS} connections x {IN_FLIGHT} in flight"
-    return play(case, servers, setting.rounds, turn)
+    return run_rounds(case, servers, setting.rounds, turn)
 
 
-def _paced(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def _paced(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     count = PACED_GROUPS * MEMBERS_EACH
     reactors = {server.name: Reactor() for server in servers}
-    lines = {}
+    pipelines = {}
     for server in servers:
         requests = _steady(server, "paced", PACED_GROUPS)
         channels = reactors[server.name].open(server.address, count)
-        lines[server.name] = [Line(c, [r]) for c, r in zip(channels, requests, strict=True)]
+        pipelines[server.name] = [Pipeline(c, [r]) for c, r in zip(channels, requests, strict=True)]
 
     def turn(server: Server, seconds: float = setting.seconds) -> Figures:
-        own = lines[server.name]
-        for line in own:
-            line.taken = array("d")
+        own = pipelines[server.name]
+        for pipeline in own:
+            pipeline.latencies_s = array("d")
         meter = Meter(server)
         answered = paced(reactors[server.name], own, count, seconds)
-        return {**meter.read(answered), **latencies(all_taken(own))}
+        return {**meter.read(answered), **latencies(all_latencies(own))}
 
     try:
         for server in servers:
             turn(server, WARM_UP_SECONDS)
-        return play(f"paced, {count} members once a second", servers, setting.rounds, turn)
+        return run_rounds(f"paced, {count} members once a second", servers, setting.rounds, turn)
     finally:
         for reactor in reactors.values():
             reactor.close()
 
 
-def _steady(server: Server, prefix: str, groups: int) -> list[Request]:
+def _steady(server: Server, prefix: str, groups: int) -> list[RepeatedRequest]:
     """Settle groups; give each member's steady heartbeat with the answer that it has now."""
     reactor = Reactor()
     try:
@@ -154,7 +156,7 @@ def _steady(server: Server, prefix: str, groups: int) -> list[Request]:
         load.settle(lambda: all(is_settled(group, MEMBERS_EACH) for group in by_group))
         frames = [member.heartbeat_frame() for member in members]
         return [
-            Request(frame, _answer(reactor, member, bytes(frame)))
+            RepeatedRequest(frame, _answer(reactor, member, bytes(frame)))
             for member, frame in zip(members, frames, strict=True)
         ]
     finally:
@@ -177,6 +179,6 @@ def _topic(partitions: int) -> str:
 
 
 def _create_topic(server: Server, partitions: int) -> None:
-    with Connection(server.address) as connection:
+    with BlockingClient(server.address) as connection:
         connection.create_topic(_topic(partitions), partitions)
         connection.coordinator("joins")

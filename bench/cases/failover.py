@@ -18,21 +18,21 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.client.reactor import Reactor
-from bench.load.joining import Joiner, JoinError, Plan, heartbeat
+from bench.load.joining import GroupPlan, Joiner, JoinError, heartbeat
 from bench.load.offsets import fill, groups_on
-from bench.load.riders import Riders
-from bench.report.rounds import Figures, Row, latencies
-from bench.servers.killable import each_in_turn, wait_until_whole
+from bench.load.static_heartbeaters import StaticHeartbeaters
+from bench.report.rounds import BenchRow, Figures, latencies
+from bench.servers.restartable_cluster import each_in_turn, wait_until_whole
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import FindCoordinatorRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bench.report.rounds import Setting
-    from bench.servers.killable import Address, Killable
+    from bench.report.rounds import BenchSettings
+    from bench.servers.restartable_cluster import Address, RestartableCluster
     from protocol.wire.messages import HeartbeatRequest
 
 CONFIGS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
@@ -50,7 +50,7 @@ PROBE_S: Final = 0.002
 EXPELLED: Final = ("unknown_member_id", "fenced_instance_id")
 
 
-def bench_failover(setting: Setting, with_kafka: bool) -> list[Row]:
+def bench_failover(setting: BenchSettings, with_kafka: bool) -> list[BenchRow]:
     """Measure ours, then Kafka: two clusters at once would take each other's CPU."""
     rows = []
     for cluster in each_in_turn(CONFIGS, with_kafka):
@@ -58,41 +58,41 @@ def bench_failover(setting: Setting, with_kafka: bool) -> list[Row]:
     return rows
 
 
-def _measure(cluster: Killable, setting: Setting) -> Iterator[Row]:
+def _measure(cluster: RestartableCluster, setting: BenchSettings) -> Iterator[BenchRow]:
     members = setting.members or MEMBERS
-    with Connection(cluster.bootstrap[0]) as connection:
+    with BlockingClient(cluster.bootstrap[0]) as connection:
         connection.create_topic(TOPIC, MEMBERS_EACH)
-    ridden = _ride(cluster, members, setting.rounds)
-    yield Row(case=f"{members} static members", server=cluster.name, rounds=tuple(ridden))
+    measured = _measure_members(cluster, members, setting.rounds)
+    yield BenchRow(case=f"{members} static members", server=cluster.name, rounds=tuple(measured))
     group_ids = groups_on(0, PARTITIONS, "offsets")
     held = 0
     for offsets in (setting.records // FEWER, setting.records):
         fill(cluster.bootstrap[0], group_ids, offsets - held)
         held = offsets
         figures = _probe(cluster, f"probed-{offsets}", setting.kills)
-        yield Row(case=f"{offsets} offsets", server=cluster.name, rounds=(figures,))
+        yield BenchRow(case=f"{offsets} offsets", server=cluster.name, rounds=(figures,))
 
 
 # --- members
 
 
-def _ride(cluster: Killable, members: int, rounds: int) -> list[Figures]:
+def _measure_members(cluster: RestartableCluster, members: int, rounds: int) -> list[Figures]:
     reactor = Reactor()
-    riders = Riders(reactor, cluster.bootstrap, INTERVAL_S)
+    heartbeaters = StaticHeartbeaters(reactor, cluster.bootstrap, INTERVAL_S)
     figures = []
     try:
         for number in range(-(-members // MEMBERS_EACH)):
             size = min(MEMBERS_EACH, members - number * MEMBERS_EACH)
-            _join(cluster, riders, reactor, _plan(f"riders-{number}", size))
+            _join(cluster, heartbeaters, reactor, _plan(f"heartbeaters-{number}", size))
         for _ in range(rounds):
-            figures.append(_kill_under(cluster, riders))
+            figures.append(_kill_under(cluster, heartbeaters))
     finally:
         reactor.close()
     return figures
 
 
-def _plan(group_id: str, size: int) -> Plan:
-    return Plan(
+def _plan(group_id: str, size: int) -> GroupPlan:
+    return GroupPlan(
         group_id=group_id,
         topic=TOPIC,
         instance_ids=[f"{group_id}-{index:03d}" for index in range(size)],
@@ -100,44 +100,47 @@ def _plan(group_id: str, size: int) -> Plan:
     )
 
 
-def _join(cluster: Killable, riders: Riders, reactor: Reactor, plan: Plan) -> None:
+def _join(
+    cluster: RestartableCluster, heartbeaters: StaticHeartbeaters, reactor: Reactor, plan: GroupPlan
+) -> None:
     """Bring one group up and hand its members over; those before it go on heartbeating."""
-    with Connection(cluster.bootstrap[0]) as connection:
+    with BlockingClient(cluster.bootstrap[0]) as connection:
         address = connection.coordinator(plan.group_id)
     joiner = Joiner(plan, reactor, reactor.open(address, len(plan.instance_ids)))
     joiner.join_all()
     for member in joiner.members:
-        riders.add(member, address)
-    riders.run(lambda: False, 0.01)
+        heartbeaters.add(member, address)
+    heartbeaters.run(lambda: False, 0.01)
 
 
-def _kill_under(cluster: Killable, riders: Riders) -> Figures:
+def _kill_under(cluster: RestartableCluster, heartbeaters: StaticHeartbeaters) -> Figures:
     """Kill the leader of the first group; return how its members fared."""
     begun = time.perf_counter()
-    if not riders.run(
-        lambda: all(each.address and each.heard_at > begun for each in riders.riders), PATIENCE_S
+    if not heartbeaters.run(
+        lambda: all(each.address and each.heard_at > begun for each in heartbeaters.heartbeaters),
+        PATIENCE_S,
     ):
         raise JoinError("Not every member was answered a heartbeat before the kill.")
-    riders.errors.clear()
-    victim = riders.riders[0].address
-    assert victim is not None
-    hit = [each for each in riders.riders if each.address == victim]
+    heartbeaters.errors.clear()
+    target = heartbeaters.heartbeaters[0].address
+    assert target is not None
+    hit = [each for each in heartbeaters.heartbeaters if each.address == target]
     killed_at = time.perf_counter()
-    cluster.kill(victim)
-    riders.run(lambda: all(each.heard_at > killed_at for each in hit), PATIENCE_S)
+    cluster.kill(target)
+    heartbeaters.run(lambda: all(each.heard_at > killed_at for each in hit), PATIENCE_S)
     taken = array("d", (each.heard_at - killed_at for each in hit if each.heard_at > killed_at))
-    errors = dict(riders.errors)
-    cluster.start_again(victim)
+    errors = dict(heartbeaters.errors)
+    cluster.start_again(target)
     deadline = time.monotonic() + PATIENCE_S
     while not cluster.is_whole() and time.monotonic() < deadline:
-        riders.run(lambda: False, 0.5)
-    riders.run(lambda: False, INTERVAL_S)
+        heartbeaters.run(lambda: False, 0.5)
+    heartbeaters.run(lambda: False, INTERVAL_S)
     return {
         "members_hit": float(len(hit)),
         "members_unheard": float(len(hit) - len(taken)),
         **latencies(taken or array("d", (float("inf"),))),
-        "told_to_rebalance": float(riders.errors["rebalance_in_progress"]),
-        "expelled": float(sum(riders.errors[name] for name in EXPELLED)),
+        "told_to_rebalance": float(heartbeaters.errors["rebalance_in_progress"]),
+        "expelled": float(sum(heartbeaters.errors[name] for name in EXPELLED)),
         "retries": float(sum(errors.values()) - errors.get("connection lost", 0)),
     }
 
@@ -145,26 +148,26 @@ def _kill_under(cluster: Killable, riders: Riders) -> Figures:
 # --- the prober
 
 
-def _probe(cluster: Killable, group_id: str, kills: int) -> Figures:
+def _probe(cluster: RestartableCluster, group_id: str, kills: int) -> Figures:
     """Kill the leader of one group again and again; return how long nobody answers."""
     wait_until_whole(cluster)
     name = next(groups_on(0, PARTITIONS, group_id))
     beat = _member(cluster, name)
     taken = array("d")
     for _ in range(kills):
-        with Connection(cluster.bootstrap[0]) as connection:
-            victim = connection.coordinator(name)
-        taken.append(_time_to_answer(cluster, victim, beat))
-        cluster.start_again(victim)
+        with BlockingClient(cluster.bootstrap[0]) as connection:
+            target = connection.coordinator(name)
+        taken.append(_time_to_answer(cluster, target, beat))
+        cluster.start_again(target)
         time.sleep(1)
         wait_until_whole(cluster)
     return {"kills": float(kills), **latencies(taken)}
 
 
-def _member(cluster: Killable, group_id: str) -> HeartbeatRequest:
+def _member(cluster: RestartableCluster, group_id: str) -> HeartbeatRequest:
     """Bring up a group of one; return its heartbeat."""
-    plan = Plan(group_id=group_id, topic=TOPIC, instance_ids=(f"{group_id}-0",))
-    with Connection(cluster.bootstrap[0]) as connection:
+    plan = GroupPlan(group_id=group_id, topic=TOPIC, instance_ids=(f"{group_id}-0",))
+    with BlockingClient(cluster.bootstrap[0]) as connection:
         address = connection.coordinator(group_id)
     reactor = Reactor()
     try:
@@ -175,20 +178,20 @@ def _member(cluster: Killable, group_id: str) -> HeartbeatRequest:
         reactor.close()
 
 
-def _time_to_answer(cluster: Killable, victim: Address, beat: HeartbeatRequest) -> float:
+def _time_to_answer(cluster: RestartableCluster, target: Address, beat: HeartbeatRequest) -> float:
     """Kill; return the seconds until a node answers a heartbeat of the group without error."""
     find = FindCoordinatorRequest(key_type=0, coordinator_keys=(beat.group_id,))
     with ExitStack() as stack:
         nodes = {
-            address: stack.enter_context(Connection(address))
+            address: stack.enter_context(BlockingClient(address))
             for address in cluster.bootstrap
-            if address != victim
+            if address != target
         }
         survivors = tuple(nodes.values())
         for connection in survivors:
             connection.ask(find)
         killed_at = time.perf_counter()
-        cluster.kill(victim)
+        cluster.kill(target)
         while time.perf_counter() - killed_at < PATIENCE_S:
             for connection in survivors:
                 if _answers(connection, nodes, find, beat):
@@ -198,19 +201,19 @@ def _time_to_answer(cluster: Killable, victim: Address, beat: HeartbeatRequest) 
 
 
 def _answers(
-    connection: Connection,
-    nodes: Mapping[Address, Connection],
+    connection: BlockingClient,
+    nodes: Mapping[Address, BlockingClient],
     find: FindCoordinatorRequest,
     beat: HeartbeatRequest,
 ) -> bool:
-    """Ask one node who coordinates, and heartbeat there; the victim itself may be back."""
+    """Ask one node who coordinates, and heartbeat there; the target itself may be back."""
     found = connection.ask(find).coordinators[0]
     if found.error_code:
         return False
     address = found.host, found.port
     try:
         with ExitStack() as stack:
-            leader = nodes.get(address) or stack.enter_context(Connection(address))
+            leader = nodes.get(address) or stack.enter_context(BlockingClient(address))
             error = leader.ask(beat).error_code
     except OSError:
         return False

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from bench.cases.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.cases.members import stable_groups
-from bench.client.looping import Line, Request, all_taken, paced
+from bench.client.pipelines import Pipeline, RepeatedRequest, all_latencies, paced
 from bench.client.reactor import Reactor
 from bench.load.joining import heartbeat
-from bench.report.rounds import Figures, Meter, Row, Setting, latencies, play
+from bench.report.rounds import BenchRow, BenchSettings, Figures, Meter, latencies, run_rounds
 from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ WARM_UP_SECONDS: Final = 10.0
 ANSWER: Final = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
 
 
-def bench_heartbeats(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def bench_heartbeats(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     """Measure both cases on every server."""
     return [*_closed(servers, setting), *_paced(servers, setting)]
 
 
-def _closed(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def _closed(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     requests = {each.name: _heartbeats(each, "closed", CLOSED_GROUPS) for each in servers}
 
     def turn(server: Server, seconds: float = setting.seconds) -> Figures:
@@ -43,40 +43,42 @@ def _closed(servers: Sequence[Server], setting: Setting) -> list[Row]:
     for server in servers:
         turn(server, WARM_UP_SECONDS)
     case = f"closed loop, {CONNECTIONS} connections x {IN_FLIGHT} in flight"
-    return play(case, servers, setting.rounds, turn)
+    return run_rounds(case, servers, setting.rounds, turn)
 
 
-def _paced(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def _paced(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     reactors = {server.name: Reactor() for server in servers}
-    lines = {server.name: _own_lines(server, reactors[server.name]) for server in servers}
+    pipelines = {server.name: _own_pipelines(server, reactors[server.name]) for server in servers}
 
     def turn(server: Server, seconds: float = setting.seconds) -> Figures:
-        ready = lines[server.name]
-        for line in ready:
-            line.taken = array("d")
+        ready = pipelines[server.name]
+        for pipeline in ready:
+            pipeline.latencies_s = array("d")
         meter = Meter(server)
         answered = paced(reactors[server.name], ready, len(ready), seconds)
-        return {**meter.read(answered), **latencies(all_taken(ready))}
+        return {**meter.read(answered), **latencies(all_latencies(ready))}
 
     try:
         for server in servers:
             turn(server, WARM_UP_SECONDS)
         count = PACED_GROUPS * MEMBERS_EACH
-        return play(f"paced, {count} members once a second", servers, setting.rounds, turn)
+        return run_rounds(f"paced, {count} members once a second", servers, setting.rounds, turn)
     finally:
         for reactor in reactors.values():
             reactor.close()
 
 
-def _own_lines(server: Server, reactor: Reactor) -> list[Line]:
+def _own_pipelines(server: Server, reactor: Reactor) -> list[Pipeline]:
     requests = _heartbeats(server, "paced", PACED_GROUPS)
     channels = reactor.open(server.address, len(requests))
-    return [Line(channel, [request]) for channel, request in zip(channels, requests, strict=True)]
+    return [
+        Pipeline(channel, [request]) for channel, request in zip(channels, requests, strict=True)
+    ]
 
 
-def _heartbeats(server: Server, prefix: str, groups: int) -> list[Request]:
+def _heartbeats(server: Server, prefix: str, groups: int) -> list[RepeatedRequest]:
     group_ids = [f"{prefix}-{number}" for number in range(groups)]
     return [
-        Request(frame_of(heartbeat(member)), ANSWER)
+        RepeatedRequest(frame_of(heartbeat(member)), ANSWER)
         for plan, member in stable_groups(server, group_ids, MEMBERS_EACH)
     ]

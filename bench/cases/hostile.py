@@ -32,16 +32,16 @@ import msgpack
 
 from actors.peers.handshake import MAGIC
 from actors.serving.admission import raise_open_files_limit
-from bench.cases.innocents import innocent_clients
 from bench.cases.members import stable_groups
-from bench.client.asking import Connection
+from bench.cases.well_behaved import well_behaved_clients
+from bench.client.blocking_client import BlockingClient
 from bench.interruption import Interrupted, interruptible
+from bench.load.hostile_connections import HostileLoad
 from bench.load.hostile_frames import Pool
-from bench.load.hostile_storm import Storm
 from bench.load.joining import heartbeat
 from bench.load.offsets import groups_on
 from bench.load.sink import running_sinks
-from bench.report.rounds import Row, latencies
+from bench.report.rounds import BenchRow, latencies
 from bench.report.tables import document
 from bench.servers import machine, processes
 from bench.servers.rollcall import running_rollcall
@@ -52,8 +52,8 @@ from protocol.client.frames import frame_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from bench.cases.innocents import Felt
-    from bench.servers.machine import Usage
+    from bench.cases.well_behaved import WellBehavedResult
+    from bench.servers.machine import CpuUsage
     from bench.servers.server import Server
 
 OK, FAILURE = 0, 1
@@ -87,13 +87,13 @@ POOL_FRAMES: Final = 6_000
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class MeasuredPhase:
     """A stretch of time, in ``time.perf_counter()``, and the CPU time used in it."""
 
     begun: float
     ended: float
-    coordinators: Usage
-    innocents: Usage
+    coordinators: CpuUsage
+    innocents: CpuUsage
 
     @property
     def seconds(self) -> float:
@@ -107,7 +107,7 @@ class Phases:
 
     coordinators: Sequence[int]
     innocents: Sequence[int]
-    by_name: dict[str, Phase] = field(default_factory=dict)
+    by_name: dict[str, MeasuredPhase] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -118,11 +118,11 @@ class Phases:
         ended = time.perf_counter()
         after = [machine.usage(pids) for pids in (self.coordinators, self.innocents)]
         used = (now.since(then) for now, then in zip(after, before, strict=True))
-        self.by_name[name] = Phase(begun, ended, *used)
+        self.by_name[name] = MeasuredPhase(begun, ended, *used)
 
 
 @dataclass(slots=True)
-class Observed:
+class ClusterObservation:
     """What became of the cluster."""
 
     calm_mib: list[float]
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return FAILURE if broken else OK
 
 
-def run(server: Server, asked: argparse.Namespace) -> tuple[Row, list[str], list[str]]:
+def run(server: Server, asked: argparse.Namespace) -> tuple[BenchRow, list[str], list[str]]:
     """Let the storm loose on a running cluster; return figures, what was broken, and notes."""
     before = _epochs(server)
     group_ids = [next(groups_on(number, PARTITIONS, "innocent")) for number in range(PARTITIONS)]
@@ -177,10 +177,10 @@ def run(server: Server, asked: argparse.Namespace) -> tuple[Row, list[str], list
     per_second = asked.frames / (60 * asked.minutes) / PACE_SHARE
     with (
         running_sinks(len(server.bootstrap)) as sinks,
-        innocent_clients(server.bootstrap, group_ids) as innocents,
+        well_behaved_clients(server.bootstrap, group_ids) as innocents,
     ):
         time.sleep(SETTLE_S)
-        observed = Observed([0.0] * len(server.serving), [0.0] * len(server.serving))
+        observed = ClusterObservation([0.0] * len(server.serving), [0.0] * len(server.serving))
         observed.look(server)
         observed.calm_mib = list(observed.most_mib)
         phases = Phases(server.serving, [innocents.pid])
@@ -198,23 +198,23 @@ def run(server: Server, asked: argparse.Namespace) -> tuple[Row, list[str], list
             phases.phase(STORM),
             _storm(pool, server.bootstrap, others, floods, per_second) as storm,
         ):
-            _rage(storm, server, observed, asked)
-        felt = innocents.stop()
+            _run_hostile_load(storm, server, observed, asked)
+        result = innocents.stop()
     after = _epochs(server)
     observed.elections = sum(after[key] != epoch for key, epoch in before.items())
     observed.gone = observed.gone or [*map(processes.started, server.serving)].count(None) > 0
     measured = phases.by_name
-    figures = _figures(storm, felt, observed, measured)
+    figures = _figures(storm, result, observed, measured)
     figures["asked_frames_per_s"] = per_second
     figures["neutral_frames_per_s"] = neutral.count.frames / measured[NEUTRAL].seconds
-    row = Row(case="storm of bytes", server=server.name, rounds=(figures,))
-    return row, _broken(figures, felt, observed), _notes(figures)
+    row = BenchRow(case="storm of bytes", server=server.name, rounds=(figures,))
+    return row, _broken(figures, result, observed), _notes(figures)
 
 
 @contextlib.contextmanager
-def _storm(*arguments: Any) -> Iterator[Storm]:
+def _storm(*arguments: Any) -> Iterator[HostileLoad]:
     """Have a storm, all of whose connections are closed at the end."""
-    storm = Storm(*arguments)
+    storm = HostileLoad(*arguments)
     try:
         yield storm
     finally:
@@ -231,7 +231,7 @@ def _floods(server: Server) -> dict[tuple[str, int], list[bytes]]:
     floods: dict[tuple[str, int], list[bytes]] = {}
     names = [next(groups_on(number, PARTITIONS, "flooding")) for number in range(PARTITIONS)]
     members = stable_groups(server, names, FLOODING_MEMBERS)
-    with Connection(server.address) as connection:
+    with BlockingClient(server.address) as connection:
         found = {name: connection.coordinator(name) for name in names}
     for plan, member in members:
         frame = bytes(frame_of(heartbeat(member)))
@@ -239,7 +239,9 @@ def _floods(server: Server) -> dict[tuple[str, int], list[bytes]]:
     return floods
 
 
-def _rage(storm: Storm, server: Server, observed: Observed, asked: argparse.Namespace) -> None:
+def _run_hostile_load(
+    storm: HostileLoad, server: Server, observed: ClusterObservation, asked: argparse.Namespace
+) -> None:
     deadline = time.perf_counter() + 60 * asked.minutes
     looked = renewed = 0.0
     pools = 1
@@ -259,27 +261,30 @@ def _rage(storm: Storm, server: Server, observed: Observed, asked: argparse.Name
 
 
 def _figures(
-    storm: Storm, felt: Felt, observed: Observed, phases: Mapping[str, Phase]
+    storm: HostileLoad,
+    result: WellBehavedResult,
+    observed: ClusterObservation,
+    phases: Mapping[str, MeasuredPhase],
 ) -> dict[str, float]:
-    count, raged = storm.count, phases[STORM]
+    count, hostile_phase = storm.count, phases[STORM]
     fuzz = storm.mutated.answered
     figures = {
         "frames": float(count.frames),
         "frames_answered": float(count.answered),
         "of_these_repeated_heartbeats": float(storm.flooding.answered),
         "of_these_fuzz_share": fuzz / max(count.answered, 1),
-        "seconds_s": raged.seconds,
-        "frames_per_s": count.frames / raged.seconds,
+        "seconds_s": hostile_phase.seconds,
+        "frames_per_s": count.frames / hostile_phase.seconds,
         "connections": float(count.connections),
         "given_up": float(count.gave_up),
         "connections_closed_on_us": float(count.closed_on_us),
-        "innocent_heartbeats": float(len(felt.between(raged.begun, raged.ended))),
-        "innocent_other_requests": float(felt.others),
+        "innocent_heartbeats": float(len(result.between(hostile_phase.begun, hostile_phase.ended))),
+        "innocent_other_requests": float(result.others),
         "added_memory_most_mib": observed.added_mib,
         "elections": float(observed.elections),
     }
     for name, phase in phases.items():
-        if taken := felt.between(phase.begun, phase.ended):
+        if taken := result.between(phase.begun, phase.ended):
             figures |= {f"{name}_{key}": value for key, value in latencies(taken).items()}
         coordinators, innocents = phase.coordinators, phase.innocents
         figures |= {
@@ -288,28 +293,30 @@ def _figures(
             f"{name}_innocents_waited_share": innocents.waited_share,
             f"{name}_other_processes_cpus": coordinators.others_s / phase.seconds,
         }
-    raging = figures.get("storm_p99_ms", 0.0)
+    hostile_p99 = figures.get("storm_p99_ms", 0.0)
     for name in (CALM, NEUTRAL):
         if undisturbed := figures.get(f"{name}_p99_ms"):
-            figures[f"storm_p99_by_{name}"] = raging / undisturbed
+            figures[f"storm_p99_by_{name}"] = hostile_p99 / undisturbed
     return figures
 
 
-def _broken(figures: dict[str, float], felt: Felt, observed: Observed) -> list[str]:
+def _broken(
+    figures: dict[str, float], result: WellBehavedResult, observed: ClusterObservation
+) -> list[str]:
     """Say in a sentence each what is not as it should be."""
     broken = []
     if observed.gone:
         broken.append("A coordinator's process ended.")
     if observed.elections:
         broken.append(f"{observed.elections} partitions had an election.")
-    if felt.failure:
-        broken.append(f"An innocent client's request failed: {felt.failure}.")
+    if result.failure:
+        broken.append(f"An innocent client's request failed: {result.failure}.")
     if observed.added_mib > MEMORY_BOUND_MIB:
         broken.append(
             f"A coordinator took {observed.added_mib:.0f} MiB more, above {MEMORY_BOUND_MIB}."
         )
     calm, neutral, storm = (figures.get(f"{name}_p99_ms", 0.0) for name in (CALM, NEUTRAL, STORM))
-    if not felt.failure and storm > P99_RATIO_MAX * max(calm, neutral):
+    if not result.failure and storm > P99_RATIO_MAX * max(calm, neutral):
         broken.append(
             f"The innocents' p99 went from {calm:.2f} ms, and {neutral:.2f} ms beside a generator"
             f" that does not trouble the cluster, to {storm:.2f} ms."

@@ -15,16 +15,16 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.client.reactor import Reactor
-from bench.load.joining import Joiner, Plan
-from bench.report.rounds import Figures, Meter, Row, Setting, play
+from bench.load.joining import GroupPlan, Joiner
+from bench.report.rounds import BenchRow, BenchSettings, Figures, Meter, run_rounds
 from bench.servers.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Measure: TypeAlias = Callable[[Server, Plan], Figures]
+Measure: TypeAlias = Callable[[Server, GroupPlan], Figures]
 SIZES: Final = (1_000, 5_000)
 TOPIC: Final = "bench-joins"
 WARM_UP_GROUPS: Final = 3
@@ -32,7 +32,7 @@ SLOW_ROUNDS: Final = 1
 """Rounds of the 5,000 static members' restart, which keeps a Kafka busy for most of a minute."""
 
 
-def bench_joins(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def bench_joins(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     """Measure first rebalances and mass restarts of both sizes on every server."""
     numbers = itertools.count()
 
@@ -40,7 +40,7 @@ def bench_joins(servers: Sequence[Server], setting: Setting) -> list[Row]:
         return lambda server: measure(server, _plan(next(numbers), size, is_static))
 
     for server in servers:
-        with Connection(server.address) as connection:
+        with BlockingClient(server.address) as connection:
             connection.create_topic(TOPIC, max(SIZES))
             connection.coordinator(TOPIC)
         for _ in range(WARM_UP_GROUPS):
@@ -50,18 +50,18 @@ def bench_joins(servers: Sequence[Server], setting: Setting) -> list[Row]:
     for size, (name, is_static, measure) in itertools.product(SIZES, CASES):
         is_slow = is_static and size == max(SIZES)
         rounds = SLOW_ROUNDS if is_slow else setting.rounds
-        rows += play(f"{size} {name}", servers, rounds, turn_of(measure, size, is_static))
+        rows += run_rounds(f"{size} {name}", servers, rounds, turn_of(measure, size, is_static))
     return rows
 
 
-def _plan(number: int, size: int, is_static: bool) -> Plan:
-    """Plan a group that is not there yet."""
+def _plan(number: int, size: int, is_static: bool) -> GroupPlan:
+    """Plan a group that does not exist yet."""
     group_id = f"joins-{number}"
     instance_ids = [f"{group_id}-{index:05d}" if is_static else None for index in range(size)]
-    return Plan(group_id=group_id, topic=TOPIC, instance_ids=instance_ids)
+    return GroupPlan(group_id=group_id, topic=TOPIC, instance_ids=instance_ids)
 
 
-def _join_empty(server: Server, plan: Plan) -> Figures:
+def _join_empty(server: Server, plan: GroupPlan) -> Figures:
     reactor = Reactor()
     try:
         joiner = Joiner(plan, reactor, reactor.open(server.address, len(plan.instance_ids)))
@@ -70,7 +70,7 @@ def _join_empty(server: Server, plan: Plan) -> Figures:
         reactor.close()
 
 
-def _join_one(server: Server, plan: Plan) -> Figures:
+def _join_one(server: Server, plan: GroupPlan) -> Figures:
     reactor = Reactor()
     try:
         joiner = Joiner(plan, reactor, reactor.open(server.address, len(plan.instance_ids)))
@@ -80,7 +80,7 @@ def _join_one(server: Server, plan: Plan) -> Figures:
         reactor.close()
 
 
-def _restart(server: Server, plan: Plan) -> Figures:
+def _restart(server: Server, plan: GroupPlan) -> Figures:
     _join_empty(server, plan)
     return _join_empty(server, plan)
 

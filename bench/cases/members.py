@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.client.reactor import Reactor
-from bench.load.joining import Joiner, Joining, Plan
+from bench.load.joining import GroupPlan, Joiner, JoiningMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,15 +18,17 @@ TOPIC: Final = "bench"
 
 def stable_groups(
     server: Server, group_ids: Iterable[str], members_each: int
-) -> list[tuple[Plan, Joining]]:
+) -> list[tuple[GroupPlan, JoiningMember]]:
     """Make these groups Stable; return every member with its group, group by group."""
     reactor = Reactor()
-    ready: list[tuple[Plan, Joining]] = []
+    ready: list[tuple[GroupPlan, JoiningMember]] = []
     try:
-        with Connection(server.address) as connection:
+        with BlockingClient(server.address) as connection:
             connection.create_topic(TOPIC, members_each)
             for group_id in group_ids:
-                plan = Plan(group_id=group_id, topic=TOPIC, instance_ids=(None,) * members_each)
+                plan = GroupPlan(
+                    group_id=group_id, topic=TOPIC, instance_ids=(None,) * members_each
+                )
                 address = connection.coordinator(plan.group_id)
                 joiner = Joiner(plan, reactor, reactor.open(address, members_each))
                 joiner.join_all()

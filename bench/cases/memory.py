@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bench.client.asking import Connection
-from bench.client.looping import Line, Request, paced
+from bench.client.blocking_client import BlockingClient
+from bench.client.pipelines import Pipeline, RepeatedRequest, paced
 from bench.client.reactor import Reactor
-from bench.load.joining import Joiner, Plan, heartbeat
-from bench.report.rounds import Figures, Row, Setting
+from bench.load.joining import GroupPlan, Joiner, heartbeat
+from bench.report.rounds import BenchRow, BenchSettings, Figures
 from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ MIB: Final = 1 << 20
 ANSWER: Final = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
 
 
-def bench_memory(servers: Sequence[Server], _setting: Setting) -> list[Row]:
+def bench_memory(servers: Sequence[Server], _setting: BenchSettings) -> list[BenchRow]:
     """Measure once on each server; a JVM's heap is touched before, so only ours tells much."""
     members = GROUPS * MEMBERS_EACH
     return [
-        Row(case=f"{members} members", server=server.name, rounds=(_measure(server),))
+        BenchRow(case=f"{members} members", server=server.name, rounds=(_measure(server),))
         for server in servers
     ]
 
@@ -40,18 +40,23 @@ def bench_memory(servers: Sequence[Server], _setting: Setting) -> list[Row]:
 def _measure(server: Server) -> Figures:
     reactor = Reactor()
     try:
-        with Connection(server.address) as connection:
+        with BlockingClient(server.address) as connection:
             connection.create_topic(TOPIC, MEMBERS_EACH)
             for number in range(WARM_UP_GROUPS):
                 _join(f"warm-up-{number}", connection, reactor)
             before = server.resident_bytes()
-            lines = [
-                line
+            pipelines = [
+                pipeline
                 for number in range(GROUPS)
-                for line in _join(f"memory-{number}", connection, reactor)
+                for pipeline in _join(f"memory-{number}", connection, reactor)
             ]
             joined = server.resident_bytes()
-            paced(reactor, lines, HEARTBEATS_PER_SECOND, 2 * len(lines) / HEARTBEATS_PER_SECOND)
+            paced(
+                reactor,
+                pipelines,
+                HEARTBEATS_PER_SECOND,
+                2 * len(pipelines) / HEARTBEATS_PER_SECOND,
+            )
             after = server.resident_bytes()
     finally:
         reactor.close()
@@ -59,17 +64,17 @@ def _measure(server: Server) -> Figures:
         "before_mib": before / MIB,
         "added_joined_mib": (joined - before) / MIB,
         "added_heartbeating_mib": (after - before) / MIB,
-        "added_per_member_kib": (after - before) / 1024 / len(lines),
+        "added_per_member_kib": (after - before) / 1024 / len(pipelines),
     }
 
 
-def _join(group_id: str, connection: Connection, reactor: Reactor) -> list[Line]:
+def _join(group_id: str, connection: BlockingClient, reactor: Reactor) -> list[Pipeline]:
     """Make one group Stable; return its members' connections, ready to heartbeat."""
-    plan = Plan(group_id=group_id, topic=TOPIC, instance_ids=(None,) * MEMBERS_EACH)
+    plan = GroupPlan(group_id=group_id, topic=TOPIC, instance_ids=(None,) * MEMBERS_EACH)
     channels = reactor.open(connection.coordinator(group_id), MEMBERS_EACH)
     joiner = Joiner(plan, reactor, channels)
     joiner.join_all()
     return [
-        Line(member.channel, [Request(frame_of(heartbeat(member)), ANSWER)])
+        Pipeline(member.channel, [RepeatedRequest(frame_of(heartbeat(member)), ANSWER)])
         for member in joiner.members
     ]

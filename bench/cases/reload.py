@@ -11,11 +11,11 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.load.offsets import PARTITIONS, fill, groups_on
-from bench.report.rounds import Figures, Row
+from bench.report.rounds import BenchRow, Figures
 from bench.servers.kafka import kafka_cluster
-from bench.servers.killable import our_cluster, wait_until_whole
+from bench.servers.restartable_cluster import rollcall_cluster, wait_until_whole
 from bench.servers.rollcall import ONE_COORDINATOR
 from bench.servers.server import StartError
 from protocol.wire.errors import KafkaError
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from bench.report.rounds import Setting
-    from bench.servers.killable import Address
+    from bench.report.rounds import BenchSettings
+    from bench.servers.restartable_cluster import Address
 
 PREFIX: Final = "offsets"
 ANSWER_SECONDS_MAX: Final = 300
@@ -38,7 +38,7 @@ THEIRS: Final = re.compile(
 )
 
 
-def bench_reload(setting: Setting, with_kafka: bool) -> list[Row]:
+def bench_reload(setting: BenchSettings, with_kafka: bool) -> list[BenchRow]:
     """Measure ours, then Kafka."""
     rows = [_row("rollcall", setting, tuple(_ours(setting)))]
     if with_kafka:
@@ -46,12 +46,12 @@ def bench_reload(setting: Setting, with_kafka: bool) -> list[Row]:
     return rows
 
 
-def _row(server: str, setting: Setting, rounds: tuple[Figures, ...]) -> Row:
-    return Row(case=f"{setting.records} offsets", server=server, rounds=rounds)
+def _row(server: str, setting: BenchSettings, rounds: tuple[Figures, ...]) -> BenchRow:
+    return BenchRow(case=f"{setting.records} offsets", server=server, rounds=rounds)
 
 
-def _ours(setting: Setting) -> Iterator[Figures]:
-    with our_cluster(ONE_COORDINATOR) as cluster:
+def _ours(setting: BenchSettings) -> Iterator[Figures]:
+    with rollcall_cluster(ONE_COORDINATOR) as cluster:
         (address,) = cluster.bootstrap
         log = cluster.live.data_dir / "logs" / "coordinator-0.log"
         fill(address, groups_on(0, 1, PREFIX), setting.records)
@@ -65,7 +65,7 @@ def _ours(setting: Setting) -> Iterator[Figures]:
             yield _figures(setting, float(said["ms"]), answered_s)
 
 
-def _theirs(setting: Setting) -> Iterator[Figures]:
+def _theirs(setting: BenchSettings) -> Iterator[Figures]:
     with kafka_cluster(1) as kafka:
         (address,) = kafka.bootstrap
         fill(address, groups_on(0, 1, PREFIX), setting.records)
@@ -78,7 +78,7 @@ def _theirs(setting: Setting) -> Iterator[Figures]:
             yield _figures(setting, float(said["ms"]) - float(said["waited"]), answered_s)
 
 
-def _figures(setting: Setting, load_ms: float, answered_s: float) -> Figures:
+def _figures(setting: BenchSettings, load_ms: float, answered_s: float) -> Figures:
     return {
         "load_ms": load_ms,
         "records_per_s": setting.records / max(load_ms, 1) * 1000,
@@ -92,7 +92,7 @@ def _first_answer(address: Address) -> float:
     deadline = time.perf_counter() + ANSWER_SECONDS_MAX
     while time.perf_counter() < deadline:
         try:
-            with Connection(address) as connection:
+            with BlockingClient(address) as connection:
                 found = connection.committed_offsets(group_id)
         except (OSError, KafkaError):
             time.sleep(POLL_SECONDS)

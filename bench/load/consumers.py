@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from bench.load.joining import HERE
+from bench.load.joining import CONNECTED_COORDINATOR
 from protocol.client.frames import CLIENT_ID, by_frame, with_number
 from protocol.members import consumer
 from protocol.members.client import State
@@ -55,7 +55,7 @@ class LoadMember:
         self.frames = ConsumerFrames(CLIENT_ID)
         self.kernel = consumer.ConsumerMember(config, _RNG, {}, self.frames)
         self.kernel.member_id = member_id
-        self.kernel.coordinator = HERE
+        self.kernel.coordinator = CONNECTED_COORDINATOR
         self.kernel.keeps_history = False
         self.channel = channel
         self.count = 0
@@ -175,7 +175,7 @@ class ConsumerLoad:
         if kernel.owned != owned:
             member.count = sum(1 for _ in partitions_in(kernel.owned))
         if kernel.coordinator is None:  # a Kafka that starts says so of a group of its own
-            kernel.coordinator = HERE
+            kernel.coordinator = CONNECTED_COORDINATOR
         self._step(member, now)
 
 

@@ -3,8 +3,8 @@
 Every member has its own TCP connection to its coordinator, as every real client has: a parked
 JoinGroup keeps its connection busy for the whole rebalance, so members that share one could not
 join at once. Only FindCoordinator goes over connections that members share
-(:mod:`bench.client.lanes`). When a node dies, its members notice at once, look for their
-coordinator on whichever bootstrap address answers and go on where they were.
+(:mod:`bench.client.coordinator_lookup`). When a node dies, its members notice at once, look for
+their coordinator on any bootstrap address that answers and go on where they were.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import uvloop
 
-from bench.client.lanes import Lanes
+from bench.client.coordinator_lookup import LookupConnections
 from bench.client.stream import Stream
 from protocol.members.client import State
 from protocol.members.history import MemberHistoryKind
@@ -26,7 +26,7 @@ from protocol.members.kinds import TopicMetadata, member_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from bench.client.lanes import Address
+    from bench.client.coordinator_lookup import Address
     from protocol.members.classic import MemberConfig
     from protocol.members.client import Outgoing
     from protocol.members.history import MemberHistoryEvent
@@ -44,7 +44,7 @@ HistoryRow: TypeAlias = tuple[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class LoadSpec:
     """What to drive, and until when.
 
     ``until_ms`` is Unix time. A member commits every ``commit_interval_ms`` (0: never) the time of
@@ -59,7 +59,7 @@ class Load:
     seed: int = 0
 
 
-def drive(load: Load) -> list[HistoryRow]:
+def drive(load: LoadSpec) -> list[HistoryRow]:
     """Run ``load`` to its end and return the history of all its members."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_run(load))
@@ -70,14 +70,14 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _run(load: Load) -> list[HistoryRow]:
+async def _run(load: LoadSpec) -> list[HistoryRow]:
     rng = random.Random(load.seed)
     topics = TopicMetadata(partitions_of=load.partitions_of)
-    lookups = Lookups(load.bootstrap)
+    lookups = CoordinatorLookups(load.bootstrap)
     drivers = []
     for config in load.members:
         member = member_of(config, random.Random(rng.random()), topics)
-        drivers.append(Driver(member, lookups, load.commit_interval_ms))
+        drivers.append(MemberDriver(member, lookups, load.commit_interval_ms))
     for driver in drivers:
         driver.step()
     await asyncio.sleep(max(0, load.until_ms - now_ms()) / 1000)
@@ -93,26 +93,28 @@ async def _run(load: Load) -> list[HistoryRow]:
     return rows
 
 
-class Lookups:
+class CoordinatorLookups:
     """Finds coordinators for all members."""
 
     def __init__(self, bootstrap: tuple[Address, ...]) -> None:
-        self._lanes = Lanes(bootstrap, lambda address: _Lookup(address, self._broke))
+        self._connections = LookupConnections(
+            bootstrap, lambda address: _LookupStream(address, self._broke)
+        )
 
-    def ask(self, driver: Driver, request: Outgoing) -> None:
+    def ask(self, driver: MemberDriver, request: Outgoing) -> None:
         """Send ``request`` for ``driver``, which hears the answer."""
-        self._lanes.next().ask(driver, request)
+        self._connections.next().ask(driver, request)
 
     def close(self) -> None:
         """Close the connections."""
-        for lane in self._lanes.all:
-            lane.close()
+        for connection in self._connections.all:
+            connection.close()
 
     def _broke(self, address: Address) -> None:
-        self._lanes.broke(address)
+        self._connections.broke(address)
 
 
-class _Lookup:
+class _LookupStream:
     """One connection to one node, opened when there is something to ask."""
 
     def __init__(self, address: Address, broke: Callable[[Address], None]) -> None:
@@ -125,7 +127,7 @@ class _Lookup:
         """How many questions have no answer yet."""
         return 0 if self._stream is None else self._stream.in_flight
 
-    def ask(self, driver: Driver, request: Outgoing) -> None:
+    def ask(self, driver: MemberDriver, request: Outgoing) -> None:
         if self._stream is None:
             self._stream = Stream(self.address, LOOKUP, self._answered, self._broken)
         self._stream.send(request.message, (driver, request), driver.member.config.client_id)
@@ -134,21 +136,23 @@ class _Lookup:
         if self._stream is not None:
             self._stream.close()
 
-    def _answered(self, token: tuple[Driver, Outgoing], response: Any) -> None:
+    def _answered(self, token: tuple[MemberDriver, Outgoing], response: Any) -> None:
         driver, request = token
         driver.answered(request, response)
 
-    def _broken(self, tokens: Sequence[tuple[Driver, Outgoing]]) -> None:
+    def _broken(self, tokens: Sequence[tuple[MemberDriver, Outgoing]]) -> None:
         self._stream = None
         self._broke(self.address)
         for driver, request in tokens:
             driver.lost(request)
 
 
-class Driver:
+class MemberDriver:
     """One member, its connection and its timer."""
 
-    def __init__(self, member: Member, lookups: Lookups, commit_interval_ms: int) -> None:
+    def __init__(
+        self, member: Member, lookups: CoordinatorLookups, commit_interval_ms: int
+    ) -> None:
         self.member = member
         self._lookups = lookups
         self._commit_interval_ms = commit_interval_ms

@@ -34,7 +34,7 @@ JOIN_SECONDS_MAX: Final = 120
 QUIET_SECONDS: Final = 0.05
 """With nothing heard for so long, the members that are done heartbeat, to learn of a rebalance."""
 SESSION: Final = timedelta(minutes=25)
-HERE: Final = BrokerNode(-1, "", 0)
+CONNECTED_COORDINATOR: Final = BrokerNode(-1, "", 0)
 """The coordinator, to which every member is connected already."""
 EXPECTED: Final = frozenset({ErrorCode.member_id_required, ErrorCode.rebalance_in_progress})
 
@@ -44,7 +44,7 @@ class JoinError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class GroupPlan:
     """One group to bring up: its members' instance ids (None: dynamic) and its topic.
 
     The leader gives member *i*, in range order, partition *i* of ``topic``. ``session`` is the
@@ -71,7 +71,7 @@ class Plan:
         )
 
 
-class Joining:
+class JoiningMember:
     """One member on its way into the group, and its connection."""
 
     __slots__ = ("channel", "in_flight", "joins", "kernel")
@@ -101,7 +101,7 @@ class Joining:
 class Joiner:
     """Joins every member of a plan, each over a connection of its own."""
 
-    def __init__(self, plan: Plan, reactor: Reactor, channels: Sequence[Channel]) -> None:
+    def __init__(self, plan: GroupPlan, reactor: Reactor, channels: Sequence[Channel]) -> None:
         self.plan = plan
         self._reactor = reactor
         self._busy = 0
@@ -114,7 +114,7 @@ class Joiner:
         group = GroupFrames(plan.config(None), shares)
         rng = random.Random(0)
         self.members = [
-            Joining(_kernel(plan, group, instance_id, rng), channel)
+            JoiningMember(_kernel(plan, group, instance_id, rng), channel)
             for instance_id, channel in zip(plan.instance_ids, channels, strict=True)
         ]
         for member in self.members:
@@ -138,7 +138,7 @@ class Joiner:
         self._nameless = len(self.members) - 1
         return self._join(self.members[1:])
 
-    def _join(self, members: Sequence[Joining]) -> float:
+    def _join(self, members: Sequence[JoiningMember]) -> float:
         begun = time.perf_counter()
         for member in members:
             self._poll(member)
@@ -168,7 +168,7 @@ class Joiner:
     def _agree(self) -> bool:
         return len({each.generation for each in self.members if each.generation >= 0}) == 1
 
-    def _poll(self, member: Joining) -> None:
+    def _poll(self, member: JoiningMember) -> None:
         for outgoing in member.kernel.poll(now_ms()):
             self._busy += 1
             member.in_flight = outgoing
@@ -182,7 +182,7 @@ class Joiner:
                     member.kernel.heartbeat_now(now_ms())
                 self._poll(member)
 
-    def _answered(self, member: Joining, frame: bytes) -> None:
+    def _answered(self, member: JoiningMember, frame: bytes) -> None:
         self._busy -= 1
         self._heard += 1
         outgoing, member.in_flight = member.in_flight, None
@@ -205,17 +205,17 @@ def now_ms() -> int:
     return int(time.perf_counter() * 1000)
 
 
-def heartbeat(member: Joining) -> HeartbeatRequest:
+def heartbeat(member: JoiningMember) -> HeartbeatRequest:
     """Return the heartbeat of a member that has joined."""
     request: HeartbeatRequest = CLASSIC_MESSAGES.heartbeat(member.kernel)
     return request
 
 
 def _kernel(
-    plan: Plan, group: GroupFrames, instance_id: str | None, rng: random.Random
+    plan: GroupPlan, group: GroupFrames, instance_id: str | None, rng: random.Random
 ) -> ClassicMember:
     requests = ClassicFrames(group, instance_id)
     kernel = ClassicMember(plan.config(instance_id), rng, {}, requests)
     kernel.keeps_history = False
-    kernel.coordinator = HERE
+    kernel.coordinator = CONNECTED_COORDINATOR
     return kernel

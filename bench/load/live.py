@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import uvloop
 
-from bench.client.lag import Lag
-from bench.load.driver import FAREWELL_SECONDS, Driver, Lookups, now_ms
+from bench.client.loop_lag import LoopLag
+from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
 from failover.drills.verdict import Story
 from protocol.members.client import State
 from protocol.members.consumer import ConsumerMemberConfig
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from uuid import UUID
 
-    from bench.load.driver import Load
+    from bench.load.driver import LoadSpec
     from protocol.members.classic import MemberConfig
     from protocol.members.kinds import AnyConfig, Member
 
@@ -49,7 +49,7 @@ class LiveLoad:
 
     def __init__(
         self,
-        load: Load,
+        load: LoadSpec,
         consumers: frozenset[str] = frozenset(),
         topic_names: Mapping[UUID, str] = MappingProxyType({}),
         begins_over_ms: int = 0,
@@ -61,10 +61,10 @@ class LiveLoad:
         self._rng = random.Random(load.seed)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="load", daemon=True)
-        self._lookups: Lookups | None = None
-        self._lag: Lag | None = None
-        self._drivers: list[Driver] = []
-        self._ended: list[Driver] = []
+        self._lookups: CoordinatorLookups | None = None
+        self._lag: LoopLag | None = None
+        self._drivers: list[MemberDriver] = []
+        self._ended: list[MemberDriver] = []
         self._configs: dict[str, MemberConfig] = {}
 
     def __enter__(self) -> Self:
@@ -171,12 +171,14 @@ class LiveLoad:
 
     async def _start(self, configs: Sequence[MemberConfig], over_ms: int = 0) -> None:
         if self._lookups is None:
-            self._lookups = Lookups(self._load.bootstrap)
-            self._lag = Lag(self._loop)
+            self._lookups = CoordinatorLookups(self._load.bootstrap)
+            self._lag = LoopLag(self._loop)
         began = self._loop.time()
         for number, config in enumerate(configs, 1):
             self._configs[config.client_id] = config
-            driver = Driver(self._member(config), self._lookups, self._load.commit_interval_ms)
+            driver = MemberDriver(
+                self._member(config), self._lookups, self._load.commit_interval_ms
+            )
             self._drivers.append(driver)
             driver.step()
             if number % STARTS_PER_TURN == 0:

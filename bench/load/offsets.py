@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from bench.client.asking import Connection
-from bench.client.looping import AnswerError
+from bench.client.blocking_client import BlockingClient
+from bench.client.pipelines import AnswerError
 from bench.client.reactor import Reactor
 from failover.routing import partition_for
 from protocol.client import codec
@@ -50,7 +50,7 @@ def fill(bootstrap: Address, group_ids: Iterator[str], records: int) -> None:
     All groups must belong to one partition.
     """
     first = next(group_ids)
-    with Connection(bootstrap) as connection:
+    with BlockingClient(bootstrap) as connection:
         connection.create_topic(TOPIC, PARTITIONS)
         address = connection.coordinator(first)
     commits = -(-records // PARTITIONS)

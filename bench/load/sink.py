@@ -10,8 +10,8 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
-from bench.load.beside import beside
 from bench.load.hostile_frames import LENGTH
+from bench.load.side_process import side_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class Sink(asyncio.Protocol):
 @contextmanager
 def running_sinks(count: int) -> Iterator[list[tuple[str, int]]]:
     """Have so many of them in a process of their own; give their addresses."""
-    with beside(_serve, count) as pipe:
+    with side_process(_serve, count) as pipe:
         yield pipe.recv()
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actors.coordinator import gc_tuning
-from bench.load.driver import Load, drive
+from bench.load.driver import LoadSpec, drive
 from bench.load.history import SCHEMA
-from bench.places import TOP
+from bench.paths import TOP
 from protocol.members.classic import MemberConfig
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _drive_shares(
     """Drive the members of the tasks in ``numbers``; runs in a Spark worker."""
     gc_tuning.freeze_heap()
     for number in numbers:
-        load = Load(
+        load = LoadSpec(
             bootstrap=bootstrap,
             members=crowd.share(number, tasks),
             partitions_of=dict.fromkeys(crowd.group_ids, crowd.partitions),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.places import PAGE, RESULTS
+from bench.paths import PAGE, RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -26,7 +26,7 @@ Figures: TypeAlias = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class BenchRow:
     """One case on one server: every round's figures."""
 
     case: str
@@ -42,7 +42,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class BenchSettings:
     """How much to measure: rounds for each server, and how long a timed round lasts.
 
     ``members``, ``records`` and ``kills`` are for those benchmarks that kill: how many members
@@ -58,21 +58,24 @@ class Setting:
     partitions: int = 50
 
 
-def play(
+def run_rounds(
     case: str, servers: Sequence[Server], rounds: int, turn: Callable[[Server], Figures]
-) -> list[Row]:
+) -> list[BenchRow]:
     """Run ``turn`` ``rounds`` times on each server, alternating."""
-    played: dict[str, list[Figures]] = {server.name: [] for server in servers}
+    measured: dict[str, list[Figures]] = {server.name: [] for server in servers}
     with turns(case, rounds * len(servers)) as begin:
         for server in [*servers] * rounds:
             begin(server.name)
             gc.collect()
             gc.disable()
             try:
-                played[server.name].append(turn(server))
+                measured[server.name].append(turn(server))
             finally:
                 gc.enable()
-    return [Row(case=case, server=name, rounds=tuple(figures)) for name, figures in played.items()]
+    return [
+        BenchRow(case=case, server=name, rounds=tuple(figures))
+        for name, figures in measured.items()
+    ]
 
 
 class Meter:

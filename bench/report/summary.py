@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class KeptCounts:
     """Static or dynamic members: how many there are, how many kept what."""
 
     members: int
@@ -38,8 +38,8 @@ class Share:
 class Summary:
     """What the report says. ``killed_groups`` were coordinated by the node that was killed."""
 
-    static: Share
-    dynamic: Share
+    static: KeptCounts
+    dynamic: KeptCounts
     killed_groups: int
     killed_members: int
     rebalances: int
@@ -110,7 +110,7 @@ def summarize(
     )
 
 
-def _shares(history: DataFrame, killed_at_ms: int) -> dict[bool, Share]:
+def _shares(history: DataFrame, killed_at_ms: int) -> dict[bool, KeptCounts]:
     held = kept(history, killed_at_ms).join(
         heartbeat_gaps(history).drop("is_static"), ["group_id", "name"], "left"
     )
@@ -122,8 +122,8 @@ def _shares(history: DataFrame, killed_at_ms: int) -> dict[bool, Share]:
     for row in found.values():
         del row["is_static"]
         row["longest_gap_ms"] = row["longest_gap_ms"] or 0
-    nobody = dict.fromkeys(Share.__dataclass_fields__, 0)
-    return {is_static: Share(**found.get(is_static, nobody)) for is_static in (True, False)}
+    nobody = dict.fromkeys(KeptCounts.__dataclass_fields__, 0)
+    return {is_static: KeptCounts(**found.get(is_static, nobody)) for is_static in (True, False)}
 
 
 def _counts(history: DataFrame, killed_at_ms: int, killed_groups: Sequence[str]) -> dict[str, int]:
@@ -139,7 +139,7 @@ def _counts(history: DataFrame, killed_at_ms: int, killed_groups: Sequence[str])
     return counts
 
 
-def _of(share: Share, field: str) -> str:
+def _of(share: KeptCounts, field: str) -> str:
     number: int = getattr(share, field)
     percent = 100 * number / share.members if share.members else 100
     return f"{number} ({percent:.1f} %)"

@@ -12,13 +12,13 @@ from failover.columns import aligned
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bench.report.rounds import Row
+    from bench.report.rounds import BenchRow
 
 OURS: Final = "rollcall"
 PEER: Final = "kafka"
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[BenchRow]) -> str:
     """Return the medians, a line for each case and figure; with a peer, our ratio to it."""
     servers = list(dict.fromkeys(row.server for row in rows))
     lines = [["case", "figure", *servers, *([f"{OURS}/{PEER}"] if _is_contest(servers) else [])]]
@@ -30,7 +30,7 @@ def table(rows: Sequence[Row]) -> str:
     return aligned(lines, right=range(2, len(lines[0])))
 
 
-def document(benchmark: str, rows: Iterable[Row]) -> dict[str, Any]:
+def document(benchmark: str, rows: Iterable[BenchRow]) -> dict[str, Any]:
     """Return everything measured, round by round, with the machine it was measured on."""
     return {
         "benchmark": benchmark,
@@ -51,7 +51,7 @@ def document(benchmark: str, rows: Iterable[Row]) -> dict[str, Any]:
     }
 
 
-def as_json(benchmark: str, rows: Iterable[Row]) -> str:
+def as_json(benchmark: str, rows: Iterable[BenchRow]) -> str:
     """Return :func:`document` as text."""
     return json.dumps(document(benchmark, rows), indent=2) + "\n"
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.servers import processes
 from bench.servers.java import java_command
 from bench.servers.kafka_jars import NoJavaError, kafka_classpath
@@ -163,7 +163,7 @@ class Kafka:
         while time.monotonic() < deadline:
             if node.process.poll() is not None:
                 raise StartError(f"Kafka ended at its start: {_last_line(node.log.read_text())}")
-            with contextlib.suppress(OSError), Connection(self.bootstrap[number]) as connection:
+            with contextlib.suppress(OSError), BlockingClient(self.bootstrap[number]) as connection:
                 connection.api_versions()
                 return
             time.sleep(0.1)

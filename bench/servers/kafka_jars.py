@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from bench.places import DOWNLOADS
+from bench.paths import DOWNLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path

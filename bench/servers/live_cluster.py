@@ -19,7 +19,7 @@ from actors.cluster.ray_calls import CallError, answer, find
 from actors.cluster.ray_peers import coordinator_name
 from actors.deployment import actors
 from actors.errors import CommandError
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.servers import processes
 from failover.drills.checked import DrillError
 from failover.drills.drill import Condition, Target
@@ -79,12 +79,12 @@ class LiveCluster:
                 self._pids[row["node_id"]] = row["pid"]
         return status
 
-    def ask(self, question: Callable[[Connection], Any]) -> Any:
+    def ask(self, question: Callable[[BlockingClient], Any]) -> Any:
         """Ask whichever node answers first; raises what the last one said if none does."""
         error: Exception = DrillError("The cluster has no address.")
         for address in self._bootstrap:
             try:
-                with Connection(address, ASK_S) as connection:
+                with BlockingClient(address, ASK_S) as connection:
                     return question(connection)
             except (OSError, KafkaError) as raised:
                 error = raised
@@ -115,7 +115,7 @@ class LiveCluster:
         deadline = time.monotonic() + COME_BACK_S
         while True:
             try:
-                with Connection(self.coordinator(group_id), ASK_S) as connection:
+                with BlockingClient(self.coordinator(group_id), ASK_S) as connection:
                     return connection.committed_offsets(group_id)
             except (OSError, KafkaError):
                 if time.monotonic() > deadline:

@@ -20,7 +20,7 @@ BUSY: Final = ("user", "nice", "system", "irq", "softirq", "steal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class CpuUsage:
     """CPU seconds since some time in the past; :meth:`since` gives the difference of two."""
 
     machine_s: float
@@ -35,9 +35,9 @@ class Usage:
     waited_s: float
     """The watched processes: ready to run, but others were on the CPUs."""
 
-    def since(self, before: Usage) -> Usage:
+    def since(self, before: CpuUsage) -> CpuUsage:
         """Return what was used since an earlier reading."""
-        return Usage(
+        return CpuUsage(
             machine_s=self.machine_s - before.machine_s,
             ours_s=self.ours_s - before.ours_s,
             run_s=self.run_s - before.run_s,
@@ -56,11 +56,11 @@ class Usage:
         return max(self.machine_s - self.ours_s, 0.0)
 
 
-def usage(watched: Iterable[int]) -> Usage:
+def usage(watched: Iterable[int]) -> CpuUsage:
     """Read it now."""
     run_s, waited_s = _scheduled(watched)
     ours_s, machine_s = processes.cpu_seconds(descendants(os.getpid())), _machine_s()
-    return Usage(machine_s=machine_s, ours_s=ours_s, run_s=run_s, waited_s=waited_s)
+    return CpuUsage(machine_s=machine_s, ours_s=ours_s, run_s=run_s, waited_s=waited_s)
 
 
 def _scheduled(pids: Iterable[int]) -> tuple[float, float]:

@@ -14,7 +14,7 @@ import uvloop
 from actors.cluster.spec import Address, ClusterSpec
 from actors.coordinator.coordinator import Coordinator
 from actors.telemetry.observer import Telemetry
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.servers.processes import free_port
 from tests.waiting import until
 
@@ -50,7 +50,7 @@ class OneNode:
         self._process.wait()
 
     def _serves(self) -> bool:
-        with suppress(OSError), Connection(self.address) as connection:
+        with suppress(OSError), BlockingClient(self.address) as connection:
             connection.coordinator("g")
             return True
         return False

@@ -2,14 +2,14 @@
 
 import pytest
 
-from bench.cli import APART, BENCHES, main
+from bench.cli import BENCHES, STANDALONE, main
 
 
 def test_the_list_names_every_benchmark(capsys):
     assert main(["--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         *BENCHES,
-        *APART,
+        *STANDALONE,
     ]
 
 

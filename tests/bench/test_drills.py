@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from actors.cli import admin
-from actors.cli.client import Client
-from bench.client.asking import Connection
+from actors.cli.client import AdminClient
+from bench.client.blocking_client import BlockingClient
 from bench.drills import ACTIONS, main
-from bench.load.driver import Load
+from bench.load.driver import LoadSpec
 from bench.load.live import LiveLoad
-from bench.servers import leftovers
+from bench.servers import cleanup
 from failover.drills.drill import Action, Workload, names
 from failover.drills.verdict import Record, owned_twice
 from protocol.members.history import MemberHistoryKind
@@ -31,11 +31,11 @@ WORKLOAD = Workload(
 def stable(node, workload, prefix):
     """Run a workload's members on a node, from when every group is Stable."""
     group_ids = workload.group_ids(prefix)
-    with Connection(node.address) as connection:
+    with BlockingClient(node.address) as connection:
         for group_id in group_ids:
             connection.create_topic(group_id, workload.partitions_each)
         ids = connection.topic_ids(group_ids)
-    load = Load(
+    load = LoadSpec(
         bootstrap=(node.address,),
         members=workload.configs(prefix),
         partitions_of=dict.fromkeys(group_ids, workload.partitions_each),
@@ -128,7 +128,7 @@ def test_a_load_is_taken_off_a_cluster_that_goes_on(node):
         if config.instance_id is not None:
             static[config.group_id].append(config.instance_id)
     assert all(static.values())
-    assert leftovers.remove([node.address], static, names) == []
-    with Client([node.address]) as client:
+    assert cleanup.remove([node.address], static, names) == []
+    with AdminClient([node.address]) as client:
         assert not {str(g.group_id) for g in admin.list_groups(client, (), ())} & set(names)
         assert not {str(t.name) for t in client.metadata(None).topics} & set(names)

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from bench.load.consumers import ConsumerLoad, LoadMember
-from bench.load.joining import Joiner, Plan, heartbeat
+from bench.load.joining import GroupPlan, Joiner, heartbeat
 from bench.report.rounds import latencies
 from protocol import record_writers
 from protocol.client.frames import frame_of
@@ -29,12 +29,12 @@ MEMBER_BYTES = 210
 """A static member's part of its group's record, with one partition assigned, is not longer."""
 
 
-def plan(members: int, *, is_static: bool) -> Plan:
+def plan(members: int, *, is_static: bool) -> GroupPlan:
     names = [f"instance-{number:05}" if is_static else None for number in range(members)]
-    return Plan(group_id="group", topic=TOPIC, instance_ids=names)
+    return GroupPlan(group_id="group", topic=TOPIC, instance_ids=names)
 
 
-def join(node: OneNode, of: Plan) -> Joiner:
+def join(node: OneNode, of: GroupPlan) -> Joiner:
     """Let all members of a plan join at once, each over a connection of its own."""
     joiner = Joiner(of, node.reactor, node.open(len(of.instance_ids)))
     joiner.join_all()

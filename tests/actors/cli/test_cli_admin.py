@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from actors.cli import admin, discovery
 from actors.cli import groups as cli_groups
 from actors.cli import main as cli
-from actors.cli.client import Client, parse_bootstrap
+from actors.cli.client import AdminClient, parse_bootstrap
 from actors.cli.configs import parse_configs
 from actors.cluster.registry import RegisteredCluster
 from tests.actors.coordinator.coordinators import Cluster, running
@@ -104,7 +104,7 @@ def member(cluster: Cluster, group: str, topic: str, **settings: object) -> Iter
 
 def set_offsets(cluster: Cluster, group: str, topic: str, offset: int) -> None:
     """Commit as a client without a group does: topics hold no records, so no tool sets these."""
-    with Client(parse_bootstrap(cluster.bootstrap)) as client:
+    with AdminClient(parse_bootstrap(cluster.bootstrap)) as client:
         admin.commit_offsets(client, group, {(topic, number): offset for number in range(2)})
 
 
@@ -333,7 +333,7 @@ def test_numbers_are_numbers_in_json(cluster: Cluster, run: Run, topic: str, gro
 
 def test_a_topics_id_is_written_as_kafka_writes_it(cluster: Cluster, run: Run, topic: str) -> None:
     shown = {row["TOPIC-ID"] for row in run("topics", "--describe", "--topic", topic).rows}
-    with Client(parse_bootstrap(cluster.bootstrap)) as client:
+    with AdminClient(parse_bootstrap(cluster.bootstrap)) as client:
         number = client.metadata([topic]).topics[0].topic_id
     assert shown == {base64.urlsafe_b64encode(number.bytes).decode().rstrip("=")}
 

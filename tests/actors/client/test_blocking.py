@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from actors.cli.client import Client, ClientError, NotServedError
+from actors.cli.client import AdminClient, ApiNotServedError, ClientError
 from actors.client.blocking import BlockingConnection
 from protocol.client.versions import newest
 from protocol.wire.apis import api_versions_response
@@ -121,7 +121,7 @@ def without_heartbeats(request: Decoded) -> bytes:
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
-        (without_heartbeats, NotServedError, "does not serve Heartbeat"),
+        (without_heartbeats, ApiNotServedError, "does not serve Heartbeat"),
         (lambda _: b"", ClientError, "the server closed the connection"),
         (lambda _: b"\0\0\0\x04four", ClientError, "which is not the next one"),
     ],
@@ -129,7 +129,7 @@ def without_heartbeats(request: Decoded) -> bytes:
 def test_an_operator_is_told_what_went_wrong_in_one_sentence(answer, error, said):
     with (
         broker(answer) as address,
-        Client([address]) as client,
+        AdminClient([address]) as client,
         pytest.raises(error, match=said) as raised,
     ):
         client.ask_at(address, BEAT)

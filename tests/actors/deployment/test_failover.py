@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from actors.cluster.processes import started
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from failover.routing import partition_for
 from protocol.wire.errors import ErrorCode
 from tests.conftest import NewCluster, RunningCluster, rollcall
@@ -87,7 +87,7 @@ class Committer:
 
     def _answers(self, request: Any) -> Iterator[Any]:
         for address in self._cluster.addresses:
-            with suppress(OSError), Connection(address, 5) as connection:
+            with suppress(OSError), BlockingClient(address, 5) as connection:
                 yield connection.ask(request)
 
 

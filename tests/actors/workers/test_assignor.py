@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.workers.assignor import Assignor
+from actors.workers.assignor import AssignorWorker
 from actors.workers.task_frames import read_answer, task_parts
 from protocol.groups.effects import (
     AssignmentComputed,
@@ -40,14 +40,14 @@ def task(group_id: str, members: int = 2, partitions: int = 4) -> ComputeAssignm
     )
 
 
-async def ask(worker: Assignor, run: int, parts: Sequence[bytes], group_id: str) -> Any:
+async def ask(worker: AssignorWorker, run: int, parts: Sequence[bytes], group_id: str) -> Any:
     place = len(parts) - 1
     return read_answer(await worker.run(COORDINATOR, group_id, run, place, parts[place]))[0]
 
 
 def test_the_parts_of_a_task_may_come_in_any_order() -> None:
     async def scenario() -> None:
-        worker = Assignor()
+        worker = AssignorWorker()
         parts = list(task_parts(task("g")))
         assert len(parts) > 2
         asked = asyncio.create_task(ask(worker, 7, parts, "g"))
@@ -64,7 +64,7 @@ def test_the_parts_of_a_task_may_come_in_any_order() -> None:
 
 def test_small_groups_do_not_wait_behind_all_runs_of_a_huge_one() -> None:
     async def scenario() -> None:
-        worker = Assignor()
+        worker = AssignorWorker()
         await worker.warm_up()
         order: list[str] = []
 
@@ -92,7 +92,7 @@ def test_small_groups_do_not_wait_behind_all_runs_of_a_huge_one() -> None:
 
 def test_what_is_cancelled_before_its_turn_is_answered_for_and_not_run() -> None:
     async def scenario() -> None:
-        worker = Assignor()
+        worker = AssignorWorker()
         first, second = (list(task_parts(task(name))) for name in ("first", "second"))
         asked = []
         for name, parts in (("first", first), ("second", second)):

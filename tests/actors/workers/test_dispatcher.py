@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from actors.workers.dispatcher import DispatcherSettings, WorkerDispatcher
-from actors.workers.task_frames import Timing, pack_answer, read_task
+from actors.workers.task_frames import RunTiming, pack_answer, read_task
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -55,7 +55,7 @@ class Workers:
         task = read_task(parts)
         self.ran.append((group_id, worker))
         await self.held.wait()
-        timing = Timing(1.0, self.took_ms.get(group_id, 2.0))
+        timing = RunTiming(1.0, self.took_ms.get(group_id, 2.0))
         if isinstance(task, ResolveRegexes):
             return pack_answer(RegexesResolved(group_id=group_id, version=1, topics={}), timing)
         answer = AssignmentComputed(group_id=group_id, run=task.run, members=[("m", b"v")])

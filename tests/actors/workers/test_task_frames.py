@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.workers.task_frames import Timing, pack_answer, read_answer, read_task, task_parts
+from actors.workers.task_frames import RunTiming, pack_answer, read_answer, read_task, task_parts
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -83,12 +83,12 @@ def test_the_members_are_cut_out_of_an_answer_as_they_were(
     answer = AssignmentComputed(
         group_id="g", run=4, members=members, partitions_moved=9, assignor_ms=0.5
     )
-    read, timing = read_answer(pack_answer(answer, Timing(1.0, 2.0)))
+    read, timing = read_answer(pack_answer(answer, RunTiming(1.0, 2.0)))
     assert isinstance(read, AssignmentComputed)
     assert tuple(read.members) == members
     assert list(read.members[1:]) == list(members[1:])
     assert (read.run, read.partitions_moved, read.assignor_ms) == (4, 9, 0.5)
-    assert timing == Timing(1.0, 2.0)
+    assert timing == RunTiming(1.0, 2.0)
 
 
 def test_other_answers_are_read_as_they_were_packed() -> None:
@@ -97,4 +97,4 @@ def test_other_answers_are_read_as_they_were_packed() -> None:
         RegexesResolved(group_id="g", version=1, topics={"a.*": ("a", "ab"), "c": ()}),
         RegexesResolved(group_id="g", version=1, topics=None),
     ):
-        assert read_answer(pack_answer(answer, Timing(0.0, 0.0)))[0] == answer
+        assert read_answer(pack_answer(answer, RunTiming(0.0, 0.0)))[0] == answer

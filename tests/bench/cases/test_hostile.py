@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from bench.cases import hostile
-from bench.cases.innocents import Felt, innocent_clients
-from bench.client.asking import Connection
-from bench.load import hostile_storm
+from bench.cases.well_behaved import WellBehavedResult, well_behaved_clients
+from bench.client.blocking_client import BlockingClient
+from bench.load import hostile_connections
+from bench.load.hostile_connections import BURST, FLOOD_BURST, HostileLoad
 from bench.load.hostile_frames import Pool
-from bench.load.hostile_storm import BURST, FLOOD_BURST, Storm
 from bench.load.offsets import groups_on
 from protocol.wire.apis import API
 from protocol.wire.frames import BadFrame, UnsupportedApiVersion, decode_request
@@ -39,13 +39,13 @@ def test_a_pool_comes_again_from_its_seed_and_holds_what_it_should() -> None:
 
 
 def test_a_storm_of_bytes_harms_no_innocent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hostile_storm, "SILENT", 100)
+    monkeypatch.setattr(hostile_connections, "SILENT", 100)
     with running() as cluster:
         bootstrap = [(each.host, each.port) for each in cluster.spec.listeners]
         epochs = [_epochs(each.status()) for each in cluster.coordinators]
         group_ids = [next(groups_on(number, 3, "innocent")) for number in range(3)]
-        with innocent_clients(bootstrap, group_ids) as innocents:
-            storm = Storm(Pool(1, 2_000), bootstrap, [])
+        with well_behaved_clients(bootstrap, group_ids) as innocents:
+            storm = HostileLoad(Pool(1, 2_000), bootstrap, [])
             deadline = time.monotonic() + SECONDS_MAX
             try:
                 while storm.count.frames < FRAMES and (
@@ -55,18 +55,18 @@ def test_a_storm_of_bytes_harms_no_innocent(monkeypatch: pytest.MonkeyPatch) -> 
                     assert not innocents.has_failed()
             finally:
                 storm.close()
-            felt = innocents.stop()
-        assert not felt.failure
+            result = innocents.stop()
+        assert not result.failure
         assert storm.count.frames > FRAMES_MIN
-        assert len(felt.taken) and felt.others
+        assert len(result.taken) and result.others
         assert [_epochs(each.status()) for each in cluster.coordinators] == epochs
         assert all(each.state == "Running" for each in cluster.coordinators)
         for address in bootstrap:
-            with Connection(address) as connection:
+            with BlockingClient(address) as connection:
                 connection.api_versions()
 
 
-class Unheard(Storm):
+class Unheard(HostileLoad):
     """A storm with the clock in our hands, on connections that take all and answer nothing."""
 
     def connect(self, address, broken):  # type: ignore[no-untyped-def]
@@ -76,7 +76,9 @@ class Unheard(Storm):
 def test_valid_heartbeats_fill_the_pace_that_other_frames_do_not_keep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hostile_storm, "Odd", lambda *_: SimpleNamespace(tick=lambda: None))
+    monkeypatch.setattr(
+        hostile_connections, "RawConnection", lambda *_: SimpleNamespace(tick=lambda: None)
+    )
     here = ("127.0.0.1", 1)
     storm = Unheard(Pool(1, 100), [here], (), {here: [bytes(40)]}, per_second=5_000)
     begun = storm.now_s
@@ -86,7 +88,7 @@ def test_valid_heartbeats_fill_the_pace_that_other_frames_do_not_keep(
         storm.flooding.turn()
         assert storm.mutated.sent == pytest.approx(mutated, abs=2 * BURST)
         due = 5_000 * second - storm.mutated.sent
-        most = hostile_storm.TALKERS * (FLOOD_BURST + 1)
+        most = hostile_connections.BURST_CONNECTIONS * (FLOOD_BURST + 1)
         assert min(due, most) <= storm.flooding.sent <= min(due, most) + FLOOD_BURST + 1
         assert storm.flooding.sent == pytest.approx(flooding, abs=5 * BURST + FLOOD_BURST)
 
@@ -104,16 +106,16 @@ def test_valid_heartbeats_fill_the_pace_that_other_frames_do_not_keep(
 def test_the_innocents_p99_may_double_against_a_machine_with_the_generator_on_it(
     calm: float, neutral: float, storm: float, is_good: bool
 ) -> None:
-    felt = Felt(due=array("d"), taken=array("d"), others=0, failure="")
+    result = WellBehavedResult(due=array("d"), taken=array("d"), others=0, failure="")
     figures = {"calm_p99_ms": calm, "neutral_p99_ms": neutral, "storm_p99_ms": storm}
-    broken = hostile._broken(figures, felt, hostile.Observed([1.0], [1.0]))
+    broken = hostile._broken(figures, result, hostile.ClusterObservation([1.0], [1.0]))
     assert (not broken) is is_good
 
 
 def test_a_failed_request_an_election_and_too_much_memory_are_broken_each() -> None:
-    felt = Felt(due=array("d"), taken=array("d"), others=0, failure="no answer")
-    observed = hostile.Observed([1.0], [1_000.0], gone=True, elections=2)
-    assert len(hostile._broken({}, felt, observed)) == 4
+    result = WellBehavedResult(due=array("d"), taken=array("d"), others=0, failure="no answer")
+    observed = hostile.ClusterObservation([1.0], [1_000.0], gone=True, elections=2)
+    assert len(hostile._broken({}, result, observed)) == 4
 
 
 def _epochs(status: dict) -> list[int]:  # type: ignore[type-arg]

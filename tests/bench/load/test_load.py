@@ -3,8 +3,8 @@
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
-from bench.client.asking import Connection
-from bench.load.driver import FINAL, Load, drive, now_ms
+from bench.client.blocking_client import BlockingClient
+from bench.load.driver import FINAL, LoadSpec, drive, now_ms
 from protocol.members.classic import MemberConfig
 from protocol.members.history import MemberHistoryKind
 from tests.waiting import WITHIN_S, until
@@ -24,7 +24,7 @@ def crowd(bootstrap, seconds):
         )
         for number in range(MEMBERS)
     )
-    return Load(
+    return LoadSpec(
         bootstrap=bootstrap,
         members=members,
         partitions_of={"t": MEMBERS},
@@ -34,13 +34,13 @@ def crowd(bootstrap, seconds):
 
 
 def is_stable(address):
-    with Connection(address) as connection:
+    with BlockingClient(address) as connection:
         (group,) = connection.describe(("g",))
         return group.group_state == "Stable" and len(group.members) == MEMBERS
 
 
 def everybody_has_committed(address, since_ms):
-    with Connection(address) as connection:
+    with BlockingClient(address) as connection:
         offsets = connection.committed_offsets("g")
     return len(offsets) == MEMBERS and min(offsets.values()) > since_ms
 
@@ -54,7 +54,7 @@ def by_member(rows):
 
 def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_comes_back(node):
     dead = ("127.0.0.1", 1)  # a bootstrap address that nobody answers is passed over
-    with Connection(node.address) as connection:
+    with BlockingClient(node.address) as connection:
         connection.create_topic("t", MEMBERS)
     with ThreadPoolExecutor(1) as background:
         loading = background.submit(drive, crowd((dead, node.address), 12))
@@ -67,7 +67,7 @@ def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_come
         node.kill()
         node.start()
         rows = loading.result()
-    with Connection(node.address) as connection:
+    with BlockingClient(node.address) as connection:
         committed = connection.committed_offsets("g")
 
     acknowledged = {}
@@ -91,10 +91,10 @@ def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_come
 
 
 def test_dynamic_members_leave_in_the_end_and_static_ones_stay(node):
-    with Connection(node.address) as connection:
+    with BlockingClient(node.address) as connection:
         connection.create_topic("t", MEMBERS)
     drive(crowd((node.address,), 2))
-    with Connection(node.address) as connection:
+    with BlockingClient(node.address) as connection:
         (group,) = connection.describe(("g",))
     assert {member.group_instance_id for member in group.members} == {
         f"c{number}" for number in range(1, MEMBERS, 2)

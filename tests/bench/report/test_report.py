@@ -2,15 +2,15 @@
 
 import json
 
-from bench.report.rounds import Row, latencies
+from bench.report.rounds import BenchRow, latencies
 from bench.report.tables import as_json, table
 
 ROWS = [
-    Row(
+    BenchRow(
         case="c", server="rollcall",
         rounds=({"per_s": 10.0}, {"per_s": 30.0}, {"per_s": 20.0}),
     ),
-    Row(case="c", server="kafka", rounds=({"per_s": 5.0},)),
+    BenchRow(case="c", server="kafka", rounds=({"per_s": 5.0},)),
 ]  # fmt: skip
 
 

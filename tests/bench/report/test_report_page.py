@@ -5,10 +5,10 @@ import shlex
 
 import pytest
 
-from bench import everything
+from bench import all_benchmarks
+from bench.all_benchmarks import PARTS
+from bench.all_benchmarks import main as run_all
 from bench.cli import BENCHES, _parser, _refusal
-from bench.everything import PARTS
-from bench.everything import main as run_all
 from bench.report.page import ABOUT, PAGE, newest, page, read
 
 FIGURES = {"seconds_s": 1.25, "requests_per_s": 12345.6, "p99_ms": 0.5, "generator_cpu_s": 3.0}
@@ -65,9 +65,9 @@ class Measuring:
         self.ran = []
         self.failing = ""
         self.commit = "one"
-        monkeypatch.setattr(everything, "_run", self.run)
-        monkeypatch.setattr(everything, "_commit", lambda: self.commit)
-        monkeypatch.setattr(everything, "newest", lambda _: None)
+        monkeypatch.setattr(all_benchmarks, "_run", self.run)
+        monkeypatch.setattr(all_benchmarks, "_commit", lambda: self.commit)
+        monkeypatch.setattr(all_benchmarks, "newest", lambda _: None)
 
     def run(self, words):
         self.ran.append(shlex.join(words))

@@ -2,10 +2,17 @@
 
 import pytest
 
-from bench.client.asking import Connection
-from bench.client.looping import AnswerError, Line, Request, all_taken, closed_loop, paced
+from bench.client.blocking_client import BlockingClient
+from bench.client.pipelines import (
+    AnswerError,
+    Pipeline,
+    RepeatedRequest,
+    all_latencies,
+    closed_loop,
+    paced,
+)
 from bench.client.reactor import Reactor
-from bench.load.joining import Joiner, Plan, heartbeat
+from bench.load.joining import GroupPlan, Joiner, heartbeat
 from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 
 MEMBERS = 40
@@ -21,12 +28,12 @@ def reactor():
 
 def joiner(node, reactor, is_static=False):
     instance_ids = [f"i{n:02d}" if is_static else None for n in range(MEMBERS)]
-    plan = Plan(group_id="g", topic="t", instance_ids=instance_ids)
+    plan = GroupPlan(group_id="g", topic="t", instance_ids=instance_ids)
     return Joiner(plan, reactor, reactor.open(node.address, MEMBERS))
 
 
 def described(node):
-    with Connection(node.address) as connection:
+    with BlockingClient(node.address) as connection:
         (group,) = connection.describe(("g",))
         return group
 
@@ -61,23 +68,23 @@ def test_static_members_come_back_without_a_rebalance(node, reactor):
 def test_every_request_of_a_closed_loop_and_of_a_pace_is_answered_and_timed(node, reactor):
     joining = joiner(node, reactor)
     joining.join_all()
-    requests = [Request(frame_of(heartbeat(member)), ANSWER) for member in joining.members]
-    lines = [
-        Line(channel, requests[number::2])
+    requests = [RepeatedRequest(frame_of(heartbeat(member)), ANSWER) for member in joining.members]
+    pipelines = [
+        Pipeline(channel, requests[number::2])
         for number, channel in enumerate(reactor.open(node.address, 2))
     ]
-    answered = closed_loop(reactor, lines, 4, 0.2)
+    answered = closed_loop(reactor, pipelines, 4, 0.2)
     assert answered > 8
-    assert paced(reactor, lines, 200, 0.2) == 40
-    assert len(all_taken(lines)) == answered + 40
-    assert min(all_taken(lines)) > 0
+    assert paced(reactor, pipelines, 200, 0.2) == 40
+    assert len(all_latencies(pipelines)) == answered + 40
+    assert min(all_latencies(pipelines)) > 0
 
 
 def test_an_answer_that_is_not_the_expected_one_is_an_error(node, reactor):
     joining = joiner(node, reactor)
     joining.join_all()
     joining.members[0].kernel.generation += 1
-    wrong = Request(frame_of(heartbeat(joining.members[0])), ANSWER)
+    wrong = RepeatedRequest(frame_of(heartbeat(joining.members[0])), ANSWER)
     (channel,) = reactor.open(node.address, 1)
     with pytest.raises(AnswerError):
-        paced(reactor, [Line(channel, [wrong])], 10, 0.1)
+        paced(reactor, [Pipeline(channel, [wrong])], 10, 0.1)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RETRY_SECONDS: Final = 30.0
 
 
-class Connection(BlockingConnection):
+class BlockingClient(BlockingConnection):
     """One connection to one node, in the newest versions that name topics."""
 
     def __init__(self, address: tuple[str, int], timeout_s: float = 30.0) -> None:

@@ -15,11 +15,11 @@ import time
 import urllib.request
 from typing import TYPE_CHECKING, Final
 
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.client.reactor import Reactor
 from bench.load.consumers import ConsumerLoad, LoadMember
-from bench.load.victim import MEMBERS, TOPIC, heartbeating_victim
-from bench.report.rounds import Figures, Row, latencies
+from bench.load.probe_group import MEMBERS, TOPIC, running_probe_group
+from bench.report.rounds import BenchRow, Figures, latencies
 from bench.report.tables import PEER
 from bench.servers.rollcall import ONE_COORDINATOR
 from bench.servers.server import StartError
@@ -27,11 +27,11 @@ from bench.servers.server import StartError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bench.report.rounds import Setting
+    from bench.report.rounds import BenchSettings
     from bench.servers.server import Server
 
 TOPICS: Final = 1_000
-BAD_MEMBERS: Final = 1_000
+NOISY_MEMBERS: Final = 1_000
 SHARE: Final = 0.1
 """Of the topics, in each subscription."""
 
@@ -39,20 +39,20 @@ CHANGES_PER_SECOND: Final = 200
 JOINING_SECONDS: Final = 10.0
 QUIET_SECONDS: Final = 5.0
 SEED: Final = 1263
-WATCHED: Final = {**ONE_COORDINATOR, "event.loop.watch.interval.ms": "1"}
+CONFIGS: Final = {**ONE_COORDINATOR, "event.loop.watch.interval.ms": "1"}
 LOOP_HELD: Final = re.compile(r"event_loop_held_time_ms_(p99|p999|max)\{.*\} (\S+)")
 
 
-def bench_storm(servers: Sequence[Server], setting: Setting) -> list[Row]:
+def bench_noisy_neighbour(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     """Measure the quiet, the joining and the storm on every server, one after the other."""
-    rows: list[Row] = []
+    rows: list[BenchRow] = []
     for server in servers:
         _create_topics(server, setting.partitions)
     for server in servers:
         rounds = [_one_round(server, f"storm-{n}", setting.seconds) for n in range(setting.rounds)]
         for case in rounds[0]:
             figures = tuple(each[case] for each in rounds)
-            rows.append(Row(case=case, server=server.name, rounds=figures))
+            rows.append(BenchRow(case=case, server=server.name, rounds=figures))
     return rows
 
 
@@ -63,7 +63,7 @@ def _create_topics(server: Server, partitions: int) -> None:
             f"Kafka opens a file for each of {TOPICS * partitions:,} partitions and may open"
             f" {files_max:,}: raise that (ulimit -Hn), or choose fewer by --partitions."
         )
-    with Connection(server.address) as connection:
+    with BlockingClient(server.address) as connection:
         connection.create_topic(TOPIC, MEMBERS)
         connection.coordinator(TOPIC)
         for number in range(TOPICS):
@@ -74,18 +74,18 @@ def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figur
     rng = random.Random(SEED)
     subscriptions = [
         tuple(sorted(_topic(n) for n in rng.sample(range(TOPICS), round(SHARE * TOPICS))))
-        for _ in range(BAD_MEMBERS)
+        for _ in range(NOISY_MEMBERS)
     ]
     reactor = Reactor()
     load = ConsumerLoad(reactor)
     marks, held = [], []
     try:
-        channels = reactor.open(server.address, BAD_MEMBERS)
+        channels = reactor.open(server.address, NOISY_MEMBERS)
         members = [
             LoadMember(group_id, f"{group_id}-{n:04}", subscriptions[n], each)
             for n, each in enumerate(channels)
         ]
-        with heartbeating_victim(server.address, f"victim-of-{group_id}") as victim:
+        with running_probe_group(server.address, f"victim-of-{group_id}") as probe:
             marks.append(time.perf_counter())
             time.sleep(QUIET_SECONDS)  # this is what is measured: nothing going on
             marks.append(time.perf_counter())
@@ -97,19 +97,19 @@ def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figur
             load.run(seconds, _changes(load, subscriptions, rng))
             marks.append(time.perf_counter())
             held.append(_held(server))
-            victim.stop()
+            probe.stop()
         phases = ("quiet", "while 1,000 bad members join", "200 subscription changes/s")
-        felt = {
-            f"victim, {phase}": latencies(victim.felt(begun, ended)) | loop
+        figures = {
+            f"victim, {phase}": latencies(probe.latencies_between(begun, ended)) | loop
             for phase, begun, ended, loop in zip(phases, marks, marks[1:], held, strict=False)
         }
         owned = float(sum(member.count for member in members))
-        felt[f"victim, {phases[-1]}"]["bad_group_owned_partitions"] = owned
-        felt["the changes themselves"] = {
+        figures[f"victim, {phases[-1]}"]["bad_group_owned_partitions"] = owned
+        figures["the changes themselves"] = {
             **latencies(load.changes_taken_s),
             "answered_per_s": len(load.changes_taken_s) / seconds,
         }
-        return felt
+        return figures
     finally:
         reactor.close()
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from actors.cli import admin
-from actors.cli.client import Client, ClientError
+from actors.cli.client import AdminClient, ClientError
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import DeleteTopicsRequest, DeleteTopicState, MemberIdentity
 
@@ -33,7 +33,7 @@ def remove(
 
     ``instance_ids`` are the static members of each group, who never leave by themselves.
     """
-    with Client(bootstrap) as client:
+    with AdminClient(bootstrap) as client:
         left = [each for each in instance_ids if not _is_deleted(client, each, instance_ids[each])]
         wanted = tuple(DeleteTopicState(name=name, topic_id=None) for name in topics)
         answer = client.ask(DeleteTopicsRequest(topics=wanted, timeout=TIMEOUT))
@@ -41,7 +41,7 @@ def remove(
     return list(dict.fromkeys(left))
 
 
-def _is_deleted(client: Client, group_id: str, instance_ids: Collection[str]) -> bool:
+def _is_deleted(client: AdminClient, group_id: str, instance_ids: Collection[str]) -> bool:
     static = [MemberIdentity(member_id="", group_instance_id=each) for each in instance_ids]
     if static:
         with suppress(ClientError):

@@ -6,11 +6,11 @@ from itertools import islice
 import pytest
 
 from bench.cases.reload import OURS, THEIRS
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.client.reactor import Reactor
-from bench.load.joining import Joiner, Plan
+from bench.load.joining import GroupPlan, Joiner
 from bench.load.offsets import PARTITIONS, fill, groups_on
-from bench.load.riders import Riders
+from bench.load.static_heartbeaters import StaticHeartbeaters
 from failover.routing import partition_for
 from tests.waiting import WITHIN_S
 
@@ -19,43 +19,45 @@ INTERVAL_S = 0.2
 
 
 @pytest.fixture
-def riders(node):
+def heartbeaters(node):
     """Static members of one group that heartbeat."""
-    plan = Plan(group_id="g", topic="t", instance_ids=[f"i{n:02d}" for n in range(MEMBERS)])
-    with Connection(node.address) as connection:
+    plan = GroupPlan(group_id="g", topic="t", instance_ids=[f"i{n:02d}" for n in range(MEMBERS)])
+    with BlockingClient(node.address) as connection:
         connection.create_topic("t", MEMBERS)
         address = connection.coordinator("g")
     reactor = Reactor()
     joiner = Joiner(plan, reactor, reactor.open(address, MEMBERS))
     joiner.join_all()
-    riders = Riders(reactor, [("127.0.0.1", 1), node.address], INTERVAL_S)  # nobody is at the first
+    heartbeaters = StaticHeartbeaters(
+        reactor, [("127.0.0.1", 1), node.address], INTERVAL_S
+    )  # nobody is at the first
     for member in joiner.members:
-        riders.add(member, address)
-    yield riders
+        heartbeaters.add(member, address)
+    yield heartbeaters
     reactor.close()
 
 
-def all_heard_since(riders, at):
-    return lambda: all(rider.heard_at > at for rider in riders.riders)
+def all_heard_since(heartbeaters, at):
+    return lambda: all(heartbeater.heard_at > at for heartbeater in heartbeaters.heartbeaters)
 
 
-def test_riders_heartbeat_by_the_interval(riders):
+def test_riders_heartbeat_by_the_interval(heartbeaters):
     began = time.perf_counter()
-    assert riders.run(all_heard_since(riders, began), WITHIN_S)
-    assert riders.run(all_heard_since(riders, time.perf_counter()), WITHIN_S)
-    assert not riders.errors
-    assert not riders.run(lambda: False, 0.01)
+    assert heartbeaters.run(all_heard_since(heartbeaters, began), WITHIN_S)
+    assert heartbeaters.run(all_heard_since(heartbeaters, time.perf_counter()), WITHIN_S)
+    assert not heartbeaters.errors
+    assert not heartbeaters.run(lambda: False, 0.01)
 
 
-def test_riders_find_their_coordinator_again_after_a_kill_and_are_still_members(riders, node):
-    assert riders.run(all_heard_since(riders, time.perf_counter()), WITHIN_S)
+def test_riders_find_their_coordinator_again_after_a_kill_and_are_still_members(heartbeaters, node):
+    assert heartbeaters.run(all_heard_since(heartbeaters, time.perf_counter()), WITHIN_S)
     killed_at = time.perf_counter()
     node.kill()
-    assert not riders.run(all_heard_since(riders, killed_at), 0.5)
+    assert not heartbeaters.run(all_heard_since(heartbeaters, killed_at), 0.5)
     node.start()
-    assert riders.run(all_heard_since(riders, killed_at), 30)
-    assert riders.errors["connection lost"] >= MEMBERS
-    assert set(riders.errors) <= {
+    assert heartbeaters.run(all_heard_since(heartbeaters, killed_at), 30)
+    assert heartbeaters.errors["connection lost"] >= MEMBERS
+    assert set(heartbeaters.errors) <= {
         "connection lost",
         "no coordinator",
         "not_coordinator",
@@ -66,7 +68,7 @@ def test_riders_find_their_coordinator_again_after_a_kill_and_are_still_members(
 
 def test_as_many_offsets_as_were_asked_for_are_there(node):
     fill(node.address, groups_on(0, 1, "f"), 2 * PARTITIONS + 1)
-    with Connection(node.address) as connection:
+    with BlockingClient(node.address) as connection:
         held = [connection.committed_offsets(name) for name in islice(groups_on(0, 1, "f"), 4)]
     assert [len(each) for each in held] == [PARTITIONS, PARTITIONS, PARTITIONS, 0]
 

@@ -20,13 +20,13 @@ Address = tuple[str, int]
 Burst = tuple[bytes, int]
 Bursts = Callable[[Address], Burst]
 
-TALKERS: Final = 40
+BURST_CONNECTIONS: Final = 40
 """Connections of each kind to each coordinator that send bursts and read the answers."""
 BURST: Final = 25
 ROUGH_SHARE: Final = 0.25
 """So many bursts end with a rough frame, after which the connection is mostly closed."""
 PATIENCE_S: Final = 5.0
-"""A talker that waits longer (for a rebalance, say) goes away and comes again."""
+"""A connection that waits longer (for a rebalance, say) goes away and comes again."""
 TICK_S: Final = 0.25
 BURSTS: Final = 1_000
 FLOOD_BURSTS: Final = 100
@@ -45,7 +45,7 @@ HELD_BYTES: Final = 256 << 10
 SLOW_BYTES: Final = 200
 
 
-class Count:
+class HostileCounts:
     """What was done, in all.
 
     A frame counts when a server has dealt with it: it was answered, or its connection was closed
@@ -62,42 +62,42 @@ class Count:
         return self.answered + self.closed_on_us + self.gave_up
 
 
-class Talkers:
-    """Talkers of one kind: they send no more than ``due()`` frames in all."""
+class BurstConnections:
+    """Connections of one kind that together send no more than ``due()`` frames in all."""
 
-    def __init__(self, storm: Storm, bursts: Bursts, due: Callable[[], float]) -> None:
+    def __init__(self, storm: HostileLoad, bursts: Bursts, due: Callable[[], float]) -> None:
         self.storm = storm
         self.bursts = bursts
         self.answered = 0
         self.sent = 0
-        self.waiting: deque[Talker] = deque()
-        self._talkers: list[Talker] = []
+        self.waiting: deque[BurstConnection] = deque()
+        self._connections: list[BurstConnection] = []
         self._due = due
 
     def add(self, address: Address) -> None:
         """Add one."""
-        self._talkers.append(Talker(self, address))
+        self._connections.append(BurstConnection(self, address))
 
     def turn(self) -> None:
         """Let those send whose time has come."""
         due = self._due()
         while self.waiting and self.sent < due:
-            talker = self.waiting.popleft()
-            self.sent += talker.send()
+            connection = self.waiting.popleft()
+            self.sent += connection.send()
 
     def tick(self) -> None:
         """Let those give up that have waited too long."""
-        for talker in self._talkers:
-            if talker.waits_for > 0 and self.storm.now_s - talker.heard_s > PATIENCE_S:
-                talker.give_up()
+        for connection in self._connections:
+            if connection.waits_for > 0 and self.storm.now_s - connection.heard_s > PATIENCE_S:
+                connection.give_up()
 
 
-class Talker:
+class BurstConnection:
     """Sends bursts of frames and waits for their answers; comes again when it is closed."""
 
-    def __init__(self, talkers: Talkers, address: Address) -> None:
-        self._talkers = talkers
-        self._storm = talkers.storm
+    def __init__(self, connections: BurstConnections, address: Address) -> None:
+        self._connections = connections
+        self._storm = connections.storm
         self._address = address
         self._left_over = b""
         self.waits_for = 0
@@ -109,11 +109,11 @@ class Talker:
         self._channel.received = self._received
         self._left_over = b""
         self.waits_for = 0
-        self._talkers.waiting.append(self)
+        self._connections.waiting.append(self)
 
     def send(self) -> int:
         """Send a burst; return how many frames it has."""
-        burst, count = self._talkers.bursts(self._address)
+        burst, count = self._connections.bursts(self._address)
         self.waits_for = count
         self.heard_s = self._storm.now_s
         self._channel.send(burst)
@@ -132,16 +132,16 @@ class Talker:
         self._left_over = data[at:]
         self.heard_s = self._storm.now_s
         self._storm.count.answered += answers
-        self._talkers.answered += answers
+        self._connections.answered += answers
         self.waits_for -= answers
         if self.waits_for <= 0 < answers:
-            self._talkers.waiting.append(self)
+            self._connections.waiting.append(self)
 
     def _broken(self) -> None:
         if self.waits_for > 0:
             self._storm.count.closed_on_us += 1
         else:
-            self._talkers.waiting.remove(self)
+            self._connections.waiting.remove(self)
         self._connect()
 
     def give_up(self) -> None:
@@ -151,11 +151,14 @@ class Talker:
         self._connect()
 
 
-class Odd:
+class RawConnection:
     """A connection that is not read by the reactor; ``act`` is done to it at every tick."""
 
     def __init__(
-        self, storm: Storm, address: Address, act: Callable[[Storm, socket.socket], None]
+        self,
+        storm: HostileLoad,
+        address: Address,
+        act: Callable[[HostileLoad, socket.socket], None],
     ) -> None:
         self._storm = storm
         self._address = address
@@ -185,24 +188,24 @@ class Odd:
             self._socket = None
 
 
-def say_nothing(_storm: Storm, connection: socket.socket) -> None:
+def say_nothing(_storm: HostileLoad, connection: socket.socket) -> None:
     """Only look whether the other side has closed."""
     if not connection.recv(1):
         raise ConnectionResetError
 
 
-def dribble(storm: Storm, connection: socket.socket) -> None:
+def dribble(storm: HostileLoad, connection: socket.socket) -> None:
     """Send a byte of a frame that never ends."""
     connection.send(storm.pool.random.choice(storm.pool.halves)[:1])
     say_nothing(storm, connection)
 
 
-def ask_and_not_read(storm: Storm, connection: socket.socket) -> None:
+def ask_and_not_read(storm: HostileLoad, connection: socket.socket) -> None:
     """Ask much and read nothing."""
     connection.send(storm.next_burst(only_valid=True)[0])
 
 
-def read_slowly(storm: Storm, connection: socket.socket) -> None:
+def read_slowly(storm: HostileLoad, connection: socket.socket) -> None:
     """Ask much and read little."""
     with contextlib.suppress(BlockingIOError):
         ask_and_not_read(storm, connection)
@@ -210,18 +213,18 @@ def read_slowly(storm: Storm, connection: socket.socket) -> None:
         raise ConnectionResetError
 
 
-def hold(_storm: Storm, connection: socket.socket) -> None:
+def hold(_storm: HostileLoad, connection: socket.socket) -> None:
     """Send much of a frame of the greatest length, and never its end."""
     connection.send(LENGTH.pack(100 << 20) + bytes(HELD_BYTES))
 
 
-def knock(storm: Storm, connection: socket.socket) -> None:
+def knock(storm: HostileLoad, connection: socket.socket) -> None:
     """Send garbage, or a rough frame, to a port that is not for clients."""
     connection.send(storm.pool.random.choice(storm.pool.rough))
     say_nothing(storm, connection)
 
 
-class Storm:
+class HostileLoad:
     """All of it; :meth:`turn` again and again."""
 
     def __init__(
@@ -238,7 +241,7 @@ class Storm:
         :data:`FLOOD_SHARE` of the frames, or more, are these.
         """
         self.pool = pool
-        self.count = Count()
+        self.count = HostileCounts()
         self.now_s = time.monotonic()
         self._reactor = Reactor()
         self._valid = [pool.burst(BURST) for _ in range(BURSTS)]
@@ -248,21 +251,23 @@ class Storm:
             (SILENT, say_nothing), (DRIBBLING, dribble), (DEAF, ask_and_not_read),
             (SLOW, read_slowly), (HOLDING, hold),
         )  # fmt: skip
-        self._odd = [
-            Odd(self, address, act)
+        self._raw = [
+            RawConnection(self, address, act)
             for address in clients
             for count, act in kinds
             for _ in range(count)
         ]
-        self._odd += [Odd(self, address, knock) for address in others for _ in range(KNOCKING)]
+        self._raw += [
+            RawConnection(self, address, knock) for address in others for _ in range(KNOCKING)
+        ]
         self._begun_s = self.now_s
         self._per_second = per_second
         self._fuzz_share = 1 - FLOOD_SHARE if floods else 1.0
-        self.mutated = Talkers(self, self.next_burst, self._mutated_due)
-        self.flooding = Talkers(self, self._next_flood, self._flooding_due)
+        self.mutated = BurstConnections(self, self.next_burst, self._mutated_due)
+        self.flooding = BurstConnections(self, self._next_flood, self._flooding_due)
         for kind, addresses in ((self.mutated, clients), (self.flooding, list(floods))):
             for address in addresses:
-                for _ in range(TALKERS):
+                for _ in range(BURST_CONNECTIONS):
                     kind.add(address)
 
     def _mutated_due(self) -> float:
@@ -277,8 +282,8 @@ class Storm:
         self.now_s = time.monotonic()
         if self.now_s - self._ticked_s >= TICK_S:
             self._ticked_s = self.now_s
-            for odd in self._odd:
-                odd.tick()
+            for raw in self._raw:
+                raw.tick()
             self.mutated.tick()
             self.flooding.tick()
         self.mutated.turn()
@@ -311,8 +316,8 @@ class Storm:
 
     def close(self) -> None:
         """Close every connection."""
-        for odd in self._odd:
-            odd.close()
+        for raw in self._raw:
+            raw.close()
         self._reactor.close()
 
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bench.client.asking import Connection
+from bench.client.blocking_client import BlockingClient
 from bench.load.offsets import groups_on
 from bench.servers.kafka import kafka_cluster
 from bench.servers.rollcall import running_rollcall
@@ -30,7 +30,7 @@ POLL_SECONDS = 0.2
 Address = tuple[str, int]
 
 
-class Killable(Protocol):
+class RestartableCluster(Protocol):
     """Several nodes, each of which may be killed and comes back."""
 
     name: str
@@ -53,7 +53,7 @@ class Killable(Protocol):
         """Whether every node is there and every replica in sync."""
 
 
-class OurCluster:
+class RollcallCluster:
     """Three coordinators; Ray starts a killed one again by itself."""
 
     name = "rollcall"
@@ -118,7 +118,7 @@ class KafkaCluster:
             include_topic_authorized_operations=False,
         )
         for address in self.bootstrap:
-            with contextlib.suppress(OSError), Connection(address) as connection:
+            with contextlib.suppress(OSError), BlockingClient(address) as connection:
                 answer = connection.ask(request)
                 partitions = [each for topic in answer.topics for each in topic.partitions]
                 return bool(partitions) and all(
@@ -128,7 +128,7 @@ class KafkaCluster:
 
 
 @contextlib.contextmanager
-def our_cluster(overrides: Mapping[str, str]) -> Iterator[OurCluster]:
+def rollcall_cluster(overrides: Mapping[str, str]) -> Iterator[RollcallCluster]:
     """Start a cluster of ours, connected to its Ray, and stop it after."""
     from actors.cluster import registry
 
@@ -143,7 +143,7 @@ def our_cluster(overrides: Mapping[str, str]) -> Iterator[OurCluster]:
             from bench.servers.live_cluster import LiveCluster
 
             with actors.connected(found.address):
-                ours = OurCluster(LiveCluster(found))
+                ours = RollcallCluster(LiveCluster(found))
                 wait_until_whole(ours)
                 yield ours
     finally:
@@ -151,11 +151,11 @@ def our_cluster(overrides: Mapping[str, str]) -> Iterator[OurCluster]:
 
 
 @contextlib.contextmanager
-def three_kafkas(overrides: Mapping[str, str]) -> Iterator[KafkaCluster]:
+def three_brokers(overrides: Mapping[str, str]) -> Iterator[KafkaCluster]:
     """Start three brokers and wait until the offsets topic is there; stop them after."""
     with kafka_cluster(3, overrides) as kafka:
         theirs = KafkaCluster(kafka)
-        with Connection(theirs.bootstrap[0]) as connection:
+        with BlockingClient(theirs.bootstrap[0]) as connection:
             connection.coordinator("bench")  # the first question makes the topic
         wait_until_whole(theirs)
         for partition in range(len(theirs.bootstrap)):
@@ -163,29 +163,29 @@ def three_kafkas(overrides: Mapping[str, str]) -> Iterator[KafkaCluster]:
         yield theirs
 
 
-def _wait_until_coordinated(cluster: Killable, group_id: str) -> None:
+def _wait_until_coordinated(cluster: RestartableCluster, group_id: str) -> None:
     """Wait until the node that is named as a group's coordinator knows that it is."""
     deadline = time.monotonic() + WHOLE_SECONDS
     while time.monotonic() < deadline:
-        with Connection(cluster.bootstrap[0]) as connection:
+        with BlockingClient(cluster.bootstrap[0]) as connection:
             address = connection.coordinator(group_id)
-        with Connection(address) as connection:
+        with BlockingClient(address) as connection:
             if not connection.describe((group_id,))[0].error_code.retriable:
                 return
         time.sleep(POLL_SECONDS)
     raise StartError(f"{cluster.name} did not coordinate within {WHOLE_SECONDS} s.")
 
 
-def each_in_turn(overrides: Mapping[str, str], with_kafka: bool) -> Iterator[Killable]:
+def each_in_turn(overrides: Mapping[str, str], with_kafka: bool) -> Iterator[RestartableCluster]:
     """Start ours, hand it over, stop it; then Kafka: both at once would share two cores."""
-    with our_cluster(overrides) as ours:
+    with rollcall_cluster(overrides) as ours:
         yield ours
     if with_kafka:
-        with three_kafkas(overrides) as theirs:
+        with three_brokers(overrides) as theirs:
             yield theirs
 
 
-def wait_until_whole(cluster: Killable) -> None:
+def wait_until_whole(cluster: RestartableCluster) -> None:
     """Wait until every node is back and in sync."""
     deadline = time.monotonic() + WHOLE_SECONDS
     while not cluster.is_whole():

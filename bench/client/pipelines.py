@@ -30,7 +30,7 @@ class AnswerError(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class RepeatedRequest:
     """A frame to send again and again, and the answer that it should have each time.
 
     ``counts_at`` is the place of an int64 in it that grows with every sending, if it has one: the
@@ -49,18 +49,27 @@ class Request:
         return self.frame
 
 
-class Line:
+class Pipeline:
     """One connection that sends its requests in turn and times their answers.
 
     All answers have the same size. ``depth`` is how many requests to keep in flight, ``taken`` the
     latency of each answer in seconds.
     """
 
-    __slots__ = ("_answers", "_channel", "_next", "_part", "_requests", "_sent", "depth", "taken")
+    __slots__ = (
+        "_answers",
+        "_channel",
+        "_next",
+        "_part",
+        "_requests",
+        "_sent",
+        "depth",
+        "latencies_s",
+    )
 
-    def __init__(self, channel: Channel, requests: Sequence[Request]) -> None:
+    def __init__(self, channel: Channel, requests: Sequence[RepeatedRequest]) -> None:
         self.depth = 0
-        self.taken = array("d")
+        self.latencies_s = array("d")
         self._channel = channel
         self._requests = requests
         self._answers = [request.answer[NUMBERED.size :] for request in requests]
@@ -92,7 +101,7 @@ class Line:
         answers, turn = self._answers, len(self._answers)
         size = NUMBERED.size + len(answers[0])
         whole = len(data) // size
-        sent, taken = self._sent, self.taken
+        sent, taken = self._sent, self.latencies_s
         number = self._next - len(sent)
         for start in range(0, whole * size, size):
             if (
@@ -107,32 +116,34 @@ class Line:
             self.send(self.depth - len(sent), now)
 
 
-def all_taken(lines: Sequence[Line]) -> array[float]:
-    """Return the latencies of all lines together."""
+def all_latencies(pipelines: Sequence[Pipeline]) -> array[float]:
+    """Return the latencies of all pipelines together."""
     taken = array("d")
-    for line in lines:
-        taken.extend(line.taken)
+    for pipeline in pipelines:
+        taken.extend(pipeline.latencies_s)
     return taken
 
 
-def closed_loop(reactor: Reactor, lines: Sequence[Line], depth: int, seconds: float) -> int:
-    """Keep ``depth`` requests of each line in flight for ``seconds``; return the answers."""
+def closed_loop(reactor: Reactor, pipelines: Sequence[Pipeline], depth: int, seconds: float) -> int:
+    """Keep ``depth`` requests of each pipeline in flight for ``seconds``; return the answers."""
     begun = time.perf_counter()
-    before = sum(len(line.taken) for line in lines)
-    for line in lines:
-        line.depth = depth
-        line.send(depth, time.perf_counter())
+    before = sum(len(pipeline.latencies_s) for pipeline in pipelines)
+    for pipeline in pipelines:
+        pipeline.depth = depth
+        pipeline.send(depth, time.perf_counter())
     end = begun + seconds
     while time.perf_counter() < end:
         reactor.turn(0.1)
-    for line in lines:
-        line.depth = 0
-    _finish(reactor, lines)
-    return sum(len(line.taken) for line in lines) - before
+    for pipeline in pipelines:
+        pipeline.depth = 0
+    _finish(reactor, pipelines)
+    return sum(len(pipeline.latencies_s) for pipeline in pipelines) - before
 
 
-def paced(reactor: Reactor, lines: Sequence[Line], per_second: float, seconds: float) -> int:
-    """Send one request of each line in turn, ``per_second`` in all; return how many.
+def paced(
+    reactor: Reactor, pipelines: Sequence[Pipeline], per_second: float, seconds: float
+) -> int:
+    """Send one request of each pipeline in turn, ``per_second`` in all; return how many.
 
     Latency counts from the time at which a request was due, so that a server which falls behind
     cannot hide it by holding the generator up.
@@ -143,16 +154,16 @@ def paced(reactor: Reactor, lines: Sequence[Line], per_second: float, seconds: f
     while number < total:
         now = time.perf_counter()
         while number < total and (due := begun + number / per_second) <= now:
-            lines[number % len(lines)].send(1, due)
+            pipelines[number % len(pipelines)].send(1, due)
             number += 1
         reactor.turn(max(begun + number / per_second - time.perf_counter(), 0))
-    _finish(reactor, lines)
+    _finish(reactor, pipelines)
     return total
 
 
-def _finish(reactor: Reactor, lines: Sequence[Line]) -> None:
+def _finish(reactor: Reactor, pipelines: Sequence[Pipeline]) -> None:
     deadline = time.perf_counter() + ANSWER_SECONDS_MAX
-    while any(line.in_flight for line in lines):
+    while any(pipeline.in_flight for pipeline in pipelines):
         if time.perf_counter() > deadline:
             raise AnswerError(f"no answer within {ANSWER_SECONDS_MAX} s")
         reactor.turn(0.1)

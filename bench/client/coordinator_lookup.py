@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-LANES_EACH: Final = 32
+CONNECTIONS_PER_NODE: Final = 32
 """Connections to each node."""
-SHUNNED_S: Final = 1.0
+RECONNECT_BACKOFF_S: Final = 1.0
 """Kafka's ``reconnect.backoff.max.ms``."""
 
 Address = tuple[str, int]
 
 
-class Lane(Protocol):
+class LookupConnection(Protocol):
     """One connection to one node."""
 
     address: Address
@@ -33,30 +33,34 @@ class Lane(Protocol):
         """How many questions have no answer yet."""
 
 
-L = TypeVar("L", bound=Lane)
+C = TypeVar("C", bound=LookupConnection)
 
 
-class Lanes(Generic[L]):
+class LookupConnections(Generic[C]):
     """All connections of a load to all nodes; ``make`` is one that opens when it is needed."""
 
-    def __init__(self, addresses: Iterable[Address], make: Callable[[Address], L]) -> None:
+    def __init__(self, addresses: Iterable[Address], make: Callable[[Address], C]) -> None:
         each = tuple(addresses)
-        self.all = deque(make(address) for _ in range(LANES_EACH) for address in each)
-        self._shunned_until: dict[Address, float] = dict.fromkeys(each, 0.0)
+        self.all = deque(make(address) for _ in range(CONNECTIONS_PER_NODE) for address in each)
+        self._backoff_until: dict[Address, float] = dict.fromkeys(each, 0.0)
 
-    def next(self) -> L:
+    def next(self) -> C:
         """Return the connection to ask on: equal ones take turns."""
-        lanes = self.all
-        lanes.rotate(-1)
+        connections = self.all
+        connections.rotate(-1)
         now = time.monotonic()
-        shunned = {address for address, until in self._shunned_until.items() if until > now}
-        fit = [lane for lane in lanes if lane.address not in shunned] if shunned else lanes
-        return min(fit or lanes, key=_owed)
+        backing_off = {address for address, until in self._backoff_until.items() if until > now}
+        fit = (
+            [connection for connection in connections if connection.address not in backing_off]
+            if backing_off
+            else connections
+        )
+        return min(fit or connections, key=_owed)
 
     def broke(self, address: Address) -> None:
         """Take notice that a connection to a node has broken, or could not be had."""
-        self._shunned_until[address] = time.monotonic() + SHUNNED_S
+        self._backoff_until[address] = time.monotonic() + RECONNECT_BACKOFF_S
 
 
-def _owed(lane: Lane) -> int:
-    return lane.in_flight
+def _owed(connection: LookupConnection) -> int:
+    return connection.in_flight

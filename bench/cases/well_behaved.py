@@ -16,11 +16,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.cases.commits import commit
-from bench.client.asking import Connection
-from bench.client.looping import AnswerError, Line, Request
+from bench.client.blocking_client import BlockingClient
+from bench.client.pipelines import AnswerError, Pipeline, RepeatedRequest
 from bench.client.reactor import Reactor
-from bench.load.beside import beside
-from bench.load.joining import Joiner, Plan, heartbeat
+from bench.load.joining import GroupPlan, Joiner, heartbeat
+from bench.load.side_process import side_process
 from protocol.client.frames import HEARTBEAT_ANSWER, frame_of
 from protocol.wire.messages import (
     FindCoordinatorRequest,
@@ -42,8 +42,8 @@ HEARTBEAT: Final = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Felt:
-    """What the innocents have felt; latencies of heartbeats, in seconds, by when they were due."""
+class WellBehavedResult:
+    """The well-behaved clients' latencies of heartbeats, in seconds, and when each was due."""
 
     due: array[float]
     taken: array[float]
@@ -58,18 +58,18 @@ class Felt:
         return array("d", [taken for due, taken in pairs if begun <= due < ended])
 
 
-class Innocents:
+class WellBehavedClients:
     """The process with the innocents."""
 
     def __init__(self, pipe: Pipe, pid: int) -> None:
         self._pipe = pipe
         self.pid = pid
 
-    def stop(self) -> Felt:
+    def stop(self) -> WellBehavedResult:
         """End it, and take what it measured."""
         self._pipe.send(None)
-        felt: Felt = self._pipe.recv()
-        return felt
+        result: WellBehavedResult = self._pipe.recv()
+        return result
 
     def has_failed(self) -> bool:
         """Whether it ended by itself, as a request failed."""
@@ -77,18 +77,18 @@ class Innocents:
 
 
 @contextmanager
-def innocent_clients(
+def well_behaved_clients(
     bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str]
-) -> Iterator[Innocents]:
+) -> Iterator[WellBehavedClients]:
     """Have a group of each id until the block ends; it must be stopped in it."""
-    with beside(_live, bootstrap, group_ids) as pipe:
-        yield Innocents(pipe, pipe.recv())
+    with side_process(_run, bootstrap, group_ids) as pipe:
+        yield WellBehavedClients(pipe, pipe.recv())
 
 
-def _live(bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: Pipe) -> None:
+def _run(bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: Pipe) -> None:
     reactor = Reactor()
-    beats: list[Line] = []
-    others: list[Line] = []
+    beats: list[Pipeline] = []
+    others: list[Pipeline] = []
     for group_id in group_ids:
         _join(group_id, bootstrap[0], reactor, beats, others)
     pipe.send("ready")
@@ -96,16 +96,16 @@ def _live(bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: 
     due = array("d")
     failure = ""
     try:
-        _go_on(reactor, beats, others, due, pipe)
+        _send_requests(reactor, beats, others, due, pipe)
     except (AnswerError, ConnectionError) as error:
         failure = str(error)
-    by_line = [line.taken for line in beats]
-    taken = array("d", chain.from_iterable(zip(*by_line, strict=False)))
+    by_pipeline = [pipeline.latencies_s for pipeline in beats]
+    taken = array("d", chain.from_iterable(zip(*by_pipeline, strict=False)))
     pipe.send(
-        Felt(
+        WellBehavedResult(
             due=due[: len(taken)],
             taken=taken,
-            others=sum(len(line.taken) for line in others),
+            others=sum(len(pipeline.latencies_s) for pipeline in others),
             failure=failure,
         )
     )
@@ -113,10 +113,14 @@ def _live(bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str], pipe: 
         pipe.recv()
 
 
-def _go_on(
-    reactor: Reactor, beats: Sequence[Line], others: Sequence[Line], due: array[float], pipe: Pipe
+def _send_requests(
+    reactor: Reactor,
+    beats: Sequence[Pipeline],
+    others: Sequence[Pipeline],
+    due: array[float],
+    pipe: Pipe,
 ) -> None:
-    """Send each line's next request in turn until told to stop; then wait for what is left."""
+    """Send each pipeline's next request in turn until told to stop; then wait for what is left."""
     begun, number, other = time.perf_counter(), 0, 0
     in_flight_max = ANSWER_S_MAX * HEARTBEATS_PER_SECOND // len(beats)
     while not pipe.poll():
@@ -129,15 +133,15 @@ def _go_on(
                 other += 1
             number += 1
         reactor.turn(max(at - time.perf_counter(), 0))
-        if any(line.in_flight > in_flight_max for line in beats):
+        if any(pipeline.in_flight > in_flight_max for pipeline in beats):
             raise AnswerError(f"a heartbeat had no answer within {ANSWER_S_MAX} s")
-    while number % len(beats):  # the same number for each line
+    while number % len(beats):  # the same number for each pipeline
         at = time.perf_counter()
         due.append(at)
         beats[number % len(beats)].send(1, at)
         number += 1
     deadline = time.perf_counter() + ANSWER_S_MAX
-    while any(line.in_flight for line in (*beats, *others)):
+    while any(pipeline.in_flight for pipeline in (*beats, *others)):
         if time.perf_counter() > deadline:
             raise AnswerError(f"no answer within {ANSWER_S_MAX} s")
         reactor.turn(0.1)
@@ -147,23 +151,23 @@ def _join(
     group_id: str,
     address: tuple[str, int],
     reactor: Reactor,
-    beats: list[Line],
-    others: list[Line],
+    beats: list[Pipeline],
+    others: list[Pipeline],
 ) -> None:
-    """Make one group Stable, and lines for its members and for what else they ask."""
-    with Connection(address) as connection:
+    """Make one group Stable, and pipelines for its members and for what else they ask."""
+    with BlockingClient(address) as connection:
         connection.create_topic(TOPIC, MEMBERS)
         coordinator = connection.coordinator(group_id)
     names = tuple(f"{group_id}-{number}" for number in range(MEMBERS))
-    plan = Plan(group_id=group_id, topic=TOPIC, instance_ids=names)
+    plan = GroupPlan(group_id=group_id, topic=TOPIC, instance_ids=names)
     joiner = Joiner(plan, reactor, reactor.open(coordinator, MEMBERS))
     joiner.join_all()
     for number, member in enumerate(joiner.members):
-        request = Request(frame_of(heartbeat(member)), HEARTBEAT)
-        beats.append(Line(member.channel, [request]))
+        request = RepeatedRequest(frame_of(heartbeat(member)), HEARTBEAT)
+        beats.append(Pipeline(member.channel, [request]))
         if number < 3:
             (channel,) = reactor.open(coordinator, 1)
-            others.append(Line(channel, [commit(plan, member, number)]))
+            others.append(Pipeline(channel, [commit(plan, member, number)]))
     topic = MetadataRequestTopic(topic_id=None, name=TOPIC)
     questions: tuple[Any, ...] = (
         FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,)),
@@ -175,10 +179,12 @@ def _join(
     )
     for question in questions:
         (channel,) = reactor.open(coordinator, 1)
-        others.append(Line(channel, [Request(frame_of(question), _answer(coordinator, question))]))
+        others.append(
+            Pipeline(channel, [RepeatedRequest(frame_of(question), _answer(coordinator, question))])
+        )
 
 
 def _answer(address: tuple[str, int], question: RequestPayload) -> bytes:
     """Ask once: the answer that is to come again and again, with its length."""
-    with Connection(address) as connection:
+    with BlockingClient(address) as connection:
         return connection.ask_frame(frame_of(question))

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from bench.client.reactor import Reactor
-from bench.load.beside import beside
 from bench.load.consumers import ConsumerLoad, LoadMember, is_settled
+from bench.load.side_process import side_process
 from protocol.client.frames import LENGTH, by_frame, with_number
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ TOPIC: Final = "victim"
 GRACE_SECONDS: Final = 30
 
 
-class Victim:
-    """What the innocent group has felt; times are ``time.perf_counter()`` of this machine."""
+class ProbeGroup:
+    """What the probe group measured; times are ``time.perf_counter()`` of this machine."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -41,17 +41,17 @@ class Victim:
         self._pipe.send(None)
         self._due, self._taken = self._pipe.recv()
 
-    def felt(self, begun: float, ended: float) -> array[float]:
+    def latencies_between(self, begun: float, ended: float) -> array[float]:
         """Return the latencies, in seconds, of the heartbeats due in a stretch of time."""
         pairs = zip(self._due, self._taken, strict=True)
         return array("d", [taken for due, taken in pairs if begun <= due < ended])
 
 
 @contextmanager
-def heartbeating_victim(address: tuple[str, int], group_id: str) -> Iterator[Victim]:
+def running_probe_group(address: tuple[str, int], group_id: str) -> Iterator[ProbeGroup]:
     """Have an innocent group heartbeat until the block ends; it must be stopped in it."""
-    with beside(_heartbeat, address, group_id) as pipe:
-        yield Victim(pipe)
+    with side_process(_heartbeat, address, group_id) as pipe:
+        yield ProbeGroup(pipe)
 
 
 def _heartbeat(address: tuple[str, int], group_id: str, pipe: Connection) -> None:
@@ -64,7 +64,9 @@ def _heartbeat(address: tuple[str, int], group_id: str, pipe: Connection) -> Non
         ]
     )
     load.settle(lambda: is_settled(load.members, MEMBERS))
-    watched = [_Watched(member.channel, bytes(member.heartbeat_frame())) for member in load.members]
+    watched = [
+        _ProbeMember(member.channel, bytes(member.heartbeat_frame())) for member in load.members
+    ]
     pipe.send("ready")
     begun, number = time.perf_counter(), 0
     while not pipe.poll():
@@ -84,7 +86,7 @@ def _heartbeat(address: tuple[str, int], group_id: str, pipe: Connection) -> Non
     )
 
 
-class _Watched:
+class _ProbeMember:
     """One member's connection, whose answers are timed."""
 
     def __init__(self, channel: Channel, frame: bytes) -> None:

@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.places import CHECKOUT, PAGE, RESULTS
+from bench.paths import CHECKOUT, PAGE, RESULTS
 from bench.report.page import newest, page, read
 
 if TYPE_CHECKING:
@@ -34,18 +34,18 @@ PART_SECONDS_MAX: Final = 900
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BenchPart:
     """One part: the benchmark with its sizes, and whether Apache Kafka is measured beside it."""
 
     words: tuple[str, ...]
     has_peer: bool = True
 
 
-def _part(words: str, *, has_peer: bool = True) -> Part:
-    return Part(tuple(words.split()), has_peer)
+def _part(words: str, *, has_peer: bool = True) -> BenchPart:
+    return BenchPart(tuple(words.split()), has_peer)
 
 
-PARTS: Final[Mapping[str, Part]] = {
+PARTS: Final[Mapping[str, BenchPart]] = {
     "heartbeats": _part("heartbeats --rounds 2 --seconds 4"),
     "commits": _part("commits --rounds 3 --seconds 4"),
     "replicated-commits": _part("replicated-commits --rounds 2 --seconds 4"),

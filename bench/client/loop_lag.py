@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 LOOK_S: Final = 0.01
 
 
-class Lag:
+class LoopLag:
     """Looks often whether its event loop is late; to be used on that loop only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

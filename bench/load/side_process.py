@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def beside(target: Callable[..., None], *arguments: object) -> Iterator[Connection]:
+def side_process(target: Callable[..., None], *arguments: object) -> Iterator[Connection]:
     """Run ``target(*arguments, pipe)`` in a new process until the block ends.
 
     The block begins once the process has sent its first message, and is given the other end.
