@@ -112,10 +112,10 @@ class Replays(Generic[GroupT]):
         group.assignment_epoch = value.assignment_epoch
         group.assignment_timestamp_ms = value.assignment_timestamp
         pending_target = group.pending_target
-        is_followed = pending_target is not None and pending_target.epoch == value.assignment_epoch
+        is_followed = pending_target is not None and pending_target.epoch <= value.assignment_epoch
         if pending_target is not None and (is_followed or not value.arriving_epoch):
             # Is followed: of the record that closes it and the one that opens the next, both in one
-            # batch, only the last was written.
+            # batch, only the last was written. Whole targets may have come in between.
             group.targets.update(pending_target.targets)
         group.pending_target = PendingTarget(value.arriving_epoch) if value.arriving_epoch else None
 

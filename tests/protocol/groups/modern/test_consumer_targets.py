@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from protocol.groups.effects import (
     AssignmentComputed,
@@ -15,6 +18,7 @@ from protocol.groups.effects import (
 )
 from protocol.groups.facts import TargetAssigned, TargetAssignmentFailed
 from protocol.groups.modern import target
+from protocol.groups.shard import GroupShard
 from protocol.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -23,7 +27,12 @@ from protocol.records import (
 )
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import DeleteGroupsRequest
-from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk, image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from protocol.groups.effects import Event, Result
 
 
 def task_of(talk: ConsumerTalk) -> ComputeAssignment:
@@ -358,3 +367,60 @@ def test_a_target_whose_end_and_the_next_ones_beginning_are_one_record_is_in_for
     assert [group.targets[each] for each in (first, second)] == values
     assert group.pending_target is not None
     assert group.pending_target.epoch == epoch + 2
+
+
+def replaying(talk: ConsumerTalk) -> tuple[GroupShard, Callable[[], None]]:
+    """Have a standby, which replays a turn's records as one batch when that is appended."""
+    standby = GroupShard(talk.shard.configs, image(talk.topics), random.Random(0))
+    turn: dict[Any, Record] = {}
+    handle = talk.handle
+
+    def append() -> None:
+        for record in turn.values():
+            standby.replay(record)
+        turn.clear()
+
+    def gathering(event: Event) -> Result:
+        """Gather an event's records for the turn's batch, as a partition does."""
+        result = handle(event)
+        for record in result.records:
+            turn.pop(record.key, None)
+            turn[record.key] = record
+        if result.ends_batch:
+            append()
+        return result
+
+    talk.handle = gathering  # type: ignore[method-assign]
+    return standby, append
+
+
+def step(talk: ConsumerTalk, rng: random.Random) -> None:
+    """Let a member come, go or heartbeat, or what is due happen."""
+    name, what = f"M{rng.randrange(7)}", rng.random()
+    if what < 0.4:
+        talk.handle(TimersDue())
+    elif not talk.client(name).epoch:
+        talk.join(name)
+    elif what < 0.6:
+        talk.leave(name)
+    else:
+        talk.beat(name)
+
+
+@pytest.mark.parametrize("seed", [1, 7, 10, 49])
+def test_a_standby_has_the_leaders_targets_whatever_a_turn_writes_as_one_batch(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target, "SLICE_MEMBERS", 2)
+    rng, talk = random.Random(seed), ConsumerTalk(topics={"a": 6})
+    standby, append = replaying(talk)
+    for _ in range(30):
+        for _ in range(rng.randint(1, 6)):
+            step(talk, rng)
+        append()
+        if GROUP in talk.context.groups:
+            told, known = talk.group, standby._context.groups[GROUP]
+            assert known.assignment_epoch == told.assignment_epoch
+            assert told.targets.items() <= known.targets.items()
+            # A member that rejoins in one turn keeps its old target until the pending one is whole.
+            assert told.targets == known.targets or told.pending_target is not None
