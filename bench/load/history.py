@@ -1,6 +1,8 @@
 """What a crowd's histories tell: PySpark analyses over the rows of :mod:`bench.load.driver`.
 
 A member's ``name`` is what it keeps for life: its instance id if it is static, else its client id.
+What a history must never show, and what a rebalance is, is defined in
+:mod:`protocol.members.promises`: here its functions are mapped over the groups.
 """
 
 from __future__ import annotations
@@ -11,9 +13,14 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - as every PySpark program calls it
 
 from bench.load.driver import FINAL
+from protocol.members import promises
 from protocol.members.history import MemberHistoryKind
+from protocol.members.promises import Assigned
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark import RDD
     from pyspark.sql import DataFrame
 
 SCHEMA: Final = (
@@ -22,6 +29,10 @@ SCHEMA: Final = (
     "offsets map<string, long>"
 )
 COMMITTED_SCHEMA: Final = "group_id string, partition string, offset long"
+OWNED_TWICE_SCHEMA: Final = (
+    "group_id string, generation int, partition string, owners array<string>"
+)
+LOST_COMMIT_SCHEMA: Final = "group_id string, partition string, acknowledged long, offset long"
 MEMBER: Final = ("group_id", "name")
 
 
@@ -51,11 +62,12 @@ def kept(history: DataFrame, since_ms: int) -> DataFrame:
 
 
 def rebalances(history: DataFrame, since_ms: int = 0) -> DataFrame:
-    """Count each group's generations that members got into after ``since_ms``."""
-    got_in = (F.col("kind") == MemberHistoryKind.ASSIGNED.value) & (F.col("time_ms") > since_ms)
-    return history.groupBy("group_id").agg(
-        F.count_distinct(F.when(got_in, F.col("generation"))).alias("rebalances")
-    )
+    """Count each group's rebalances since a moment (:func:`protocol.members.promises.rebalances`).
+
+    Groups in which nobody was assigned anything have no row.
+    """
+    found = _assignments(history).mapValues(lambda each: promises.rebalances(each, since_ms))
+    return history.sparkSession.createDataFrame(found, "group_id string, rebalances int")
 
 
 def heartbeat_gaps(history: DataFrame) -> DataFrame:
@@ -80,30 +92,41 @@ def heartbeat_gaps(history: DataFrame) -> DataFrame:
 
 def owned_twice(history: DataFrame) -> DataFrame:
     """Find partitions that two members were assigned in one generation: there must be none."""
-    owners = history.where(F.col("kind") == MemberHistoryKind.ASSIGNED.value).select(
-        "group_id", "generation", "name", F.explode("partitions").alias("partition")
+    found = _assignments(history).flatMap(
+        lambda group: [
+            (group[0], twice.generation, twice.partition, list(twice.owners))
+            for twice in promises.owned_twice(group[1])
+        ]
     )
-    return (
-        owners.groupBy("group_id", "generation", "partition")
-        .agg(F.sort_array(F.collect_set("name")).alias("owners"))
-        .where(F.size("owners") > 1)
-    )
+    return history.sparkSession.createDataFrame(found, OWNED_TWICE_SCHEMA)
 
 
 def lost_commits(history: DataFrame, committed: DataFrame) -> DataFrame:
     """Find acknowledged offsets that are gone: there must be none.
 
-    ``committed`` (see ``COMMITTED_SCHEMA``) is what the coordinators answer after the load. The
-    offsets of a partition only grow, so one below the last acknowledged is a commit lost.
+    ``committed`` (see ``COMMITTED_SCHEMA``) is what the coordinators answer after the load.
     """
     acknowledged = (
         history.where(F.col("kind") == MemberHistoryKind.COMMITTED.value)
-        .select("group_id", F.explode("offsets").alias("partition", "acknowledged"))
-        .groupBy("group_id", "partition")
-        .agg(F.max("acknowledged").alias("acknowledged"))
+        .select("group_id", F.explode("offsets"))
+        .rdd.map(lambda row: (row[0], (row[1], row[2])))
     )
-    return acknowledged.join(committed, ["group_id", "partition"], "left").where(
-        F.col("offset").isNull() | (F.col("offset") < F.col("acknowledged"))
+    there = committed.rdd.map(lambda row: (row[0], (row[1], row[2])))
+    found = acknowledged.cogroup(there).flatMap(
+        lambda group: [
+            (group[0], *lost) for lost in promises.lost_commits(group[1][0], dict(group[1][1]))
+        ]
+    )
+    return history.sparkSession.createDataFrame(found, LOST_COMMIT_SCHEMA)
+
+
+def _assignments(history: DataFrame) -> RDD[tuple[str, Iterable[Assigned[str]]]]:
+    """Return what members were assigned, by group."""
+    return (
+        history.where(F.col("kind") == MemberHistoryKind.ASSIGNED.value)
+        .select("group_id", "time_ms", "generation", "name", "partitions")
+        .rdd.map(lambda row: (row[0], Assigned(*row[1:])))
+        .groupByKey()
     )
 
 

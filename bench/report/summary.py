@@ -104,7 +104,7 @@ def summarize(
         killed_members=count["killed_members"],
         disconnects=count["disconnects"],
         commits=count["commits"],
-        rebalances=generations[0] if generations else 0,
+        rebalances=(generations[0] or 0) if generations else 0,
         owned_twice=owned_twice(history).count(),
         lost_commits=lost_commits(history, committed).count(),
     )

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failover.columns import aligned
 from failover.percentiles import percentiles
+from protocol.members import promises
 from protocol.members.history import MemberHistoryKind
-from protocol.members.promises import Commits, Generations, Owners, backward
+from protocol.members.promises import Assigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -155,32 +156,27 @@ def _costs(record: Record, expect: Expect) -> Iterable[Row]:
 
 def owned_twice(record: Record) -> list[str]:
     """Find partitions that two members were assigned in one generation of their group."""
-    owners: dict[str, Owners[TopicPartition]] = defaultdict(Owners)
-    for story in record.stories:
-        for event in story.events:
-            if event.kind is MemberHistoryKind.ASSIGNED:
-                for partition in event.partitions:
-                    owners[story.group_id].assigned(event.generation, partition, story.name)
     return [
         f"{twice.partition[0]}-{twice.partition[1]} of {group_id} had {len(twice.owners)} owners"
         f" in generation {twice.generation}: {', '.join(twice.owners)}"
-        for group_id, each in owners.items()
-        for twice in each.owned_twice()
+        for group_id, assignments in _assignments(record).items()
+        for twice in promises.owned_twice(assignments)
     ]
 
 
 def lost_commits(record: Record) -> list[str]:
     """Find acknowledged offsets that are gone: of a partition's commits the last is the largest."""
-    commits = Commits[tuple[str, str, int]]()
-    for story in record.stories:
-        for event in story.events:
-            if event.kind is MemberHistoryKind.COMMITTED:
-                for topic, index, offset in event.offsets:
-                    commits.acknowledged((story.group_id, topic, index), offset)
+    acknowledged = (
+        ((story.group_id, topic, index), offset)
+        for story in record.stories
+        for event in story.events
+        if event.kind is MemberHistoryKind.COMMITTED
+        for topic, index, offset in event.offsets
+    )
     return [
         f"{lost.partition[1]}-{lost.partition[2]} of {lost.partition[0]}: {lost.acknowledged} was"
         f" acknowledged, {lost.there} is there"
-        for lost in commits.lost(record.committed)
+        for lost in promises.lost_commits(acknowledged, record.committed)
     ]
 
 
@@ -196,7 +192,7 @@ def generations_backward(record: Record) -> list[str]:
         ]
         found += [
             f"{name} of {group_id} was in generation {before} and then in {after}"
-            for before, after in backward(told)
+            for before, after in promises.backward(told)
         ]
     return found
 
@@ -244,13 +240,10 @@ CHECKS: Final[Mapping[str, Callable[[Record], list[str]]]] = {
 
 def rebalances(record: Record) -> dict[str, int]:
     """Count for each group the generations after the fault that its members had not seen before."""
-    found: dict[str, Generations] = {}
-    for story in record.stories:
-        for event in story.events:
-            if event.kind is MemberHistoryKind.ASSIGNED:
-                group = found.setdefault(story.group_id, Generations(record.fault_ms))
-                group.assigned(event.time_ms, event.generation)
-    return {group_id: group.rebalances for group_id, group in found.items()}
+    return {
+        group_id: promises.rebalances(assignments, record.fault_ms)
+        for group_id, assignments in _assignments(record).items()
+    }
 
 
 def expelled(record: Record) -> list[str]:
@@ -307,6 +300,18 @@ def silent_ms(record: Record) -> list[int]:
         for times in signs.values()
         if (stretches := [b - a for a, b in pairwise(sorted(times)) if b >= record.fault_ms])
     ]
+
+
+def _assignments(record: Record) -> dict[str, list[Assigned[TopicPartition]]]:
+    """Return what members were assigned, by group."""
+    found: dict[str, list[Assigned[TopicPartition]]] = defaultdict(list)
+    for story in record.stories:
+        found[story.group_id] += (
+            Assigned(event.time_ms, event.generation, story.name, event.partitions)
+            for event in story.events
+            if event.kind is MemberHistoryKind.ASSIGNED
+        )
+    return found
 
 
 def _by_member(record: Record) -> dict[tuple[str, str], list[Story]]:

@@ -1,7 +1,9 @@
 """What the histories of members must never show, and what a rebalance is: one definition for all.
 
-Drills judge live clusters by it, the load's analysis in Spark counts by it, and the simulator
-checks every answer by it.
+Drills judge live and simulated clusters by the functions at the end, and the load's analysis in
+Spark maps them over groups. The simulator checks every SyncGroup by :class:`Owners`. It checks
+commits by a finer rule (``failover.simulation.checkers.values``): there commits overlap, some are
+applied late, and offsets are deleted and expire. A test holds that both agree on all others.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 P = TypeVar("P")
 """A partition, in the form that the history names it."""
@@ -111,3 +113,39 @@ def backward(told: Iterable[int]) -> Iterator[tuple[int, int]]:
         if before is not None and generation < before:
             yield before, generation
         before = generation
+
+
+class Assigned(NamedTuple, Generic[P]):
+    """An assignment that a member of a group was told; ``name`` as in :class:`Owners`."""
+
+    time_ms: int
+    generation: int
+    name: str
+    partitions: Sequence[P]
+
+
+def owned_twice(assignments: Iterable[Assigned[P]]) -> Iterator[OwnedTwice[P]]:
+    """Find partitions that several members of one group were assigned in one generation."""
+    owners = Owners[P]()
+    for each in assignments:
+        for partition in each.partitions:
+            owners.assigned(each.generation, partition, each.name)
+    return owners.owned_twice()
+
+
+def rebalances(assignments: Iterable[Assigned[P]], since_ms: int) -> int:
+    """Count the rebalances of one group since a moment."""
+    generations = Generations(since_ms)
+    for each in assignments:
+        generations.assigned(each.time_ms, each.generation)
+    return generations.rebalances
+
+
+def lost_commits(
+    acknowledged: Iterable[tuple[P, int]], committed: Mapping[P, int]
+) -> Iterator[LostCommit[P]]:
+    """Find acknowledged offsets that are gone; ``committed`` is what is there in the end."""
+    commits = Commits[P]()
+    for partition, offset in acknowledged:
+        commits.acknowledged(partition, offset)
+    return commits.lost(committed)

@@ -1,8 +1,11 @@
 """Which reads of a committed offset are explained by which commits."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from failover.simulation.checkers.values import Values
+from protocol.members.promises import lost_commits
 
 PLACE = ("group", "topic", 0)
 
@@ -43,3 +46,22 @@ def test_a_refused_commit_is_never_read(values: Values) -> None:
 
 def test_what_nobody_committed_is_never_read(values: Values) -> None:
     assert "nobody" in values.explain(PLACE, 99, began=25)
+
+
+@given(answered=st.integers(0, 5), unanswered=st.integers(0, 2), data=st.data())
+def test_where_offsets_only_grow_a_lost_commit_is_what_it_is_to_drills(
+    answered: int, unanswered: int, data: st.DataObject
+) -> None:
+    """Each commit is of a larger offset and waits for the answer to the one before it.
+
+    Only the simulator knows that a commit without an answer may be applied after a later one.
+    """
+    values = Values()
+    for offset in range(answered + unanswered):
+        values.asked(PLACE, offset, now=10 * offset)
+        if offset < answered:
+            values.acknowledged(PLACE, offset, now=10 * offset + 5)
+    there = data.draw(st.integers(-1, answered + unanswered - 1))
+    answers = [(PLACE, offset) for offset in range(answered)]
+    lost = list(lost_commits(answers, {} if there < 0 else {PLACE: there}))
+    assert bool(values.explain(PLACE, there, began=1_000)) is bool(lost)

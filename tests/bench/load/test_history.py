@@ -5,7 +5,8 @@ import shutil
 import pytest
 
 from bench.load.driver import FINAL
-from protocol.members.history import MemberHistoryKind
+from failover.drills import verdict
+from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="PySpark needs Java 17"),
@@ -101,6 +102,78 @@ def test_a_partition_with_two_owners_in_one_generation_is_found(session):
     )
     (found,) = owned_twice(history).collect()
     assert tuple(found) == ("g", 1, "t-1", ["s1", "s2"])
+
+
+PLANTED = (
+    # name, kind, time, generation, partitions, offsets; the moment of the fault is 50
+    ("s1", MemberHistoryKind.ASSIGNED, 10, 1, (0, 1), ()),
+    ("d2", MemberHistoryKind.ASSIGNED, 11, 1, (1,), ()),
+    ("s3", MemberHistoryKind.ASSIGNED, 12, 1, (2,), ()),
+    ("s1", MemberHistoryKind.COMMITTED, 20, 1, (), ((0, 5), (1, 5))),
+    ("d2", MemberHistoryKind.COMMIT_FAILED, 30, 1, (), ((1, 9),)),
+    ("s3", MemberHistoryKind.COMMITTED, 40, 1, (), ((2, 4),)),
+    ("s1", MemberHistoryKind.ASSIGNED, 50, 1, (0, 1), ()),  # an assignment given again
+    ("s3", MemberHistoryKind.JOINED, 55, 2, (), ()),
+    ("s1", MemberHistoryKind.ASSIGNED, 60, 2, (0,), ()),
+    ("s3", MemberHistoryKind.ASSIGNED, 61, 2, (0, 2), ()),
+    ("s3", MemberHistoryKind.ASSIGNED, 62, 2, (0, 2), ()),
+    ("s1", MemberHistoryKind.COMMITTED, 70, 2, (), ((0, 7),)),
+    ("d2", MemberHistoryKind.ASSIGNED, 80, 4, (1,), ()),
+)
+THERE = {("g", "t", 0): 6, ("g", "t", 1): 5}
+
+
+def test_spark_and_the_verdict_of_drills_find_the_same_in_the_same_histories(session):
+    from bench.load.history import COMMITTED_SCHEMA, lost_commits, owned_twice, rebalances
+
+    history = frame(
+        session,
+        *(
+            row(
+                name, kind, time_ms, generation, [f"t-{index}" for index in partitions],
+                offsets={f"t-{index}": offset for index, offset in offsets},
+            )
+            for name, kind, time_ms, generation, partitions, offsets in PLANTED
+        ),
+    )  # fmt: skip
+    there = [(group, f"{topic}-{index}", offset) for (group, topic, index), offset in THERE.items()]
+    committed = session.createDataFrame(there, COMMITTED_SCHEMA)
+    record = verdict.Record(
+        stories=[story(name) for name in ("s1", "d2", "s3")],
+        committed=THERE,
+        fault_ms=50,
+        replicated_ms=None,
+    )
+    assert {
+        f"{each.partition} of g had {len(each.owners)} owners in generation {each.generation}:"
+        f" {', '.join(each.owners)}"
+        for each in owned_twice(history).collect()
+    } == {*verdict.owned_twice(record)}
+    assert len(verdict.owned_twice(record)) == 2
+    assert {
+        f"{each.partition} of g: {each.acknowledged} was acknowledged, {each.offset} is there"
+        for each in lost_commits(history, committed).collect()
+    } == {*verdict.lost_commits(record)}
+    assert len(verdict.lost_commits(record)) == 2
+    counted = {each.group_id: each.rebalances for each in rebalances(history, 50).collect()}
+    assert counted == verdict.rebalances(record) == {"g": 2}
+
+
+def story(planted):
+    events = tuple(
+        MemberHistoryEvent(
+            time_ms=time_ms,
+            kind=kind,
+            member_id=name,
+            instance_id=None,
+            generation=generation,
+            partitions=tuple(("t", index) for index in partitions),
+            offsets=tuple(("t", *each) for each in offsets),
+        )
+        for name, kind, time_ms, generation, partitions, offsets in PLANTED
+        if name == planted
+    )
+    return verdict.Story(group_id="g", name=planted, is_static="s" in planted, events=events)
 
 
 def test_an_acknowledged_offset_that_is_gone_or_went_back_is_found(session):
