@@ -30,6 +30,7 @@ from failover.partitions.status import PartitionStatus, status_of
 from failover.requests.fanout import Part
 from failover.requests.router import Requests
 from failover.routing import partition_for
+from failover.sync_times import SyncTimes
 from protocol.config import out_of_bounds
 from protocol.groups.effects import TimersDue, TopicsDeleted
 from protocol.groups.shard import GroupShard
@@ -121,6 +122,7 @@ class Host:
                 for number in identity.holds
             }
         )
+        self.syncs = SyncTimes(timing.election_min_ms)
         self._known = CatalogKnowledge(catalog, timing.election_max_ms, now)
         for partition in held.groups.values():
             partition.may_lead(False)
@@ -479,7 +481,9 @@ class Host:
 
     def status(self, now: int = 0) -> list[PartitionStatus]:
         """Return one row per partition held here; the times in it are right for ``now``."""
-        return [status_of(partition, now) for _, partition in sorted(self._held.all.items())]
+        is_slow = self.syncs.are_slow(now)
+        rows = sorted(self._held.all.items())
+        return [status_of(partition, now, is_slow=is_slow) for _, partition in rows]
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the diary of a group led here, oldest first."""

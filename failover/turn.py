@@ -52,6 +52,7 @@ class Turn:
     def synced(self) -> None:
         """Learn that the sync that was begun is done; the next :meth:`take` goes on from there."""
         self._is_syncing = False
+        self.host.syncs.ended(self._ports.clock.now())
         while self._unsynced and self._unsynced[0] <= self._covers:
             self._unsynced.popleft()
 
@@ -129,6 +130,7 @@ class Turn:
         if self._is_syncing or not self._unsynced:
             return False
         self._is_syncing, self._covers = True, self._written
+        self.host.syncs.began(self._ports.clock.now())
         if self._ports.log.sync():
             self.synced()
             return True

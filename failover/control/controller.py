@@ -186,13 +186,14 @@ class Controller:
         return Campaign(untried[0], number)
 
     def _candidates(self, number: int, partition: _Partition) -> list[int]:
-        """Return the live voters, best first: loaded, meant to stay, complete, preferred."""
+        """Return the live voters, best first: loaded, not to stop, quick, complete, preferred."""
 
-        def rank(node_id: int) -> tuple[bool, bool, int, int]:
+        def rank(node_id: int) -> tuple[bool, bool, bool, int, int]:
             row = self._nodes[node_id].rows[number]
             order = partition.nodes.index(node_id) if node_id in partition.nodes else 99
             is_loading = row.state == "Loading"
-            return is_loading, self._nodes[node_id].is_draining, -row.end_offset, order
+            is_draining = self._nodes[node_id].is_draining
+            return is_loading, is_draining, row.is_slow, -row.end_offset, order
 
         voters = [
             node_id
@@ -278,6 +279,7 @@ class Controller:
             and not node.is_draining
             and row is not None
             and row.state == "Follower"
+            and not row.is_slow
             and node_id in led.in_sync
             and node_id in led.voters
         )

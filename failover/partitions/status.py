@@ -25,6 +25,8 @@ class PartitionStatus:
     asks rests without a lease), and an hour when it has no peers. ``waiting_ms`` is how long
     committed answers have waited for a lease. ``has_groups`` is False when this replica holds
     neither groups nor committed offsets, so that no client notices when another node leads.
+    ``is_slow`` tells whether this node's disk syncs too slowly for it to lead well
+    (:mod:`failover.sync_times`).
     """
 
     partition: int
@@ -43,9 +45,10 @@ class PartitionStatus:
     waiting_ms: int = 0
     complete: tuple[int, ...] = ()
     has_groups: bool = True
+    is_slow: bool = False
 
 
-def status_of(partition: Partition, now: int) -> PartitionStatus:
+def status_of(partition: Partition, now: int, *, is_slow: bool = False) -> PartitionStatus:
     """Describe a partition's replica."""
     replica = partition.replica
     unleased_from_ms = partition.replies.unleased_from_ms
@@ -64,6 +67,7 @@ def status_of(partition: Partition, now: int) -> PartitionStatus:
         is_voter=partition.is_voter,
         complete=tuple(replica.complete),
         has_groups=partition.machine.has_groups,
+        is_slow=is_slow,
         lease_ms=max(min(replica.lease_until_ms - now, FOREVER_MS), 0),
         waiting_ms=0 if unleased_from_ms is None else now - unleased_from_ms,
     )

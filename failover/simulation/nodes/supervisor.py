@@ -129,7 +129,8 @@ class Supervisor:
                 self._mark_down(process)
             elif not process.is_paused:
                 delay_ms = self._delay()
-                self._world.after(delay_ms, self._report, process.node_id, process.host.status())
+                rows = process.host.status(process.local_now())
+                self._world.after(delay_ms, self._report, process.node_id, rows)
         self._order()
 
     def _report(self, node_id: int, rows: Sequence[PartitionStatus]) -> None:

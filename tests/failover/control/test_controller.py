@@ -27,6 +27,7 @@ def row(
     end_offset: int = 10,
     in_sync: Sequence[int] = (0, 1, 2),
     has_groups: bool = True,
+    is_slow: bool = False,
 ) -> PartitionStatus:
     return PartitionStatus(
         partition=partition,
@@ -41,6 +42,7 @@ def row(
         learners=(),
         in_sync=tuple(in_sync) if state == "Leader" else (),
         has_groups=has_groups,
+        is_slow=is_slow,
     )
 
 
@@ -57,6 +59,7 @@ class Watch:
         self.alive = {0, 1, 2}
         self.in_sync = [0, 1, 2]
         self.empty: set[int] = set()
+        self.slow: set[int] = set()
 
     def report(self) -> None:
         for node in sorted(self.alive):
@@ -74,6 +77,7 @@ class Watch:
             end_offset=end_offset,
             in_sync=self.in_sync,
             has_groups=partition not in self.empty,
+            is_slow=node in self.slow,
         )
 
     def orders(self, later_ms: int = 0) -> list[Campaign | Transfer]:
@@ -108,6 +112,29 @@ def test_a_standby_whose_machine_is_still_loading_comes_last() -> None:
     watch.report()
     watch.kill(0)
     assert Campaign(1, 0) in watch.orders()
+
+
+def test_a_standby_whose_disk_syncs_slowly_comes_last() -> None:
+    watch = Watch()
+    watch.ends = {(1, 0): 9}
+    watch.slow = {2}
+    watch.report()
+    watch.kill(0)
+    assert Campaign(1, 0) in watch.orders()
+    assert Campaign(2, 0) in watch.orders(CAMPAIGN_AGAIN_MS)
+
+
+def test_no_leadership_goes_back_to_a_disk_that_syncs_slowly() -> None:
+    watch = Watch()
+    watch.leads |= {0: 1, 2: 1}
+    watch.empty, watch.slow = {2}, {0, 2}
+    watch.report()
+    assert watch.orders() == []
+    assert watch.orders(REBALANCE_MS) == []
+    watch.slow = set()
+    watch.report()
+    assert watch.orders() == [Transfer(1, 2, 2)]
+    assert watch.orders(REBALANCE_MS) != []
 
 
 def test_a_campaign_that_brought_no_leader_is_given_to_the_next_best() -> None:

@@ -1,0 +1,40 @@
+"""How long a node's log takes to sync, and whether that is too long to lead.
+
+A candidate and each of its voters sync their vote before they send it, and a leader commits what a
+majority has synced. A node whose syncs take about as long as an election timeout is rarely elected
+in time, and the partition that waits for it answers nobody.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+KEPT: Final = 4
+"""The node is slow until so many syncs in a row were quick."""
+
+
+class SyncTimes:
+    """The syncs of one node, told by the driver; ``election_ms`` is the shortest timeout."""
+
+    __slots__ = ("_began_ms", "_slow_ms", "_took_ms")
+
+    def __init__(self, election_ms: int) -> None:
+        self._slow_ms = election_ms // 2
+        self._took_ms: deque[int] = deque(maxlen=KEPT)
+        self._began_ms: int | None = None
+
+    def began(self, now: int) -> None:
+        """Learn that a sync is under way."""
+        self._began_ms = now
+
+    def ended(self, now: int) -> None:
+        """Learn that it is done."""
+        if self._began_ms is not None:
+            self._took_ms.append(now - self._began_ms)
+            self._began_ms = None
+
+    def are_slow(self, now: int) -> bool:
+        """Tell whether one of the last syncs, or the one under way, took half a timeout."""
+        under_way_ms = 0 if self._began_ms is None else now - self._began_ms
+        return max((under_way_ms, *self._took_ms)) >= self._slow_ms
