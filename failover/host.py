@@ -27,6 +27,7 @@ from failover.kinds import CATALOG_KIND, GROUPS_KIND, catalog_maker, shard_maker
 from failover.leaders import Leaders
 from failover.partitions.partition import Partition, PartitionState
 from failover.partitions.status import PartitionStatus, status_of
+from failover.recording.recorder import BYTES_MAX, Recorder
 from failover.requests.fanout import Part
 from failover.requests.router import Requests
 from failover.routing import partition_for
@@ -86,6 +87,7 @@ class Host:
         self._units: deque[tuple[int, frozenset[int]]] = deque()
         self._time = CommonTime(len(identity.nodes))
         self.wall = WallClock()
+        self.recorder = Recorder()
         timing = _timing(configs)
 
         def setting(number: int, wanted: tuple[int, ...]) -> Setting:
@@ -115,7 +117,13 @@ class Host:
             {
                 number: Partition(
                     setting(number, identity.placement[number]),
-                    shard_maker(lambda: held.view, rng.getrandbits(64), self.wall),
+                    shard_maker(
+                        lambda: held.view,
+                        rng.getrandbits(64),
+                        self.wall,
+                        self.recorder,
+                        number,
+                    ),
                     GROUPS_KIND,
                     now,
                 )
@@ -131,6 +139,7 @@ class Host:
         self._hand_over = HandOver(held)
         self._clamped: frozenset[str] = frozenset()
         self._note_clamped()
+        self.recorder.limit(view.configs.integer(BYTES_MAX))
 
     # --- events, in the order in which a client's request meets them
 
@@ -442,6 +451,7 @@ class Host:
         catalog.configs = held.view.configs
         group_configs = held.view.catalog.group_configs()
         self._note_clamped()
+        self.recorder.limit(held.view.configs.integer(BYTES_MAX))
         gone = [] if topics is before else _deleted(before, topics)
         held.schedule.touch_all()
         for partition in held.groups.values():

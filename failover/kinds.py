@@ -9,19 +9,22 @@ from failover.catalogue import records as catalog_records
 from failover.catalogue.catalog import Catalog
 from failover.catalogue.state import CATALOG_GROUP
 from failover.partitions.machine import Kind
+from failover.recording.shard import RecordedShard
 from protocol import records
 from protocol.groups.group_types import TABLES
 from protocol.groups.shard import GroupShard
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kio.static.protocol import Entity
 
     from failover.catalogue.cluster_view import ClusterView
+    from failover.recording.recorder import Recorder
     from protocol.config import Configs
     from protocol.groups.wall import WallClock
+    from storage.batch import RawRecord
 
 
 def _group_of(key: Entity) -> str:
@@ -40,12 +43,16 @@ def _prefixes_of(group_id: str) -> tuple[bytes, ...]:
     )
 
 
+def _replay_rows(shard: GroupShard, rows: Iterable[RawRecord]) -> tuple[int, int]:
+    return shard.replay_rows(rows)
+
+
 GROUPS_KIND: Final = Kind(
     encode=records.encode,
     decode=records.decode,
     group_of=_group_of,
     prefixes_of=_prefixes_of,
-    replay_rows=GroupShard.replay_rows,
+    replay_rows=_replay_rows,
 )
 CATALOG_KIND: Final = Kind(
     encode=catalog_records.encode,
@@ -58,17 +65,23 @@ CATALOG_KIND: Final = Kind(
 
 
 def shard_maker(
-    view: Callable[[], ClusterView], seed: int, wall: WallClock
+    view: Callable[[], ClusterView],
+    seed: int,
+    wall: WallClock,
+    recorder: Recorder,
+    number: int,
 ) -> Callable[[], GroupShard]:
     """Return what makes a shard, whenever its partition is loaded; ``view`` is the view then.
 
-    All shards of a process share one ``wall``.
+    All shards of a process share one ``wall``; what partition ``number`` is told is kept by
+    ``recorder``.
     """
     rng = random.Random(seed)
 
     def make() -> GroupShard:
         seen = view()
-        shard = GroupShard(seen.configs, seen.catalog.topics, rng)
+        tape = recorder.tape_for(number)
+        shard = RecordedShard(seen.configs, seen.catalog.topics, rng, recorder, tape)
         shard.group_configs = seen.catalog.group_configs()
         shard.wall = wall
         return shard

@@ -150,6 +150,16 @@ _CLUSTER = (
     _int("event.loop.watch.interval.ms", 0, 0,
          "How often a coordinator looks how long its event loop was held, for the metrics"
          " event-loop-held-time-ms-*; 0 is never. Each look costs about 10 microseconds."),
+    ConfigRow(
+        name="incident.recording.max.bytes",
+        type=ConfigType.LONG,
+        default=0,
+        low=0,
+        doc="How many bytes a coordinator keeps of what its groups were told lately. They are"
+        " written to a file when a handler raises, and by rollcall record; 0 keeps nothing. The"
+        " file has client ids, addresses and group ids in it, but no password.",
+        dynamic=True,
+    ),
     _text("broker.rack", None,
           "The rack of coordinators whose Ray node has none of its own: that is the environment"
           " variable ROLLCALL_RACK there, or its label ray.io/availability-zone."),

@@ -91,6 +91,17 @@ def _parser() -> argparse.ArgumentParser:
     from actors.cli.commands import add_parsers
 
     add_parsers(commands)
+    record = commands.add_parser("record", help="save what the groups were told lately")
+    _add_which(record)
+    record.add_argument("--node", type=int, metavar="N", help="one coordinator (default: all)")
+    record.add_argument(
+        "--out",
+        type=Path,
+        default=Path("recording.msgpack"),
+        metavar="FILE",
+        help="default: %(default)s",
+    )
+    record.set_defaults(run=_record)
     commands.add_parser("bench", help="run a benchmark", add_help=False)
     commands.add_parser("drill", help="rehearse a failure on a live cluster", add_help=False)
     return parser
@@ -172,6 +183,13 @@ def _status(args: argparse.Namespace) -> int:
         )
     print(json.dumps(status) if args.json else as_text(status))
     return 0
+
+
+def _record(args: argparse.Namespace) -> int:
+    from actors.cli.discovery import find_cluster
+    from actors.cli.record import record
+
+    return record(find_cluster(args.data_dir, args.address), args.node, args.out)
 
 
 def _down(args: argparse.Namespace) -> int:

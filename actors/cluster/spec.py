@@ -141,6 +141,10 @@ class ClusterSpec:
         """Return the directory of a node's log."""
         return Path(self.data_dir) / f"node-{node_id}"
 
+    def incidents_path(self) -> Path:
+        """Return the directory of the files with what led to faults."""
+        return Path(self.data_dir) / "incidents"
+
     def text_log_path(self, name: str) -> Path:
         """Return the file of log lines of one process."""
         return Path(self.data_dir) / "logs" / f"{name}.log"

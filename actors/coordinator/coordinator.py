@@ -15,11 +15,12 @@ import random
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from actors.clock import BEAT_MS, Clock
 from actors.coordinator import formation, gc_tuning, log_opening
 from actors.coordinator.binding import Binding
+from actors.coordinator.incidents import Incidents
 from actors.coordinator.log_opening import can_be_healed, may_pass, open_log
 from actors.coordinator.loop_watch import INTERVAL, LoopWatch
 from actors.coordinator.pump import Pump, PumpDependencies
@@ -32,6 +33,7 @@ from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispa
 from failover.catalogue.catalog import NodeChanged
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION
+from failover.recording.dump import write_dump
 from protocol.config import Configs
 from protocol.groups.modern.target import TIME_LIMIT
 from protocol.wire.frames import preparations
@@ -72,6 +74,16 @@ HAND_OVER_LOOK_S: Final = 0.02
 NO_ROOM: Final = "there is no room on its disk"
 
 
+class Recorded(NamedTuple):
+    """A file of :mod:`failover.recording.dump`, empty if nothing is recorded.
+
+    ``missing`` are the partitions led here that are not in it, each with the reason.
+    """
+
+    data: bytes
+    missing: Sequence[tuple[int, str]]
+
+
 class Coordinator:
     """Serves the groups of the ``__consumer_offsets`` partitions that are led here."""
 
@@ -104,6 +116,7 @@ class Coordinator:
         configs = Configs(spec.overrides)
         self._configs = configs
         self._binding = Binding()
+        self._incidents = Incidents(spec.incidents_path(), spec.cluster_id, node_id)
         self._limited_by: Configs | None = None
         self._disk: RocksLog | None = None
         self._pump: Pump | None = None
@@ -244,6 +257,7 @@ class Coordinator:
             observer=self._observer,
             forwarding=self._control_plane,
             clock=self._clock,
+            incidents=self._incidents,
         )
         host = Host(identity, self._configs, disk, rng, self.now())
         self._pump = Pump(host, disk, dependencies, self._look_around)
@@ -391,6 +405,17 @@ class Coordinator:
         if self._pump is not None:
             self._pump.host.transfer(partition, node_id, self.now())
             self._pump.schedule()
+
+    async def record(self) -> Recorded:
+        """Return what the groups that are led here were told lately, as a file."""
+        host = self._host
+        if host is None:
+            return Recorded(b"", ())
+        recordings = host.recorder.recordings("rollcall record")
+        arguments = recordings, host.view.configs, self._incidents.about()
+        data = await self._loop.run_in_executor(None, write_dump, *arguments)
+        led = [number for number in self.leads() if number != CATALOG_PARTITION]
+        return Recorded(data if recordings else b"", host.recorder.missing(led))
 
     def leads(self) -> list[int]:
         """Return the partitions led here, the catalogue's -1 included."""

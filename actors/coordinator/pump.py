@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from actors.clock import Clock
+    from actors.coordinator.incidents import Incidents
     from actors.coordinator.log_sync import SyncedLog
     from actors.peers.peers import Peers
     from actors.serving.listener import Limits
     from actors.workers.dispatcher import WorkerDispatcher
     from failover.effects import Forward
     from failover.host import Host
+    from failover.recording.recorder import Recording
     from protocol.groups.effects import Reply, Request, Ticket
     from protocol.groups.facts import Fact
     from storage.log import Write
@@ -77,6 +79,7 @@ class PumpDependencies:
     observer: Observer
     forwarding: Forwarding
     clock: Clock
+    incidents: Incidents
 
 
 class Pump:
@@ -92,6 +95,7 @@ class Pump:
         """``after_turn`` is called at the end of every turn."""
         self.host = host
         self.listener = Listener(self, dependencies.limits)
+        self.listener.answered = host.recorder.answered
         self.links: Peers | None = None
         self._log = log
         self._turn = Turn(
@@ -111,6 +115,7 @@ class Pump:
         self._observer = dependencies.observer
         self._forwarding = dependencies.forwarding
         self._clock = dependencies.clock
+        self._incidents = dependencies.incidents
         self._tasks = Tasks(_log)
         self._warnings = RateLimitedLog(_log)
         self._after_turn = after_turn
@@ -197,6 +202,7 @@ class Pump:
         try:
             self.turn()
         except Exception as error:
+            self._save_before_restart(error)
             _restart(error)
 
     def turn(self) -> None:
@@ -206,7 +212,26 @@ class Pump:
             return
         if self._turn.take():
             self.schedule()  # the others after another look at the sockets: memo hits go first
+        if faults := self.host.recorder.take_faults():
+            self._save(faults)
         self._after_turn()
+
+    # --- incidents
+
+    def _save(self, faults: Sequence[Recording]) -> None:
+        """Have files written, in another thread, with what led to faults that were contained."""
+        now = self.now()
+        if due := [each for each in faults if self._incidents.is_due(each, now)]:
+            configs = self.host.view.configs
+            self._loop.run_in_executor(None, self._incidents.write, due, configs)
+
+    def _save_before_restart(self, error: Exception) -> None:
+        """Write files with what led to a fault that ends the process."""
+        recorder = self.host.recorder
+        faults = recorder.take_faults()
+        if not faults and not isinstance(error, LogError):
+            faults = recorder.recordings(reason(error))
+        self._incidents.write(faults, self.host.view.configs)
 
     # --- the ports of a turn
 

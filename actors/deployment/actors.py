@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from actors.cluster.forwarding import Answers
     from actors.cluster.spec import ClusterSpec
+    from actors.coordinator.coordinator import Recorded
     from actors.deployment.controller import MovedLeadership
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Request
@@ -161,6 +162,10 @@ class CoordinatorActor:
     async def events(self, group_id: str) -> list[MemberEvent]:
         """Return the diary of a group led here."""
         return self._coordinator.events(group_id)
+
+    async def record(self) -> Recorded:
+        """Return what the groups that are led here were told lately, as a file."""
+        return await self._coordinator.record()
 
     async def stop(self) -> None:
         """End cleanly; the process itself is ended by whoever asked."""
@@ -313,11 +318,21 @@ def drain(node_id: int, *, end: bool = False) -> list[MovedLeadership]:
 
 def events(node_id: int, group_id: str) -> list[MemberEvent]:
     """Return the diary of a group that ``node_id`` coordinates."""
+    found: list[MemberEvent] = _ask_coordinator(node_id, "events", group_id)
+    return found
+
+
+def record(node_id: int) -> Recorded:
+    """Return what the groups that ``node_id`` leads were told lately."""
+    recorded: Recorded = _ask_coordinator(node_id, "record")
+    return recorded
+
+
+def _ask_coordinator(node_id: int, method: str, *arguments: object) -> Any:
     coordinator = find(coordinator_name(node_id))
     if coordinator is None:
         raise FailureError(f"Coordinator {node_id} is not there.")
     try:
-        found: list[MemberEvent] = ray_calls.answer(coordinator.events.remote(group_id), STOP_S)
+        return ray_calls.answer(getattr(coordinator, method).remote(*arguments), STOP_S)
     except NOT_ANSWERED as error:
         raise FailureError(f"Coordinator {node_id} does not answer: {first_line(error)}") from error
-    return found

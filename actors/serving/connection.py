@@ -349,6 +349,7 @@ class Connection(asyncio.Protocol):
             client=client,
             message=decoded.message,
             following=self._connections.inbox.following,
+            frame=frame,
         )
         self._connections.handler.receive(request)
 

@@ -25,6 +25,8 @@ from failover.requests.inbox import Inbox, serve
 from protocol.wire.frames import encode_response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from protocol.groups.effects import Reply, Ticket
 
 __all__ = ("Limits", "Listener")
@@ -48,6 +50,8 @@ class Listener:
     :func:`failover.requests.inbox.serve` does. It is this thread's own time that counts: on a
     machine with too much to do a turn is not cut short by what others do, for then each turn, and
     what it writes, would be for a few only.
+
+    ``answered`` is told of each answer: its API key, ticket and bytes.
     """
 
     def __init__(self, handler: RequestHandler, limits: Limits) -> None:
@@ -55,6 +59,7 @@ class Listener:
         self.limits = limits
         self.request_bytes_max = limits.request_bytes_max
         self.memo = Memo()
+        self.answered: Callable[[int, Ticket, bytes], None] = lambda *_: None
         self.held = HeldBytes(limits.queued_bytes_max)
         self.warnings = RateLimitedLog(_log)
         self.connections: set[Connection] = set()
@@ -144,6 +149,7 @@ class Listener:
             return True
         if reply.lease is not None and in_flight.memo_key is not None:
             self.memo.remember(in_flight.memo_key, reply.lease, answer)
+        self.answered(in_flight.api_key, reply.ticket, answer)
         in_flight.connection.send(answer)
         return True
 

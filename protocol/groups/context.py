@@ -7,7 +7,8 @@ hard state.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from protocol.groups.effects import GroupFailed, Reply, Result
 from protocol.groups.timers import Timers
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from protocol.assignors.executor import Executor
     from protocol.config import Configs
     from protocol.groups.classic.group import ClassicGroupRuntime
-    from protocol.groups.effects import HeartbeatLease, Task, Ticket
+    from protocol.groups.effects import HeartbeatLease, SessionHolder, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.groups.hard_group import HardGroup
     from protocol.groups.modern.reconcile import MemberAssignment
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from protocol.unread import TopicOffsets
 
     Replay: TypeAlias = Callable[["Context", Entity, Entity | bytes | None], None]
+
+SESSION_END: Final = attrgetter("session_deadline_ms")
 
 
 class Context:
@@ -53,6 +56,7 @@ class Context:
     assignors in place, once any was; ``last_run`` is the number of the last run of any group.
     ``failures`` are groups to be built again from the log, by group id; until then nothing is done
     for them. ``unused_record_types`` are the first bytes of keys that no replay is for.
+    ``session_end`` reads when a session ends (ms): the heartbeat path moves that by itself.
     ``wall`` is the clock of what is written into records. ``tables`` are those of ``dispatch``;
     ``group_type`` finds in them what is known of a group's type.
     """
@@ -74,6 +78,7 @@ class Context:
         "replays",
         "result",
         "rng",
+        "session_end",
         "subscribers",
         "tables",
         "timers",
@@ -117,6 +122,7 @@ class Context:
         self.unbuilt: list[str] = []
         self.result = Result()
         self.failures: dict[str, GroupFailed] = {}
+        self.session_end: Callable[[SessionHolder], int] = SESSION_END
 
     def replay(self, record: Record) -> None:
         """Apply a record to the hard state: the only place it is written."""

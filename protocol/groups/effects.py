@@ -36,6 +36,7 @@ class Request:
     ``api_version`` is the version the client used: a few rules depend on it (KIP-394's
     MEMBER_ID_REQUIRED from JoinGroup 4 on, for one). ``following`` other requests of its group wait
     right behind it: a record that each of them rewrites is written once for many.
+    ``frame`` is what a client's request was read from, if it came from one.
     """
 
     ticket: Ticket
@@ -44,6 +45,7 @@ class Request:
     client: Client
     message: Entity
     following: int = 0
+    frame: bytes = field(default=b"", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

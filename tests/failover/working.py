@@ -40,11 +40,16 @@ class Working(Driver):
 
 def working_driver(**arguments: Any) -> Working:
     driver = Working(MemoryLog(), **arguments)
+    prepare(driver)
+    return driver
+
+
+def prepare(driver: Driver) -> None:
+    """Load a driver's log, and have a node and a topic."""
     driver.load()
     driver.host.catalog_event(NodeChanged(Node(0, "localhost", 9092)), driver.now)
     driver.pump()
     driver.ask(19, 7, asks.create_topics("t", partitions=4))
-    return driver
 
 
 def beat(

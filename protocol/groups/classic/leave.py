@@ -91,8 +91,9 @@ def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     member = group.members.get(member_id)
     if member is None or (member.is_parked and not member.is_new):
         return  # whoever answers the parked request starts the session anew
-    if member.session_deadline_ms > now:
-        membership.arm(ctx, group, member, member.session_deadline_ms)
+    deadline_ms = ctx.session_end(member)
+    if deadline_ms > now:
+        membership.arm(ctx, group, member, deadline_ms)
         return
     _expire(ctx, group, member, now)
 

@@ -81,8 +81,9 @@ def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     session = None if runtime is None else runtime.sessions.get(key.member_id)
     if runtime is None or session is None:
         return
-    if session.session_deadline_ms > now:
-        modern.arm(ctx, runtime, session, session.session_deadline_ms)
+    deadline_ms = ctx.session_end(session)
+    if deadline_ms > now:
+        modern.arm(ctx, runtime, session, deadline_ms)
         return
     remove(ctx, runtime, {key.member_id: None}, MemberEventKind.EXPIRED, now)
 

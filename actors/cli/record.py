@@ -1,0 +1,48 @@
+"""``rollcall record``: save what the groups of a running cluster were told lately, for a replay."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from actors.cli.discovery import call_cluster
+from actors.cli.session import FAILED, complain
+from actors.errors import BadInputError, FailureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors.cluster.registry import RegisteredCluster
+    from actors.coordinator.coordinator import Recorded
+
+ONLY_US: Final = 0o600
+
+
+def record(found: RegisteredCluster, node_id: int | None, out: Path) -> int:
+    """Ask one coordinator, or all, and write one file; name the partitions that are not in it."""
+    if node_id is not None and not 0 <= node_id < found.partitions:
+        raise BadInputError(f"There is no coordinator {node_id}.")
+    if out.exists():
+        raise BadInputError(f"{out} is there already: name another file by --out.")
+    nodes = range(found.partitions) if node_id is None else (node_id,)
+
+    def question() -> list[Recorded]:
+        from actors.deployment import actors
+
+        return [actors.record(each) for each in nodes]
+
+    answers: list[Recorded] = call_cluster(found, question)
+    for answer in answers:
+        for partition, why in answer.missing:
+            complain(f"partition {partition} is not recorded: {why}")
+    data = b"".join(answer.data for answer in answers)
+    if not data:
+        complain("nothing is recorded: set incident.recording.max.bytes, for instance to 33554432")
+        return FAILED
+    try:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_US), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise FailureError(f"{out} can not be written: {error.strerror or error}.") from error
+    print(f"wrote {out}, {len(data)} bytes")
+    return 0

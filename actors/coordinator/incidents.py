@@ -1,0 +1,96 @@
+"""Files with what a partition was told before something failed (:mod:`failover.recording`).
+
+They are in the directory ``incidents`` beside the logs' directories. There is a bound to how many:
+a request that fails each time that it is repeated writes no more than the first few.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+from failover.recording.dump import About, write_dump
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from failover.recording.recorder import Recording
+    from protocol.config import Configs
+
+_log = logging.getLogger("rollcall.coordinator")
+
+FILES_MAX: Final = 10
+"""Of each node; to get more, move some away."""
+
+INTERVAL_MS: Final = 60_000
+"""A partition's next file is written after so long at the earliest."""
+
+ONLY_US: Final = 0o600
+
+
+class Incidents:
+    """Writes the files of one node."""
+
+    def __init__(self, directory: Path, cluster_id: str, node_id: int) -> None:
+        self._directory = directory
+        self._cluster_id = cluster_id
+        self._node_id = node_id
+        self._written_ms: dict[int, int] = {}
+
+    def about(self) -> About:
+        """Say where and when."""
+        return About(
+            version=version("rollcall"),
+            cluster_id=self._cluster_id,
+            node_id=self._node_id,
+            at_ms=time.time_ns() // 1_000_000,
+        )
+
+    def is_due(self, recording: Recording, now: int) -> bool:
+        """Tell whether this partition's may be written, and count it if so."""
+        written_ms = self._written_ms.get(recording.partition)
+        if written_ms is not None and now - written_ms < INTERVAL_MS:
+            return False
+        self._written_ms[recording.partition] = now
+        return True
+
+    def write(self, recordings: Sequence[Recording], configs: Configs) -> None:
+        """Write a file, if there are not too many; say in the log what became of it.
+
+        Any thread may call this; it never raises.
+        """
+        try:
+            for recording in recordings:
+                self._write(recording, configs)
+        except Exception as error:
+            _log.warning("what was recorded can not be written: %s", error)
+
+    def _write(self, recording: Recording, configs: Configs) -> None:
+        about = self.about()
+        own = f"node-{self._node_id}-"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        there = sum(name.startswith(own) for name in os.listdir(self._directory))
+        if there >= FILES_MAX:
+            _log.warning(
+                "what was recorded is not written: there are %d files of this node in %s",
+                there,
+                self._directory,
+            )
+            return
+        name = f"{own}partition-{recording.partition}-{about.at_ms}.msgpack"
+        data = write_dump([recording], configs, about)
+        path = self._directory / name
+        draft = path.with_suffix(".new")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_US), "wb") as file:
+            file.write(data)
+        draft.rename(path)
+        _log.warning(
+            "wrote what partition %d was told before it failed (%s) to %s",
+            recording.partition,
+            recording.why,
+            path,
+        )

@@ -1,0 +1,153 @@
+"""What one process records: the rings of its partitions, and the answers that clients got.
+
+Everything has a bound. The bytes of all rings together are at most those of the config
+:data:`BYTES_MAX`; a partition whose state is too large for its part is not recorded, and neither is
+one that has just begun to be led, until its turn has come: packing states takes milliseconds, so
+there is at most one in :data:`STATE_INTERVAL_MS`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from failover.recording.tape import Segment, Tape
+from protocol.wire.apis import API, Route
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from failover.recording.tape import Entry
+    from protocol.groups.effects import Ticket
+
+BYTES_MAX: Final = "incident.recording.max.bytes"
+"""The config that says how many bytes are kept; 0: nothing is recorded."""
+
+SWITCHED_OFF: Final = f"{BYTES_MAX} is 0, or less than it was"
+
+STATE_INTERVAL_MS: Final = 250
+TOO_LARGE_MS: Final = 60_000
+"""A state that was too large is not tried again before."""
+
+GROUP_KEYS: Final = frozenset(
+    api.key for api in API.values() if api.route in (Route.GROUP, Route.GROUPS)
+)
+
+ANSWERS_SHARE: Final = 4
+"""One in so many bytes is for answers."""
+
+ANSWER_BYTES: Final = 150
+"""What an answer takes beside its own bytes."""
+
+STATES_SHARE: Final = 8
+"""A state may take one in so many bytes of its segment: packing it must be worth it."""
+
+
+class Recording(NamedTuple):
+    """A partition's ring as it was at one moment: ``answers`` are the frames sent, by ticket."""
+
+    partition: int
+    why: str
+    state: bytes
+    shared: tuple[object, ...]
+    entries: tuple[Entry, ...]
+    answers: Mapping[Ticket, bytes]
+
+
+class Recorder:
+    """Gives each partition its ring, and keeps the answers of all of them."""
+
+    def __init__(self, bytes_max: int = 0) -> None:
+        self._bytes_max = 0
+        self.segment_bytes = 0
+        """When a segment is full; 0: nothing is recorded."""
+        self.tapes: dict[int, Tape] = {}
+        self._answers: deque[tuple[Ticket, bytes]] = deque()
+        self._answers_size = 0
+        self._state_ms = 0
+        self._faults: dict[int, tuple[Tape, str]] = {}
+        self.limit(bytes_max)
+
+    def limit(self, bytes_max: int) -> None:
+        """Keep no more than this; with less than before all rings begin again."""
+        if bytes_max < self._bytes_max:
+            for tape in self.tapes.values():
+                tape.clear(SWITCHED_OFF)
+            self._answers.clear()
+            self._answers_size = 0
+        if bytes_max != self._bytes_max:
+            self._bytes_max = bytes_max
+            self.share_out()
+
+    def tape_for(self, partition: int) -> Tape:
+        """Begin the ring of a partition whose groups are loaded; one of before is forgotten."""
+        tape = self.tapes[partition] = Tape(partition)
+        self.share_out()
+        return tape
+
+    def share_out(self) -> None:
+        """Give each partition that is recorded an equal part of the room."""
+        recorded = sum(tape.newer is not None for tape in self.tapes.values())
+        room = self._bytes_max - self._bytes_max // ANSWERS_SHARE
+        self.segment_bytes = room // (2 * max(recorded, 1))
+
+    @property
+    def state_bytes_max(self) -> int:
+        """How many bytes a state may have."""
+        return self.segment_bytes // STATES_SHARE
+
+    def may_pack(self, now: int) -> bool:
+        """Whether a state may be packed now; if so, none other may for a while."""
+        if now < self._state_ms:
+            return False
+        self._state_ms = now + STATE_INTERVAL_MS
+        return True
+
+    def answered(self, api_key: int, ticket: Ticket, answer: bytes) -> None:
+        """Keep the frame that a client was sent, if its group has answered."""
+        if api_key not in GROUP_KEYS or not self.segment_bytes:
+            return
+        self._answers.append((ticket, answer))
+        self._answers_size += ANSWER_BYTES + len(answer)
+        while self._answers_size > self._bytes_max // ANSWERS_SHARE:
+            _, oldest = self._answers.popleft()
+            self._answers_size -= ANSWER_BYTES + len(oldest)
+
+    # --- faults, and what is read
+
+    def fault(self, tape: Tape, why: str) -> None:
+        """Learn that something failed; :meth:`take_faults` gives the ring as it is then."""
+        if tape.newer is not None:
+            self._faults.setdefault(tape.partition, (tape, why))
+
+    def take_faults(self) -> list[Recording]:
+        """Take out the rings of the partitions in which something failed since the last time."""
+        if not self._faults:
+            return []
+        faults, self._faults = self._faults, {}
+        return [self._recording(tape, why) for tape, why in faults.values()]
+
+    def recordings(self, why: str) -> list[Recording]:
+        """Return the rings of all partitions that are recorded."""
+        recorded = [tape for tape in self.tapes.values() if tape.newer is not None]
+        return [self._recording(tape, why) for tape in recorded]
+
+    def missing(self, partitions: Iterable[int]) -> tuple[tuple[int, str], ...]:
+        """Say of each of these partitions that is not recorded why not."""
+        tapes = [self.tapes[number] for number in partitions]
+        why_not = SWITCHED_OFF if not self._bytes_max else None
+        return tuple(
+            (tape.partition, why_not or tape.why_not) for tape in tapes if tape.newer is None
+        )
+
+    def _recording(self, tape: Tape, why: str) -> Recording:
+        segments = [each for each in (tape.older, tape.newer) if each is not None]
+        first: Segment = segments[0]
+        return Recording(
+            partition=tape.partition,
+            why=why,
+            state=first.state,
+            shared=tuple(first.shared),
+            entries=tuple(entry for segment in segments for entry in segment.entries),
+            answers=dict(self._answers),
+        )

@@ -1,0 +1,60 @@
+"""``rollcall record``: what it asks of the coordinators, what it writes and what it says."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from actors.cli import record
+from actors.coordinator.coordinator import Recorded
+from actors.deployment import actors
+from actors.errors import BadInputError, FailureError
+
+CLUSTER: Any = SimpleNamespace(partitions=2)
+
+
+@pytest.fixture(autouse=True)
+def cluster(monkeypatch: pytest.MonkeyPatch) -> dict[int, Recorded]:
+    """Answer for the coordinators."""
+    answers = {0: Recorded(b"zero", ()), 1: Recorded(b"one", ((1, "its state is too large"),))}
+    monkeypatch.setattr(actors, "record", lambda node_id: answers[node_id])
+    monkeypatch.setattr(record, "call_cluster", lambda _, question: question())
+    return answers
+
+
+def test_all_coordinators_are_written_to_one_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "r"
+    assert record.record(CLUSTER, None, out) == 0
+    assert out.read_bytes() == b"zeroone"
+    assert out.stat().st_mode & 0o777 == 0o600
+    said = capsys.readouterr()
+    assert said.out == f"wrote {out}, 7 bytes\n"
+    assert "partition 1 is not recorded: its state is too large" in said.err
+
+
+def test_one_coordinator_is_asked(tmp_path: Path) -> None:
+    assert record.record(CLUSTER, 0, tmp_path / "r") == 0
+    assert (tmp_path / "r").read_bytes() == b"zero"
+
+
+def test_nothing_is_written_where_nothing_is_recorded(
+    tmp_path: Path, cluster: dict[int, Recorded], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster[0] = Recorded(b"", ())
+    assert record.record(CLUSTER, 0, tmp_path / "r") == 1
+    assert not (tmp_path / "r").exists()
+    assert "incident.recording.max.bytes" in capsys.readouterr().err
+
+
+def test_an_operators_mistake_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="There is no coordinator 2"):
+        record.record(CLUSTER, 2, tmp_path / "r")
+    (tmp_path / "there").write_bytes(b"precious")
+    with pytest.raises(BadInputError, match="is there already"):
+        record.record(CLUSTER, 0, tmp_path / "there")
+    with pytest.raises(FailureError, match="can not be written"):
+        record.record(CLUSTER, 0, tmp_path / "no" / "directory")
+    assert (tmp_path / "there").read_bytes() == b"precious"
