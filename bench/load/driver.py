@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import uvloop
 
+from actors.waiting import poll_async
 from bench.client.coordinator_lookup import LookupConnections
 from bench.client.stream import Stream
 from protocol.members.client import State
@@ -59,10 +60,13 @@ class LoadSpec:
     seed: int = 0
 
 
-def drive(load: LoadSpec) -> list[HistoryRow]:
-    """Run ``load`` to its end and return the history of all its members."""
+def drive(load: LoadSpec, is_over: Callable[[], bool] = lambda: False) -> list[HistoryRow]:
+    """Run ``load`` and return the history of all its members.
+
+    It ends at its ``until_ms``, or earlier if ``is_over`` says so.
+    """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_run(load))
+        return runner.run(_run(load, is_over))
 
 
 def now_ms() -> int:
@@ -70,7 +74,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _run(load: LoadSpec) -> list[HistoryRow]:
+async def _run(load: LoadSpec, is_over: Callable[[], bool]) -> list[HistoryRow]:
     rng = random.Random(load.seed)
     topics = TopicMetadata(partitions_of=load.partitions_of)
     lookups = CoordinatorLookups(load.bootstrap)
@@ -80,13 +84,11 @@ async def _run(load: LoadSpec) -> list[HistoryRow]:
         drivers.append(MemberDriver(member, lookups, load.commit_interval_ms))
     for driver in drivers:
         driver.step()
-    await asyncio.sleep(max(0, load.until_ms - now_ms()) / 1000)
+    await poll_async(is_over, (load.until_ms - now_ms()) / 1000)
     rows = [row for driver in drivers for row in driver.rows()]
     for driver in drivers:
         driver.stop("the load is over")
-    deadline = time.monotonic() + FAREWELL_SECONDS
-    while time.monotonic() < deadline and not all(driver.member.is_done for driver in drivers):
-        await asyncio.sleep(0.05)
+    await poll_async(lambda: all(driver.member.is_done for driver in drivers), FAREWELL_SECONDS)
     for driver in drivers:
         driver.close()
     lookups.close()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-import time
 from collections import Counter, defaultdict
 from concurrent.futures import Future
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import uvloop
 
+from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
 from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
 from failover.drills.verdict import Story
@@ -206,11 +206,9 @@ class LiveLoad:
             driver.stop("the load is over")
             if number % STARTS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        deadline = time.monotonic() + FAREWELL_SECONDS
-        while time.monotonic() < deadline:
-            if all(driver.member.is_done for driver in self._drivers):
-                break
-            await asyncio.sleep(0.05)
+        await poll_async(
+            lambda: all(driver.member.is_done for driver in self._drivers), FAREWELL_SECONDS
+        )
         for driver in self._drivers:
             driver.end()
         if self._lookups is not None:

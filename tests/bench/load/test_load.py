@@ -2,11 +2,14 @@
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from threading import Event
 
 from bench.client.blocking_client import BlockingClient
 from bench.load.driver import FINAL, LoadSpec, drive, now_ms
 from protocol.members.classic import MemberConfig
 from protocol.members.history import MemberHistoryKind
+from protocol.wire.errors import KafkaError
 from tests.waiting import WITHIN_S, until
 
 MEMBERS = 20
@@ -39,10 +42,17 @@ def is_stable(address):
         return group.group_state == "Stable" and len(group.members) == MEMBERS
 
 
-def everybody_has_committed(address, since_ms):
-    with BlockingClient(address) as connection:
-        offsets = connection.committed_offsets("g")
-    return len(offsets) == MEMBERS and min(offsets.values()) > since_ms
+def everybody_commits(address):
+    """Wait until each member has committed since now; offsets are the times of the commits."""
+    since_ms = now_ms()
+
+    def has_committed():
+        offsets = {}
+        with suppress(KafkaError), BlockingClient(address) as connection:
+            offsets = connection.committed_offsets("g")  # refused while the group is loaded
+        return len(offsets) == MEMBERS and min(offsets.values()) > since_ms
+
+    until(has_committed, WITHIN_S, "everybody commits")
 
 
 def by_member(rows):
@@ -56,16 +66,19 @@ def test_members_go_on_where_they_were_when_their_coordinator_is_killed_and_come
     dead = ("127.0.0.1", 1)  # a bootstrap address that nobody answers is passed over
     with BlockingClient(node.address) as connection:
         connection.create_topic("t", MEMBERS)
-    with ThreadPoolExecutor(1) as background:
-        loading = background.submit(drive, crowd((dead, node.address), 12))
+    is_over = Event()
+    longest = crowd((dead, node.address), 6 * WITHIN_S)
+    with ThreadPoolExecutor(1) as background, ExitStack() as stack:
+        loading = background.submit(drive, longest, is_over.is_set)
+        stack.callback(is_over.set)
         until(lambda: is_stable(node.address), WITHIN_S, "the group is Stable")
-        stable_ms = now_ms()  # offsets are the times of the commits
-        until(
-            lambda: everybody_has_committed(node.address, stable_ms), WITHIN_S, "everybody commits"
-        )
+        everybody_commits(node.address)
         killed_ms = now_ms()
         node.kill()
         node.start()
+        everybody_commits(node.address)
+        everybody_commits(node.address)  # by then a heartbeat before that commit was answered
+        is_over.set()
         rows = loading.result()
     with BlockingClient(node.address) as connection:
         committed = connection.committed_offsets("g")
