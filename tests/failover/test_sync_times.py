@@ -1,9 +1,11 @@
 """When a node's disk syncs too slowly for the node to lead."""
 
+import pytest
+
 from failover.sync_times import KEPT, SyncTimes
-from storage.log import MemoryLog
 from tests.failover.apis import asks
-from tests.failover.hosts import T0, Driver
+from tests.failover.hosts import T0
+from tests.failover.working import working_driver
 
 
 def test_a_sync_of_half_an_election_timeout_is_slow_while_it_lasts_and_after_it() -> None:
@@ -20,21 +22,9 @@ def test_a_sync_of_half_an_election_timeout_is_slow_while_it_lasts_and_after_it(
     assert not syncs.are_slow(T0 + 2_000)
 
 
-class SlowDisk(Driver):
-    """Its next sync goes on until the test ends it."""
-
-    is_slow = False
-
-    def sync(self) -> bool:
-        super().sync()
-        return not self.is_slow
-
-
-def test_the_rows_of_a_node_tell_of_its_slow_disk() -> None:
-    driver = SlowDisk(MemoryLog())
-    driver.load()
-    driver.ask(19, 7, asks.create_topics("t"))
-    driver.is_slow = True
+def test_the_rows_of_a_node_tell_of_its_slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = working_driver()
+    monkeypatch.setattr(driver, "sync", lambda: False)  # it goes on until the test ends it
     driver.give(8, 8, asks.commit("g", 1))
     driver.pump()
     assert not any(row.is_slow for row in driver.host.status(driver.now))
