@@ -103,6 +103,7 @@ class Partition:
         self._led_epoch = -1
         self._turn: dict[Any, Record] = {}
         self.deferred: list[tuple[Request, Sequence[str] | None]] = []
+        self._again: list[tuple[Request, Sequence[str]]] = []
         self._runs = Runs()
         self._facts: list[Fact] = []
         self._tasks: list[Task] = []
@@ -285,8 +286,8 @@ class Partition:
         """Let a group be what the log says; whoever waits in it is told to ask again."""
         try:
             self.machine.forget(group_id)
-            deferred = (request for request, _ in self.deferred)
-            self.replies.refuse_parked(group_id, self._kind.not_leader, deferred)
+            others = (request for request, _ in (*self.deferred, *self._again))
+            self.replies.refuse_parked(group_id, self._kind.not_leader, others)
             prefixes = self._kind.prefixes_of(group_id)
             self._replay(rows_of(self.number, self._log, self.replica, self._loading, prefixes))
             group_of = self._kind.group_of
@@ -365,8 +366,9 @@ class Partition:
             self._runs.settle(now)
             if self.replies.new or self.replies.committed:
                 replica.need_lease(now)
-            if self._turn and self._leads:
+            if self._leads and (self._turn or self._again):
                 self._append_turn(now)
+                self._handle_again(now)
         elif self.state is PartitionState.FOLLOWER:
             self._follow(now)
         while replica.is_ready:
@@ -483,35 +485,31 @@ class Partition:
         self._turn.clear()
         for rows, groups in batches:
             self._append(rows, groups, now)
-        alone: list[tuple[Request, str]] = []
         for group_id, error in failed:
-            alone += [(request, group_id) for request in self._take_back(group_id, error)]
+            self._take_back(group_id, error)
             self._restore(group_id, now)
-        for request, group_id in alone:
-            self._handle_alone(request, group_id, now)
 
-    def _take_back(self, group_id: str, error: Exception) -> list[Request]:
-        """Fail what this turn has answered for a group: its records can not be written.
-
-        Requests that are too large only together are returned, to be handled one by one.
-        """
-        failed, alone = shared_out(self.replies.take_back(group_id), error)
+    def _take_back(self, group_id: str, error: Exception) -> None:
+        """Fail what a turn has answered for a group; handle again what is too large together."""
+        failed, again = shared_out(self.replies.take_back(group_id), error)
         for request, code in failed:
             self.replies.refuse(request, code)
             self._note(asked(request), group_id, reason(error))
+        self._again += [(request, (group_id,)) for request in again]
         self._facts = [each for each in self._facts if about(each) != group_id]
         self._tasks = [each for each in self._tasks if about(each) != group_id]
-        return alone
 
-    def _handle_alone(self, request: Request, group_id: str, now: int) -> None:
-        """Handle a request again, and write what it led to before anything else is handled."""
-        try:
-            self.handle(request, now, (group_id,))
-        except HandlerFailed as error:
-            self.replies.refuse(request, ErrorCode.unknown_server_error)
-            self._note(asked(request), group_id, str(error))
-        self._append_turn(now)
-        self.replies.pass_gate(self._runs.groups)  # not to be taken back with the next one
+    def _handle_again(self, now: int) -> None:
+        """Handle and write, one by one, the requests that were too large together."""
+        while self._again:
+            request, waits = self._again.pop(0)
+            try:
+                self.handle(request, now, waits)
+            except HandlerFailed as error:
+                self.replies.refuse(request, ErrorCode.unknown_server_error)
+                self._note(asked(request), waits[0], str(error))
+            self._append_turn(now)
+            self.replies.pass_gate(self._runs.groups)  # not to be taken back with the next one
 
     # --- changes of leadership
 
@@ -545,6 +543,7 @@ class Partition:
         self.state = PartitionState.FOLLOWER
         self.replies.refuse_all(self._kind.not_leader, effects.replies)
         self.deferred.clear()
+        self._again.clear()
         self._tasks.clear()
         self._runs.end()
         if self._turn or not is_sound:

@@ -114,7 +114,6 @@ class Replies:
             if request is None or (groups is not None and group_id not in groups):
                 self.new.append((reply, groups))
             else:
-                del self.open[reply.ticket]
                 taken.append((request, groups))
         return taken
 

@@ -4,6 +4,7 @@ import pytest
 
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
+from failover.partitions import containment
 from failover.partitions.coalescing import PARTS_PER_REWRITE, RUN_MS, Runs
 from protocol.groups.effects import Request
 from protocol.wire.messages import DescribeGroupsRequest
@@ -47,7 +48,7 @@ def driver() -> Driver:
     driver = Driver(MemoryLog()).load()
     driver.host.catalog_event(NodeChanged(Node(0, "host0", 9092, up=True)), driver.now)
     driver.pump()
-    created = asks.create_topics("t", partitions=1)
+    created = asks.create_topics("t", partitions=2)
     driver.ask(CREATE_TOPICS, 7, created)
     tickets = [give(driver, JOIN, asks.join("g", instance=f"i{n}")) for n in range(MEMBERS)]
     driver.pump()
@@ -142,3 +143,23 @@ def test_what_was_not_answered_may_be_lost_and_nothing_else(driver: Driver) -> N
     again = Driver(driver.log.crash()).load()
     described = again.ask(DESCRIBE, 5, DESCRIBED).groups[0]
     assert member_id in {each.member_id for each in described.members}
+
+
+def test_members_wait_for_their_record_while_another_groups_requests_are_handled_again(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containment, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 20_000)
+    large = "o" * 12_000
+    commits = [give(driver, COMMIT, asks.commit(large, 5, partition=n)) for n in (0, 1)]
+    member = give(driver, JOIN, asks.join("g", instance="i0"), 9)
+    effects = driver.host.drain(driver.now)
+    assert effects is not None
+    assert not {reply.ticket for reply in effects.replies} & {member, *commits}
+    driver.turn._carry_out(effects, driver.now)
+    driver.pump()
+    driver.wait(RUN_MS)
+    assert driver.replies.keys() >= {member, *commits}
+    for ticket in commits:
+        (committed,) = driver.replies[ticket].topics[0].partitions
+        assert committed.error_code == 0
