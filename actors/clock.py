@@ -1,4 +1,4 @@
-"""The time of one process: milliseconds that never jump, and a sense of having stood still."""
+"""The time of one process: milliseconds that never jump, and detection of stalls."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ BEAT_MS: Final = 500
 """How often the driver calls :meth:`Clock.beat`."""
 
 STALL_MS: Final = 1_000
-"""A pause longer than this beyond the beat is a stall and not a busy moment."""
+"""A beat that is later than this is a stall."""
 
 JUMP_MS: Final = 15
-"""The two clocks do not move apart by more than this at once, unless one of them is set: less than
-what a follower's promise lasts longer than the lease (:mod:`storage.timing`)."""
+"""The two clocks differ by more than this at once only if one of them was set. It is less than the
+margin by which a follower's promise outlasts the lease (:mod:`storage.timing`)."""
 
 READS: Final = 3
-"""How often both are read to see whether they have; a process can be put off between two reads."""
+"""How often both clocks are read: the process can be preempted between two reads."""
 
 _BOOT_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def boot_ms() -> int:
-    """Return milliseconds since the machine started, its sleep included."""
+    """Return the milliseconds since the machine booted, including suspend."""
     return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
 
 def wall_ms() -> int:
-    """Return the machine's Unix time in milliseconds, which an operator may set back and forth."""
+    """Return the machine's Unix time in milliseconds; an operator may set it at any time."""
     return time.time_ns() // 1_000_000
 
 
 class Clock:
-    """The time of deadlines and leases, and a sense of the machine's other clock.
+    """The time of deadlines and leases, compared with the machine's wall clock.
 
-    :meth:`now` begins with the wall clock and runs with the machine's steady one, for as long as
-    the process lives: setting the wall clock expels nobody and prolongs no lease. What stands in
-    records goes by the wall clock (:class:`failover.common_time.CommonTime`).
+    :meth:`now` starts at the wall clock's time and then follows the machine's monotonic clock, so
+    that setting the wall clock expels no member and extends no lease. Timestamps in records follow
+    the wall clock (:class:`failover.common_time.CommonTime`).
 
-    When the wall clock moves against the steady one, it was set, or the machine stood still and its
-    steady clock with it: ``upon_jump`` is called with by how much, before :meth:`now` returns. A
-    machine whose clocks all stood still, and were not set since, can not be noticed.
+    When the wall clock moves relative to the monotonic one, it was set, or the machine was paused
+    together with its monotonic clock. ``upon_jump`` is called with the difference before
+    :meth:`now` returns. A pause in which all clocks stood still cannot be detected.
 
-    When the process itself stood still (a paused machine, a long stall), the beats were late by
-    that long: :meth:`stalled_ms` tells it once, and deadlines move by it.
+    When the process was paused or stalled, its beats are late by that time: :meth:`stalled_ms`
+    returns it once, and deadlines move by it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Clock:
     ) -> None:
         self._steady = steady
         self.wall = wall
-        """Returns the Unix time in milliseconds that the machine shows."""
+        """Returns the machine's Unix time in milliseconds."""
         self._offset_ms = self._gap_ms = wall() - steady()
         self._beaten_ms = steady()
         self.upon_jump: Callable[[int], None] = lambda _: None
@@ -68,7 +68,7 @@ class Clock:
         return steady_ms + self._offset_ms
 
     def beat(self) -> int:
-        """Take note that the process runs; return what :meth:`stalled_ms` would have."""
+        """Record that the process is running; return :meth:`stalled_ms`."""
         stalled_ms = self.stalled_ms()
         self._beaten_ms = self._steady()
         moved_ms = self._moved_ms()
@@ -77,7 +77,7 @@ class Clock:
         return stalled_ms
 
     def stalled_ms(self) -> int:
-        """Return for how long the process stood still since the last beat; tells it only once."""
+        """Return how long the process was stalled since the last beat; the next call returns 0."""
         steady_ms = self._steady()
         late_ms = steady_ms - self._beaten_ms - BEAT_MS
         if late_ms < STALL_MS:
@@ -86,11 +86,11 @@ class Clock:
         return late_ms
 
     def _moved_ms(self) -> int:
-        """Return by how much the two clocks have moved apart, read as close together as can be."""
+        """Return by how much the two clocks have moved apart, from reads as close as possible."""
         for _ in range(READS):
             before_ms, shown_ms = self._steady(), self.wall()
             if self._steady() - before_ms <= 1:
-                break  # this process was not put off in between
+                break  # the process was not preempted in between
         return shown_ms - before_ms - self._gap_ms
 
     def _look_again(self) -> None:

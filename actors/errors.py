@@ -1,4 +1,4 @@
-"""What ends a command: one sentence for the one who typed it, and an exit code."""
+"""Errors that end a command: one sentence for the operator, and an exit code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class CommandError(Exception):
 
 
 class FailureError(CommandError):
-    """Something did not work."""
+    """An operation failed."""
 
 
 class BadInputError(CommandError):
-    """What was asked for can not be done as it was asked."""
+    """The command or its configuration is invalid."""
 
     exit_code: ClassVar[int] = 2

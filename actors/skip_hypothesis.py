@@ -1,4 +1,4 @@
-"""Keeps imports out of the processes that a cluster consists of."""
+"""Prevents the import of hypothesis in a cluster's processes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 
 
 def skip_hypothesis() -> None:
-    """Let ``import hypothesis`` fail here, unless it has been imported.
+    """Make ``import hypothesis`` fail in this process, unless it is already imported.
 
-    Where hypothesis is installed (in a developer's environment), kio imports it with its types: a
-    third of a coordinator's start and 10 MB of its memory, for nothing.
+    Where hypothesis is installed (in a developer's environment), kio imports it with its types,
+    which takes a third of a coordinator's start time and 10 MB of its memory.
     """
-    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # Python's way to say no
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # makes the import fail

@@ -1,4 +1,4 @@
-"""Work that goes on beside whatever began it; what fails in it is told."""
+"""Background tasks on the event loop; their failures are logged."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 class Tasks:
-    """Keeps tasks alive until they end (asyncio itself does not); failures go to ``log``."""
+    """Keeps references to tasks until they end, as asyncio requires; logs failures to ``log``."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._tasks: set[asyncio.Task[object]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
-        """Begin a task."""
+        """Start a task."""
         task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
 
     def cancel(self) -> None:
-        """Cancel all that has not ended."""
+        """Cancel all tasks that are still running."""
         for task in self._tasks:
             task.cancel()
 

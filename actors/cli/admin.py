@@ -1,4 +1,4 @@
-"""What an operator asks of a cluster, each a few requests: values in, values out, no printing."""
+"""Administration operations of a few requests each: values in, values out, no printing."""
 
 from __future__ import annotations
 
@@ -34,44 +34,44 @@ if TYPE_CHECKING:
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-"""Kafka's timestamps for the first and the end offset of a partition."""
+"""Kafka's timestamps for the earliest and the latest offset of a partition."""
 
 REMOVED: Final = "removed by an operator"
 WORDS: Final[Mapping[int, str]] = {
-    ErrorCode.unknown_member_id: "there is no such member",
-    ErrorCode.group_id_not_found: "there is no such group",
-    ErrorCode.non_empty_group: "it has members; stop them first",
-    ErrorCode.group_subscribed_to_topic: "its members are subscribed to the topic",
-    ErrorCode.unknown_topic_or_partition: "there is no such topic or partition",
-    ErrorCode.topic_already_exists: "it exists already",
+    ErrorCode.unknown_member_id: "the member does not exist",
+    ErrorCode.group_id_not_found: "the group does not exist",
+    ErrorCode.non_empty_group: "the group has members; stop them first",
+    ErrorCode.group_subscribed_to_topic: "members of the group are subscribed to the topic",
+    ErrorCode.unknown_topic_or_partition: "the topic or partition does not exist",
+    ErrorCode.topic_already_exists: "the topic already exists",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """A committed offset; ``leader_epoch`` is -1 when the client did not give one."""
+    """A committed offset; ``leader_epoch`` is -1 if the client did not send one."""
 
     offset: int
     leader_epoch: int
 
 
 def said(code: int, message: str | None = None) -> str:
-    """Say an error in words (the server's, where we have none), with Kafka's name of it."""
+    """Return an error as text (the server's message if we have none) with Kafka's name of it."""
     words = WORDS.get(code) or (message or "").rstrip(".")
     return f"{words} ({named(code)})" if words else named(code)
 
 
 def list_groups(client: AdminClient, states: Sequence[str], types: Sequence[str]) -> list[Any]:
-    """List the groups in these states and of these types (none given: all), by name."""
+    """Return the groups in these states and of these types (empty: all), sorted by name."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
     answers = client.ask_every(request, lambda answer: [answer.error_code])
     for answer in answers:
-        _check(answer.error_code, "the groups cannot be listed")
+        _check(answer.error_code, "the groups could not be listed")
     return sorted((g for answer in answers for g in answer.groups), key=lambda g: str(g.group_id))
 
 
 def committed_offsets(client: AdminClient, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-    """Fetch every offset that the group has committed."""
+    """Return all committed offsets of the group."""
     wanted = OffsetFetchRequestGroup(
         group_id=group_id, member_id=None, member_epoch=-1, topics=None
     )
@@ -94,7 +94,7 @@ def committed_offsets(client: AdminClient, group_id: str) -> dict[TopicPartition
 def offsets_at(
     client: AdminClient, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
-    """Ask the partitions' leaders for first or end offsets; what has no leader is left out."""
+    """Return the earliest or latest offsets; partitions without a leader are left out."""
     wanted = sorted(set(partitions))
     metadata = client.metadata(sorted({topic for topic, _ in wanted}))
     addresses = {each.node_id: (each.host, each.port) for each in metadata.brokers}
@@ -123,7 +123,7 @@ def offsets_at(
 def commit_offsets(
     client: AdminClient, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> None:
-    """Set the offsets of a group without members."""
+    """Commit offsets for a group without members."""
     request = OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=-1,
@@ -187,7 +187,7 @@ def delete_group(client: AdminClient, group_id: str) -> int:
 def remove_members(
     client: AdminClient, group_id: str, members: Sequence[MemberIdentity]
 ) -> list[int]:
-    """Send members off in one request (KIP-345's batch LeaveGroup); an error code for each."""
+    """Remove members with one LeaveGroup (KIP-345); returns an error code for each."""
     answer = client.ask_coordinator(
         group_id,
         LeaveGroupRequest(group_id=group_id, members=tuple(members)),
@@ -198,7 +198,7 @@ def remove_members(
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Gather partitions by topic, both in order."""
+    """Return the partitions by topic, both sorted."""
     gathered: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         gathered.setdefault(topic, []).append(number)

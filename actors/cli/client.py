@@ -1,6 +1,7 @@
-"""A small blocking Kafka client for administration: ask a broker, a coordinator, every broker.
+"""A small blocking Kafka admin client: sends requests to a broker, a coordinator or all brokers.
 
-Requests and answers are in the newest shape of their API, whatever version the broker speaks.
+Requests and responses have the newest version of their API; the connection converts them to the
+version that the broker supports.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ MOVING: Final = frozenset(
         ErrorCode.not_coordinator,
     }
 )
-"""Errors that end by themselves while a coordinator starts or changes."""
+"""Errors that are temporary while a coordinator starts or moves."""
 
 
 class ClientError(FailureError):
-    """What was asked for could not be done; ``str(error)`` is one sentence for the operator."""
+    """A request failed; ``str(error)`` is one sentence for the operator."""
 
 
 class ApiNotServedError(ClientError):
-    """A broker does not serve an API, in no version that is known here."""
+    """The broker supports no version of an API that this client supports."""
 
 
 class UnreachableError(ClientError):
-    """A broker cannot be reached, or went away before it answered: it may be restarting."""
+    """A broker cannot be reached or closed the connection; it may be restarting."""
 
 
 class AdminConnection:
-    """One connection to one broker, whose failures are sentences."""
+    """One connection to one broker; its errors are :class:`ClientError`."""
 
     def __init__(self, address: Address, timeout_s: float) -> None:
         self._address = address
@@ -65,7 +66,7 @@ class AdminConnection:
             raise UnreachableError(f"{shown(address)} cannot be reached: {error}") from None
 
     def ask(self, message: Any) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request and return its response."""
         at = shown(self._address)
         try:
             return self._connection.ask(message)
@@ -84,7 +85,7 @@ class AdminConnection:
 
 
 class AdminClient:
-    """Talks to a cluster through any of its ``bootstrap`` addresses."""
+    """Sends requests to a cluster; ``bootstrap`` are some of its brokers."""
 
     def __init__(self, bootstrap: Sequence[Address], timeout_s: float = TIMEOUT_S) -> None:
         self._bootstrap = bootstrap
@@ -105,7 +106,7 @@ class AdminClient:
         self._connections.clear()
 
     def ask(self, message: Entity) -> Any:
-        """Ask the first broker that can be reached."""
+        """Send a request to the first broker that can be reached."""
         failed: list[str] = []
         for address in self._bootstrap:
             try:
@@ -115,7 +116,7 @@ class AdminClient:
         raise ClientError("; ".join(failed))
 
     def ask_at(self, address: Address, message: Entity) -> Any:
-        """Ask one broker; a connection that failed is opened anew the next time."""
+        """Send a request to one broker; a failed connection is reopened on the next request."""
         connection = self._connections.get(address)
         if connection is None:
             connection = self._connections[address] = AdminConnection(address, self._timeout_s)
@@ -126,7 +127,7 @@ class AdminClient:
             raise
 
     def metadata(self, topics: Sequence[str] | None = ()) -> Any:
-        """Ask for the brokers and these topics (None: all); never creates one."""
+        """Return the brokers and these topics (None: all topics); never creates a topic."""
         named = None
         if topics is not None:
             named = tuple(MetadataRequestTopic(topic_id=None, name=name) for name in topics)
@@ -139,11 +140,11 @@ class AdminClient:
         )
 
     def brokers(self) -> dict[int, Address]:
-        """Find every broker by its node id."""
+        """Return the address of every broker by its node id."""
         return {each.node_id: (each.host, each.port) for each in self.metadata().brokers}
 
     def coordinator(self, group_id: str) -> tuple[int, Address]:
-        """Find who coordinates the group; waits for one that is starting."""
+        """Find the group's coordinator; waits while it is starting."""
         found = self._until_settled(
             lambda: self.ask(FindCoordinatorRequest(coordinator_keys=(group_id,))),
             lambda answer: [answer.coordinators[0].error_code],
@@ -156,13 +157,13 @@ class AdminClient:
     def ask_coordinator(
         self, group_id: str, message: Entity, codes: Callable[[Any], Iterable[int]]
     ) -> Any:
-        """Ask the group's coordinator; ``codes`` finds the error codes in the answer."""
+        """Send a request to the group's coordinator; ``codes`` returns a response's error codes."""
         return self._until_settled(
             lambda: self.ask_at(self.coordinator(group_id)[1], message), codes
         )
 
     def ask_every(self, message: Entity, codes: Callable[[Any], Iterable[int]]) -> list[Any]:
-        """Ask every broker the same."""
+        """Send the same request to every broker."""
 
         def at(address: Address) -> Any:
             return self._until_settled(lambda: self.ask_at(address, message), codes)
@@ -170,7 +171,7 @@ class AdminClient:
         return [at(address) for _, address in sorted(self.brokers().items())]
 
     def _until_settled(self, ask: Callable[[], Any], codes: Callable[[Any], Iterable[int]]) -> Any:
-        """Ask again while a coordinator is moving or restarting, until time is up."""
+        """Retry while a coordinator moves or restarts, until the timeout."""
         deadline_s = time.monotonic() + self._timeout_s
         while True:
             is_last = time.monotonic() > deadline_s
@@ -191,18 +192,18 @@ def parse_bootstrap(text: str) -> list[Address]:
     for each in filter(None, (part.strip() for part in text.split(","))):
         host, colon, port = each.rpartition(":")
         if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ValueError(f"{each!r} is not a bootstrap server: HOST:PORT is wanted")
+            raise ValueError(f"{each!r} is not a bootstrap server: give HOST:PORT")
         addresses.append((host.strip("[]"), int(port)))
     if not addresses:
-        raise ValueError("no bootstrap server is given: HOST:PORT is wanted")
+        raise ValueError("no bootstrap server is given: give HOST:PORT")
     return addresses
 
 
 def shown(address: Address) -> str:
-    """Write an address as ``host:port``."""
+    """Return an address as ``host:port``."""
     return f"{address[0]}:{address[1]}"
 
 
 def named(code: int) -> str:
-    """Give Kafka's name of an error code."""
+    """Return Kafka's name of an error code."""
     return ErrorCode(code).name.upper()

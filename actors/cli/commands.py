@@ -1,7 +1,7 @@
-"""The administration commands: what they are called, for ``actors.cli`` to register.
+"""The parsers of the administration commands, for ``actors.cli`` to register.
 
-Each command leaves its function in ``args.run``: it takes the parsed arguments and returns the
-exit code, or raises ``CommandError``.
+Each command sets ``args.run`` to a function that takes the parsed arguments and returns the exit
+code, or raises ``CommandError``.
 """
 
 from __future__ import annotations

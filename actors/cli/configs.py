@@ -36,7 +36,7 @@ class Resource(IntEnum):
 
 SET, DELETE = 0, 1
 STATIC: Final = frozenset({4, 5})
-"""Sources that are nobody's dynamic choice: the server's file and the default."""
+"""The sources that are not dynamic: the server's file and the default."""
 
 SOURCES: Final[Mapping[int, str]] = {
     1: "topic",
@@ -56,16 +56,20 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     add_connection_flags(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     for name in ("describe", "alter"):
-        action.add_argument(f"--{name}", dest="action", action="store_const", const=name)
+        action.add_argument(
+            f"--{name}", dest="action", action="store_const", const=name, help=f"{name} configs"
+        )
     types = [each.name.lower() for each in Resource]
-    parser.add_argument("--entity-type", required=True, choices=types)
-    parser.add_argument("--entity-name", metavar="NAME", help="a topic, node id or group id")
+    parser.add_argument("--entity-type", required=True, choices=types, help="the type of resource")
+    parser.add_argument("--entity-name", metavar="NAME", help="a topic, a node id or a group id")
     parser.add_argument(
-        "--entity-default", action="store_true", help="with brokers: the default for all of them"
+        "--entity-default", action="store_true", help="with brokers: the cluster-wide default"
     )
-    parser.add_argument("--all", action="store_true", help="show static and default values too")
-    parser.add_argument("--add-config", metavar="K=V,...", help="set; a value with commas: K=[A,B]")
-    parser.add_argument("--delete-config", metavar="K,...", help="go back to the default")
+    parser.add_argument("--all", action="store_true", help="also show static and default values")
+    parser.add_argument(
+        "--add-config", metavar="K=V,...", help="set configs; write a value with commas as K=[A,B]"
+    )
+    parser.add_argument("--delete-config", metavar="K,...", help="reset configs to their defaults")
     parser.set_defaults(run=connected(configs))
 
 
@@ -73,7 +77,7 @@ def configs(client: AdminClient, args: Namespace) -> int:
     """Describe or alter."""
     resource = Resource[args.entity_type.upper()]
     if args.entity_default and (args.entity_name is not None or resource is not Resource.BROKERS):
-        raise BadInputError("--entity-default stands alone, and is for brokers")
+        raise BadInputError("--entity-default is for brokers and excludes --entity-name")
     name = "" if args.entity_default else args.entity_name
     if args.action == "describe":
         return _describe(client, resource, name, args)
@@ -84,7 +88,7 @@ def configs(client: AdminClient, args: Namespace) -> int:
 
 def _describe(client: AdminClient, resource: Resource, name: str | None, args: Namespace) -> int:
     if args.add_config or args.delete_config:
-        raise BadInputError("--describe changes nothing: use --alter")
+        raise BadInputError("--add-config and --delete-config need --alter")
     names = [name] if name is not None else _names(client, resource)
     rows = [
         (each or "(default)", entry.name, _value(entry), SOURCES.get(entry.config_source, "?"))
@@ -128,7 +132,7 @@ def _entries(client: AdminClient, resource: Resource, name: str) -> list[Any]:
 def _broker(client: AdminClient, name: str) -> tuple[str, int]:
     brokers = client.brokers()
     if not name.isdecimal() or int(name) not in brokers:
-        raise ClientError(f"there is no broker {name}: there are {_listed(brokers)}")
+        raise ClientError(f"there is no broker {name}; the brokers are {_listed(brokers)}")
     return brokers[int(name)]
 
 
@@ -168,7 +172,7 @@ def _alter(client: AdminClient, entity: tuple[Resource, str], args: Namespace) -
     (result,) = answer.responses
     if result.error_code != ErrorCode.none:
         why = admin.said(result.error_code, result.error_message)
-        raise ClientError(f"{_shown(resource, name)} is not altered: {why}")
+        raise ClientError(f"{_shown(resource, name)} could not be altered: {why}")
     print(f"{_shown(resource, name)} is altered")
     return 0
 
@@ -179,17 +183,17 @@ def _shown(resource: Resource, name: str) -> str:
 
 
 def parse_configs(text: str) -> dict[str, str]:
-    """Read ``K=V,K=[A,B]``: a value in brackets may hold commas, and loses the brackets."""
+    """Read ``K=V,K=[A,B]``; brackets around a value allow commas in it and are removed."""
     found: dict[str, str] = {}
     rest = text.strip()
     while rest:
         name, equals, after = rest.partition("=")
         if not equals or not name.strip() or "," in name:
-            raise BadInputError(f"{text!r} is not a list of configs: K=V,K=[A,B] is wanted")
+            raise BadInputError(f"{text!r} is not a list of configs: give K=V,K=[A,B]")
         if after.startswith("["):
             value, closing, rest = after[1:].partition("]")
             if not closing or (rest and not rest.startswith(",")):
-                raise BadInputError(f"{text!r}: a value in brackets does not end")
+                raise BadInputError(f"{text!r}: a bracket is not closed")
             rest = rest.removeprefix(",")
         else:
             value, _, rest = after.partition(",")

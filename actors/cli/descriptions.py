@@ -1,4 +1,4 @@
-"""Groups as operators see them, in one shape whatever their type."""
+"""Descriptions of groups, in one form for all types."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 CLASSIC_MEMBER: Final = 0
 """Member type of ConsumerGroupDescribe 1: a member of the classic protocol in a consumer group."""
 
-NO_GROUP: Final = "there is no such group (GROUP_ID_NOT_FOUND)"
+NO_GROUP: Final = "the group does not exist (GROUP_ID_NOT_FOUND)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberDescription:
     """A member. ``epoch`` and ``target`` are None in a classic group.
 
-    ``is_upgraded``: whether it speaks the consumer protocol; None where that is not told.
+    ``is_upgraded``: whether it uses the consumer protocol; None if the broker does not say.
     """
 
     member_id: str
@@ -50,15 +50,15 @@ class GroupDescription:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether members of both protocols share it."""
+        """Whether it has members of both protocols."""
         return any(member.is_upgraded is False for member in self.members)
 
 
 def describe_group(client: AdminClient, group_id: str) -> GroupDescription:
-    """Describe one group of either type; raises ClientError when there is none.
+    """Describe one group of either type; raises ClientError if it does not exist.
 
-    As Kafka's tools do, in the other order: DescribeGroups knows classic groups only, and says of
-    all others that they do not exist, or are dead.
+    DescribeGroups reports groups of other types as missing or dead, so ConsumerGroupDescribe
+    follows. Kafka's tools send the two requests in the opposite order.
     """
     return _classic(client, group_id) or _consumer(client, group_id)
 
@@ -112,7 +112,7 @@ def _consumer(client: AdminClient, group_id: str) -> GroupDescription:
 def _member(
     said: Any, instance_id: str | None, assigned: tuple[TopicPartition, ...]
 ) -> MemberDescription:
-    """Return what is told of a member of either type of group."""
+    """Return the fields that both types of group have."""
     return MemberDescription(
         member_id=said.member_id,
         instance_id=instance_id,

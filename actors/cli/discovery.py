@@ -1,4 +1,4 @@
-"""The cluster of this machine, for every command that is not told which cluster is meant."""
+"""Finds the cluster of a command: by data directory, by Ray, or the one of this machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 DEFAULT_DATA_DIR: Final = Path("rollcall-data")
 DATA_DIR_VARIABLE: Final = "ROLLCALL_DATA_DIR"
 PARENT_VARIABLE: Final = "ROLLCALL_PARENT"
-"""The process id of a parent with which ``rollcall up`` is to end, even if that is killed."""
+"""The id of the process with which ``rollcall up`` ends, even if that process is killed."""
 
 AUTO: Final = "auto"
 
 
 def default_data_dir() -> Path:
-    """Return the data directory that is meant when none is named."""
+    """Return the data directory to use if none is given."""
     return Path(os.environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
 
 
@@ -32,17 +32,17 @@ def find_cluster(
 ) -> RegisteredCluster:
     """Find a running cluster: by its data directory, on a given Ray, or the one of this machine.
 
-    ``is_ready``: it must have started. Raises CommandError when there is none.
+    ``is_ready``: it must have started. Raises CommandError if there is none.
     """
     if address is None:
         found = registry.find(data_dir, default_data_dir())
         if found is not None:
             if is_ready and not found.is_ready:
                 raise FailureError(
-                    f"The cluster of {found.data_dir} is still being started."
+                    f"The cluster of {found.data_dir} is still starting."
                     if found.has_owner
                     else f"The start of the cluster of {found.data_dir} was killed: "
-                    "remove what is left by `rollcall down`."
+                    "run `rollcall down` to remove what is left."
                 )
             return found
     return _on_ray(address or AUTO, tell_address=address is not None)
@@ -59,7 +59,7 @@ def _on_ray(address: str, *, tell_address: bool) -> RegisteredCluster:
         if tell_address:
             raise
         raise FailureError(
-            "No Rollcall cluster runs on this machine: start one with `rollcall up`."
+            "No Rollcall cluster is running on this machine. Start one with `rollcall up`."
         ) from None
     return registry.RegisteredCluster(
         cluster_id=spec.cluster_id,
@@ -74,7 +74,7 @@ def _on_ray(address: str, *, tell_address: bool) -> RegisteredCluster:
 
 
 def call_cluster(found: RegisteredCluster, question: Callable[[], Any]) -> Any:
-    """Ask something over the Ray of a cluster."""
+    """Call ``question`` while connected to the Ray of a cluster."""
     found.prepare_to_connect()
     from actors.deployment import actors
 

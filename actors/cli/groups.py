@@ -39,46 +39,56 @@ REBALANCING: Final = frozenset(
 TYPES: Final = ("classic", "consumer", "share", "streams")
 
 DESCRIBED: Final = frozenset({"classic", "consumer", ""})
-"""Types that ``--all-groups`` means; "" is what brokers before ListGroups 5 say."""
+"""The types that ``--all-groups`` selects; brokers before ListGroups 5 return ""."""
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add ``rollcall groups``."""
-    parser = subparsers.add_parser("groups", help="list, describe, delete groups; set offsets")
+    parser = subparsers.add_parser(
+        "groups", help="list, describe and delete groups; reset and delete offsets"
+    )
     add_connection_flags(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     for name, text in (
-        ("list", "name every group"),
-        ("describe", "show a group's offsets, or what another flag asks for"),
+        ("list", "list all groups"),
+        ("describe", "show a group's offsets, members, state or events"),
         ("delete", "delete groups without members"),
-        ("reset-offsets", "set the offsets of groups without members"),
-        ("delete-offsets", "delete a group's offsets of some topics"),
+        ("reset-offsets", "reset the committed offsets of groups without members"),
+        ("delete-offsets", "delete a group's committed offsets of some topics"),
     ):
         action.add_argument(f"--{name}", dest="action", action="store_const", const=name, help=text)
     parser.add_argument("--group", action="append", default=[], metavar="G", help="a group id")
-    parser.add_argument("--all-groups", action="store_true", help="every group")
+    parser.add_argument("--all-groups", action="store_true", help="all groups")
     parser.add_argument(
         "--state",
         nargs="?",
         const="",
         metavar="STATES",
-        help="with --list: only these states, or show them; with --describe: show the state",
+        help="with --list: show the states, or list only these; with --describe: show the state",
     )
     parser.add_argument(
-        "--type", nargs="?", const="", metavar="TYPES", help="with --list: the same for types"
+        "--type",
+        nargs="?",
+        const="",
+        metavar="TYPES",
+        help="with --list: show the types, or list only these",
     )
-    parser.add_argument("--offsets", action="store_true", help="describe offsets (the default)")
-    parser.add_argument("--members", action="store_true", help="describe members")
     parser.add_argument(
-        "--events", action="store_true", help="who lately joined and left, and why (KIP-800)"
+        "--offsets", action="store_true", help="with --describe: show the offsets (the default)"
     )
-    parser.add_argument("--verbose", action="store_true", help="more columns")
+    parser.add_argument("--members", action="store_true", help="with --describe: show the members")
+    parser.add_argument(
+        "--events",
+        action="store_true",
+        help="with --describe: show which members joined and left, and why (KIP-800)",
+    )
+    parser.add_argument("--verbose", action="store_true", help="show more columns")
     add_offset_flags(parser)
     parser.set_defaults(run=connected(groups))
 
 
 def groups(client: AdminClient, args: Namespace) -> int:
-    """Do what the action flag says."""
+    """Run the action that the flags select."""
     return ACTIONS[args.action](client, args)
 
 
@@ -99,12 +109,12 @@ def _list(client: AdminClient, args: Namespace) -> int:
 
 
 def _filter(text: str | None, known: Sequence[str]) -> list[str]:
-    """Read a comma-separated filter, whatever its case."""
+    """Read a comma-separated filter; case does not matter."""
     names = {name.lower(): name for name in known}
     wanted = [each.strip().lower() for each in (text or "").split(",") if each.strip()]
     for each in wanted:
         if each not in names:
-            raise BadInputError(f"{each!r} is none of {', '.join(known)}")
+            raise BadInputError(f"{each!r} is not one of {', '.join(known)}")
     return [names[each] for each in wanted]
 
 
@@ -117,7 +127,7 @@ def _describe(client: AdminClient, args: Namespace) -> int:
     }
     asked = [name for name, is_asked in views.items() if is_asked]
     if len(asked) > 1:
-        raise BadInputError(f"one of {', '.join(f'--{name}' for name in asked)} is enough")
+        raise BadInputError(f"give only one of {', '.join(f'--{name}' for name in asked)}")
     if args.state:
         raise BadInputError("--describe --state takes no list of states")
     view = VIEWS[asked[0] if asked else "offsets"]
@@ -134,9 +144,9 @@ def _describe(client: AdminClient, args: Namespace) -> int:
 
 
 def named_groups(client: AdminClient, args: Namespace) -> list[str]:
-    """Give the groups that ``--group`` or ``--all-groups`` names."""
+    """Return the groups that ``--group`` or ``--all-groups`` selects."""
     if bool(args.group) == args.all_groups:
-        raise BadInputError("name groups by --group, or all of them by --all-groups")
+        raise BadInputError("give either --group or --all-groups")
     if args.all_groups:
         found = admin.list_groups(client, (), ())
         return [group.group_id for group in found if group.group_type in DESCRIBED]
@@ -263,7 +273,7 @@ def _reset_offsets(client: AdminClient, args: Namespace) -> int:
 
 def _delete_offsets(client: AdminClient, args: Namespace) -> int:
     if args.all_groups or len(args.group) != 1:
-        raise BadInputError("--delete-offsets is for one --group at a time")
+        raise BadInputError("--delete-offsets takes exactly one --group")
     return delete_offsets(client, args.group[0], args)
 
 

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence."""
+    """Prints an error as one sentence."""
 
     def error(self, message: str) -> Any:
         print(f"rollcall: {message} (see {self.prog} --help)", file=sys.stderr)
@@ -71,21 +71,25 @@ class _Version(argparse.Action):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="rollcall", description="A Kafka group coordinator cluster.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="name the version and end")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
         metavar="COMMAND", required=True, parser_class=_Parser
     )
     _add_up(commands.add_parser("up", help="start a cluster"))
-    status = commands.add_parser("status", help="show the cluster of this machine's Ray")
-    status.add_argument("--json", action="store_true", help="as JSON, for tools")
+    status = commands.add_parser(
+        "status", help="show the leaders, replicas and workers of a cluster"
+    )
+    status.add_argument("--json", action="store_true", help="print the status as JSON")
     _add_which(status)
     status.set_defaults(run=_status)
-    drain = commands.add_parser("drain", help="move every leadership away from a coordinator")
-    drain.add_argument("node_id", type=int, metavar="NODE", help="its node id")
-    drain.add_argument("--end", action="store_true", help="let it lead again")
+    drain = commands.add_parser("drain", help="move all leaderships away from a coordinator")
+    drain.add_argument("node_id", type=int, metavar="NODE", help="the coordinator's node id")
+    drain.add_argument(
+        "--end", action="store_true", help="end the drain: the coordinator may lead again"
+    )
     _add_which(drain)
     drain.set_defaults(run=_drain)
-    down = commands.add_parser("down", help="stop the cluster of this machine's Ray")
+    down = commands.add_parser("down", help="stop a cluster")
     _add_which(down)
     down.set_defaults(run=_down)
     from actors.cli.commands import add_parsers
@@ -103,29 +107,36 @@ def _parser() -> argparse.ArgumentParser:
     )
     record.set_defaults(run=_record)
     commands.add_parser("bench", help="run a benchmark", add_help=False)
-    commands.add_parser("drill", help="rehearse a failure on a live cluster", add_help=False)
+    commands.add_parser("drill", help="inject a failure into a live cluster", add_help=False)
     return parser
 
 
 def _add_up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="a properties file of Kafka's names and ours"
+        "--config", type=Path, metavar="FILE", help="a properties file with Kafka's broker configs"
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="one config; repeatable",
+        help="set one config; may be repeated",
     )
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="default: ./rollcall-data")
-    parser.add_argument("--host", default=DEFAULT_HOST, metavar="H", help="default: %(default)s")
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="the data directory (default: ./rollcall-data)"
+    )
+    parser.add_argument(
+        "--host",
+        default=DEFAULT_HOST,
+        metavar="H",
+        help="the address to listen on (default: %(default)s)",
+    )
     parser.add_argument(
         "--port",
         type=_port,
         default=DEFAULT_PORT,
         metavar="P",
-        help="coordinator i listens on P+i; 0: free ports, kept (default: %(default)s)",
+        help="coordinator i listens on P+i; 0 chooses free ports (default: %(default)s)",
     )
     parser.add_argument(
         "--address",
@@ -133,23 +144,27 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         metavar="auto|local|HOST:PORT",
         help="the Ray to run on: its own (local, the default) or one started with `ray start`",
     )
-    parser.add_argument("--detach", action="store_true", help="return when it is READY")
+    parser.add_argument("--detach", action="store_true", help="return when the cluster is READY")
     parser.add_argument(
         "--accept-copies",
         action="store_true",
-        help="take node directories that are old copies for the newest; what is newer is lost",
+        help="accept node directories that are old copies; anything newer is lost",
     )
     parser.set_defaults(run=_up)
 
 
 def _add_which(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the one on this directory")
-    parser.add_argument("--address", metavar="auto|HOST:PORT", help="the cluster on this Ray")
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="the cluster of this data directory"
+    )
+    parser.add_argument(
+        "--address", metavar="auto|HOST:PORT", help="the cluster that runs on this Ray"
+    )
 
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: it must be 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: give a number from 0 to 65535")
     return int(text)
 
 
@@ -179,7 +194,8 @@ def _status(args: argparse.Namespace) -> int:
     status = read_status(found)
     if found.is_orphan:
         print(
-            "rollcall: Its `rollcall up` was killed: stop it by `rollcall down`.", file=sys.stderr
+            "rollcall: The `rollcall up` of this cluster was killed. Stop it with `rollcall down`.",
+            file=sys.stderr,
         )
     print(json.dumps(status) if args.json else as_text(status))
     return 0

@@ -1,4 +1,4 @@
-"""``rollcall members``: send members off in one batch, static ones by instance id (KIP-345)."""
+"""``rollcall members``: remove members in one batch, static ones by instance id (KIP-345)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,30 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     parser.add_argument("--remove", action="store_true", required=True, help="remove members")
     parser.add_argument("--group", required=True, metavar="G", help="the group id")
     parser.add_argument(
-        "--instance-id", action="append", default=[], metavar="I", help="a static member"
+        "--instance-id",
+        action="append",
+        default=[],
+        metavar="I",
+        help="the instance id of a static member; may be repeated",
     )
     parser.add_argument(
-        "--member-id", action="append", default=[], metavar="M", help="a member by its id"
+        "--member-id",
+        action="append",
+        default=[],
+        metavar="M",
+        help="the id of a member; may be repeated",
     )
-    parser.add_argument("--all-members", action="store_true", help="every member of the group")
+    parser.add_argument("--all-members", action="store_true", help="all members of the group")
     parser.add_argument(
-        "--reason", default=admin.REMOVED, help="why, for the group's events (default: %(default)s)"
+        "--reason",
+        default=admin.REMOVED,
+        help="the reason to store with the removal (default: %(default)s)",
     )
     parser.set_defaults(run=connected(remove))
 
 
 def remove(client: AdminClient, args: Namespace) -> int:
-    """Remove the named members by one LeaveGroup; each has its own result."""
+    """Remove the selected members with one LeaveGroup; each has its own result."""
     wanted = _wanted(client, args)
     if not wanted:
         print(f"group {args.group} has no members")
@@ -58,7 +68,7 @@ def _wanted(client: AdminClient, args: Namespace) -> list[MemberIdentity]:
     named = [MemberIdentity(member_id="", group_instance_id=i) for i in args.instance_id]
     named += [MemberIdentity(member_id=m, group_instance_id=None) for m in args.member_id]
     if bool(named) == args.all_members:
-        raise BadInputError("name members by --instance-id or --member-id, or all by --all-members")
+        raise BadInputError("give either --instance-id and --member-id, or --all-members")
     if args.all_members:
         named = [
             MemberIdentity(member_id=each.member_id, group_instance_id=each.instance_id)

@@ -22,31 +22,46 @@ if TYPE_CHECKING:
 
 
 def add_offset_flags(parser: ArgumentParser) -> None:
-    """Add the flags that say which offsets are meant and where they are to go."""
+    """Add the flags that select offsets and the new values."""
     parser.add_argument(
-        "--topic", action="append", default=[], metavar="T[:P,P...]", help="a topic's partitions"
+        "--topic",
+        action="append",
+        default=[],
+        metavar="T[:P,P...]",
+        help="a topic, or some of its partitions; may be repeated",
     )
     parser.add_argument(
-        "--all-topics", action="store_true", help="every topic that the group has offsets of"
+        "--all-topics",
+        action="store_true",
+        help="all topics for which the group has committed offsets",
     )
-    parser.add_argument("--to-offset", type=int, metavar="N", help="set to this offset")
-    parser.add_argument("--shift-by", type=int, metavar="N", help="move by so much, back if < 0")
-    parser.add_argument("--to-earliest", action="store_true", help="set to the first offset")
-    parser.add_argument("--to-latest", action="store_true", help="set to the end offset")
-    parser.add_argument("--to-current", action="store_true", help="set to where they are")
-    parser.add_argument("--dry-run", action="store_true", help="only show (the default)")
-    parser.add_argument("--execute", action="store_true", help="do it")
+    parser.add_argument("--to-offset", type=int, metavar="N", help="reset to this offset")
+    parser.add_argument(
+        "--shift-by",
+        type=int,
+        metavar="N",
+        help="add N to the committed offsets; N may be negative",
+    )
+    parser.add_argument("--to-earliest", action="store_true", help="reset to the earliest offset")
+    parser.add_argument("--to-latest", action="store_true", help="reset to the latest offset")
+    parser.add_argument(
+        "--to-current", action="store_true", help="reset to the current committed offset"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show the new offsets (the default)"
+    )
+    parser.add_argument("--execute", action="store_true", help="reset the offsets")
 
 
 def reset_offsets(client: AdminClient, group_ids: Sequence[str], args: Namespace) -> int:
-    """Set committed offsets of groups without members, or show what would be set."""
+    """Reset committed offsets of groups without members, or show the new offsets."""
     given = {name: getattr(args, name) for name in TARGETS}
     asked = [name for name, value in given.items() if value is not None and value is not False]
     if len(asked) != 1:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in TARGETS)
         raise BadInputError(f"--reset-offsets needs one of {flags}")
     if args.dry_run and args.execute:
-        raise BadInputError("--dry-run and --execute exclude each other")
+        raise BadInputError("give only one of --dry-run and --execute")
     target = TARGETS[asked[0]]
     rows = []
     for group_id in group_ids:
@@ -59,7 +74,7 @@ def reset_offsets(client: AdminClient, group_ids: Sequence[str], args: Namespace
         rows += [(group_id, *partition, offset) for partition, offset in offsets.items()]
     show(args, ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
     if not args.execute:
-        note("nothing is changed: add --execute to do it")
+        note("nothing is changed: add --execute to reset the offsets")
     return 0
 
 
@@ -78,21 +93,21 @@ def delete_offsets(client: AdminClient, group_id: str, args: Namespace) -> int:
 
 
 def _check_idle(client: AdminClient, group_id: str) -> None:
-    """Offsets of a group at work are its members' business; a group may also not exist yet."""
+    """Refuse a group that has members; a group that does not exist is accepted."""
     for group in admin.list_groups(client, (), ()):
         if group.group_id == group_id and group.group_state not in ("Empty", "Dead"):
             raise ClientError(
-                f"the offsets of group {group_id} are not reset while it has members: "
-                f"it is {group.group_state}"
+                f"the offsets of group {group_id} cannot be reset while it has members "
+                f"(its state is {group.group_state})"
             )
 
 
 def _partitions(
     client: AdminClient, committed: Iterable[TopicPartition], args: Namespace
 ) -> list[TopicPartition]:
-    """Find the partitions that ``--topic`` and ``--all-topics`` name."""
+    """Return the partitions that ``--topic`` or ``--all-topics`` selects."""
     if bool(args.topic) == args.all_topics:
-        raise BadInputError("name topics by --topic, or all that have offsets by --all-topics")
+        raise BadInputError("give either --topic or --all-topics")
     if args.all_topics:
         return sorted(committed)
     wanted = [_topic(text) for text in args.topic]
@@ -115,12 +130,12 @@ def _topic(text: str) -> tuple[str, list[int]]:
     name, colon, numbers = text.partition(":")
     parts = [part.strip() for part in numbers.split(",")] if colon else []
     if not name or not all(part.isdecimal() for part in parts):
-        raise BadInputError(f"{text!r} is not a topic: T or T:P,P... is wanted")
+        raise BadInputError(f"{text!r} is not a topic: give T or T:P,P...")
     return name, [int(part) for part in parts]
 
 
 def _bounded(offsets: Offsets, client: AdminClient) -> Offsets:
-    """Keep offsets between the first and the end offset, and say so, as Kafka's tool does."""
+    """Limit offsets to the range of the log, with a note, as Kafka's tool does."""
     firsts = admin.offsets_at(client, offsets, admin.EARLIEST)
     ends = admin.offsets_at(client, offsets, admin.LATEST)
     bounded = {}
@@ -128,9 +143,9 @@ def _bounded(offsets: Offsets, client: AdminClient) -> Offsets:
         first, end = firsts.get((topic, number), 0), ends.get((topic, number), offset)
         bounded[topic, number] = max(min(offset, end), first)
         if offset < first:
-            note(f"{topic}-{number}: {offset} is before the first offset, {first} is taken")
+            note(f"{topic}-{number}: {offset} is before the earliest offset, using {first}")
         elif offset > end:
-            note(f"{topic}-{number}: {offset} is past the end offset, {end} is taken")
+            note(f"{topic}-{number}: {offset} is after the latest offset, using {end}")
     return bounded
 
 
@@ -172,7 +187,7 @@ def _to_current(
     committed: Mapping[TopicPartition, CommittedOffset],
     _args: Namespace,
 ) -> Offsets:
-    """Stay; what has no committed offset goes to the end."""
+    """Keep committed offsets; use the latest offset where there is none."""
     without = [partition for partition in partitions if partition not in committed]
     ends = admin.offsets_at(client, without, admin.LATEST)
     return {

@@ -1,4 +1,4 @@
-"""What every administration command shares: the cluster it is for, and how it speaks of errors."""
+"""What the administration commands share: how they find the cluster and print results."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ FAILED: Final = 1
 
 
 def add_connection_flags(parser: ArgumentParser) -> None:
-    """Add the flags that say which cluster is meant."""
+    """Add the flags that select the cluster."""
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="any server of the cluster; without it, the cluster of this machine's Ray",
+        help="any server of the cluster (default: the cluster of this machine)",
     )
     parser.add_argument(
-        "--data-dir", type=Path, metavar="DIR", help="the cluster on this directory"
+        "--data-dir", type=Path, metavar="DIR", help="the cluster of this data directory"
     )
-    parser.add_argument("--address", metavar="auto|HOST:PORT", help="the cluster on this Ray")
     parser.add_argument(
-        "--json", action="store_true", help="what is listed or described as JSON, for tools"
+        "--address", metavar="auto|HOST:PORT", help="the cluster that runs on this Ray"
     )
+    parser.add_argument("--json", action="store_true", help="print lists and descriptions as JSON")
     parser.set_defaults(documents=[])
     parser.add_argument(
         "--timeout",
         type=int,
         default=15_000,
         metavar="MS",
-        help="how long to wait for an answer (default: %(default)s)",
+        help="how long to wait for a response (default: %(default)s)",
     )
 
 
 def connected(command: Callable[[AdminClient, Namespace], int]) -> Callable[[Namespace], int]:
-    """Make a command out of a function that wants a client."""
+    """Turn a function that takes a client into a command."""
 
     @wraps(command)
     def run(args: Namespace) -> int:
@@ -70,7 +70,7 @@ def connected(command: Callable[[AdminClient, Namespace], int]) -> Callable[[Nam
 
 
 def show(args: Namespace, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; with ``--json`` add its rows to the one array that is printed at the end."""
+    """Print a table; with ``--json``, add its rows to the array that is printed at the end."""
     if args.json:
         args.documents += documents(header, rows)
     else:
@@ -78,7 +78,7 @@ def show(args: Namespace, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def group_events(args: Namespace, node_id: int, group_id: str) -> list[MemberEvent]:
-    """Ask a group's coordinator for its diary, over Ray: Kafka's protocol has no such request."""
+    """Ask a group's coordinator for its member events, over Ray: Kafka has no request for this."""
 
     def question() -> list[MemberEvent]:
         from actors.deployment import actors
@@ -91,10 +91,10 @@ def group_events(args: Namespace, node_id: int, group_id: str) -> list[MemberEve
 
 
 def complain(sentence: str) -> None:
-    """Say what failed, where a command goes on with the rest."""
+    """Print an error of one item; the command continues with the others."""
     print(f"rollcall: {sentence}", file=sys.stderr)
 
 
 def note(sentence: str) -> None:
-    """Say what the operator should know beside the result."""
+    """Print a remark for the operator, beside the result."""
     print(sentence, file=sys.stderr)

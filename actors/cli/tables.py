@@ -18,14 +18,14 @@ NO_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Align columns to the left; what is None or empty is shown as ``-``."""
+    """Align columns to the left; None and empty values are shown as ``-``."""
     return aligned([header, *([_cell(value) for value in row] for row in rows)])
 
 
 def documents(
     header: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Iterator[dict[str, object]]:
-    """Give each row as JSON takes it, with the columns' names in lower case; nothing is null."""
+    """Return each row as a JSON object with lower-case column names; a missing value is null."""
     names = [NO_WORD.sub("_", name.lower()).strip("_") for name in header]
     for row in rows:
         values = (_shown(value) for value in row)

@@ -1,4 +1,4 @@
-"""``rollcall topics``: create, delete, list, describe, grow; flags as in ``kafka-topics.sh``."""
+"""``rollcall topics``: create, delete, list, describe, alter; flags as in ``kafka-topics.sh``."""
 
 from __future__ import annotations
 
@@ -31,31 +31,51 @@ TIMEOUT: Final = timedelta(seconds=10)
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add ``rollcall topics``."""
-    parser = subparsers.add_parser("topics", help="create, delete, list, describe, grow topics")
+    parser = subparsers.add_parser(
+        "topics", help="create, delete, list and describe topics; add partitions"
+    )
     add_connection_flags(parser)
     action = parser.add_mutually_exclusive_group(required=True)
     for name, text in (
-        ("list", "name every topic"),
+        ("list", "list all topics"),
         ("describe", "show topics and their partitions"),
         ("create", "create topics"),
         ("delete", "delete topics"),
-        ("alter", "give a topic more partitions"),
+        ("alter", "add partitions to topics"),
     ):
         action.add_argument(f"--{name}", dest="action", action="store_const", const=name, help=text)
-    parser.add_argument("--topic", action="append", default=[], metavar="T", help="a topic's name")
-    parser.add_argument("--partitions", type=int, metavar="N", help="how many partitions")
-    parser.add_argument("--replication-factor", type=int, default=-1, metavar="N")
     parser.add_argument(
-        "--config", action="append", default=[], metavar="NAME=VALUE", help="with --create"
+        "--topic", action="append", default=[], metavar="T", help="a topic; may be repeated"
     )
-    parser.add_argument("--if-not-exists", action="store_true", help="with --create")
-    parser.add_argument("--if-exists", action="store_true", help="with --delete, --alter")
-    parser.add_argument("--exclude-internal", action="store_true", help="leave out internal topics")
+    parser.add_argument("--partitions", type=int, metavar="N", help="the number of partitions")
+    parser.add_argument(
+        "--replication-factor",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="with --create: the number of replicas",
+    )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="with --create: a topic config",
+    )
+    parser.add_argument(
+        "--if-not-exists", action="store_true", help="with --create: ignore existing topics"
+    )
+    parser.add_argument(
+        "--if-exists", action="store_true", help="with --delete, --alter: ignore missing topics"
+    )
+    parser.add_argument(
+        "--exclude-internal", action="store_true", help="do not show internal topics"
+    )
     parser.set_defaults(run=connected(topics))
 
 
 def topics(client: AdminClient, args: Namespace) -> int:
-    """Do what the action flag says."""
+    """Run the action that the flags select."""
     return ACTIONS[args.action](client, args)
 
 
@@ -89,7 +109,7 @@ def _describe(client: AdminClient, args: Namespace) -> int:
 
 
 def _existing(client: AdminClient, args: Namespace) -> list[Any]:
-    """Find the named topics, or all; a named one that does not exist is an error."""
+    """Return the named topics, or all; raises ClientError when a named one does not exist."""
     found = client.metadata(args.topic or None).topics
     for topic in found:
         if args.topic and topic.error_code != ErrorCode.none:
@@ -118,7 +138,7 @@ def _create(client: AdminClient, args: Namespace) -> int:
 def _config(text: str) -> CreatableTopicConfig:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise BadInputError(f"{text!r} is not a config: NAME=VALUE is wanted")
+        raise BadInputError(f"{text!r} is not a config: give NAME=VALUE")
     return CreatableTopicConfig(name=name, value=value)
 
 

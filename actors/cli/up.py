@@ -1,4 +1,4 @@
-"""``rollcall up`` and ``rollcall down``: from words on a command line to a cluster, and back."""
+"""``rollcall up``, ``down`` and ``drain``: start a cluster, stop it, drain a coordinator."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ PARTITIONS: Final = "offsets.topic.num.partitions"
 WORKERS: Final = "group.coordinator.background.threads"
 WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
 STOP_S: Final = 40.0
-"""Longer than a cluster takes to stop, whatever happens."""
+"""Longer than a cluster ever takes to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What the user typed after ``rollcall up``."""
+    """The options of ``rollcall up``."""
 
     config: Path | None
     settings: Sequence[str]
@@ -50,7 +50,7 @@ class UpOptions:
 
 
 def up(options: UpOptions) -> int:
-    """Start a cluster; in the foreground, stay until it is to be stopped."""
+    """Start a cluster; in the foreground, run until a signal stops it."""
     signals = supervisor.Signals()
     if parent := os.environ.pop(PARENT_VARIABLE, ""):
         processes.die_with_parent(signal.SIGTERM, int(parent))
@@ -83,10 +83,10 @@ def up(options: UpOptions) -> int:
 
 
 def down(data_dir: Path | None, address: str | None) -> int:
-    """Stop a cluster; return 0 when everything of it is gone.
+    """Stop a cluster; return 0 when all its processes have ended.
 
-    What a killed cluster has left is removed, which is success too if no other one is meant.
-    Raises CommandError when there is no cluster, or when something is left of it.
+    First removes what killed clusters left; if the selected cluster is one of these, that is
+    success. Raises CommandError if there is no cluster, or if some of it could not be stopped.
     """
     removed = registry.remove_leftovers() if address is None else []
     meant = [one for one in removed if data_dir in (None, Path(one.data_dir))]
@@ -96,7 +96,7 @@ def down(data_dir: Path | None, address: str | None) -> int:
         if not meant:
             raise
         for one in meant:
-            note = f"The cluster of {one.data_dir} had been killed: what it left is removed."
+            note = f"The cluster of {one.data_dir} had been killed. Its remains are removed."
             print(f"rollcall: {note}", file=sys.stderr)
         return 0
     _stop(cluster)
@@ -104,7 +104,7 @@ def down(data_dir: Path | None, address: str | None) -> int:
 
 
 def _stop(cluster: RegisteredCluster) -> None:
-    """Let the ``rollcall up`` stop it that has it in its foreground; see to what that leaves."""
+    """Have its foreground ``rollcall up`` stop it, if there is one; then stop what is left."""
     if cluster.owner is not None:
         processes.send(cluster.owner, signal.SIGTERM)
         if not processes.wait_gone([cluster.owner], STOP_S):
@@ -117,7 +117,7 @@ def _stop(cluster: RegisteredCluster) -> None:
 
 
 def drain(cluster: RegisteredCluster, node_id: int, *, end: bool) -> int:
-    """Move leaderships away from a coordinator and say where; fail when some stayed."""
+    """Move leaderships away from a coordinator and print where to; fail if some stay."""
 
     def question() -> list[MovedLeadership]:
         from actors.deployment import actors
@@ -127,7 +127,7 @@ def drain(cluster: RegisteredCluster, node_id: int, *, end: bool) -> int:
     moved = call_cluster(cluster, question)
     for row in moved:
         name = "the catalogue" if row.partition < 0 else f"partition {row.partition}"
-        where = "stays: no standby can take it" if row.leader is None else f"to node {row.leader}"
+        where = "stays: no standby can take over" if row.leader is None else f"to node {row.leader}"
         print(f"{name} {where}")
     return FAILURE if any(row.leader is None for row in moved) else 0
 
@@ -136,13 +136,13 @@ def drain(cluster: RegisteredCluster, node_id: int, *, end: bool) -> int:
 
 
 def _overrides(options: UpOptions) -> Mapping[str, str]:
-    """Read the configs of the file and the command line; the command line wins."""
+    """Read the configs of the file and the command line; the command line takes precedence."""
     properties: dict[str, str] = {}
     if options.config is not None:
         try:
             properties |= parse_properties(options.config.read_text())
         except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            why = error.strerror if isinstance(error, OSError) else "it is not a text file"
             raise BadInputError(
                 f"The config file {options.config} cannot be read: {why}."
             ) from None
@@ -151,26 +151,26 @@ def _overrides(options: UpOptions) -> Mapping[str, str]:
     for setting in options.settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.strip():
-            raise BadInputError(f"--set wants KEY=VALUE and not {setting!r}.")
+            raise BadInputError(f"--set needs KEY=VALUE, not {setting!r}.")
         properties[name.strip()] = value.strip()
     try:
         found = read_server_configs(properties)
     except ConfigError as error:
         raise BadInputError(str(error)) from None
     if found.unused:
-        print(f"No meaning here: {', '.join(sorted(found.unused))}", file=sys.stderr)
+        print(f"rollcall: Ignored configs: {', '.join(sorted(found.unused))}.", file=sys.stderr)
     return dict(found.configs.overrides)
 
 
 def _plan(
     options: UpOptions, overrides: Mapping[str, str]
 ) -> tuple[ClusterSpec, data_dir.ClusterFile]:
-    """Settle everything that can be settled before a process is started."""
+    """Validate and decide everything that is possible before a process is started."""
     from protocol.config import Configs
 
     if options.host in WILDCARDS:
         raise BadInputError(
-            f"--host {options.host} is no address that a client can connect to: name one."
+            f"--host {options.host} is not an address that clients can use: give another one."
         )
     configs = Configs(overrides)
     directory = options.data_dir.absolute()
@@ -185,8 +185,8 @@ def _plan(
         ):
             if name in overrides and wanted != fixed:
                 raise BadInputError(
-                    f"{directory} was begun with {name}={fixed}, "
-                    f"which is fixed at the first start: it cannot become {wanted}."
+                    f"{directory} was created with {name}={fixed}, "
+                    f"which cannot be changed to {wanted} after the first start."
                 )
         partitions, replicas = before.partitions, before.replicas
     ports = data_dir.choose_ports(
@@ -208,21 +208,21 @@ def _plan(
 
 
 def _clear_directory(directory: Path) -> None:
-    """Remove what killed clusters have left, and one on ``directory`` that nobody is to stop."""
+    """Remove what killed clusters left, and an orphaned cluster on ``directory``."""
     registry.remove_leftovers()
     found = registry.on(directory)
     if found is None:
         return
     if found.owner is not None and found.has_owner and not found.is_ready:
         raise BadInputError(
-            f"A cluster is being started on {directory} (process {found.owner[0]}): "
-            "stop that with `rollcall down`, or choose another --data-dir."
+            f"A cluster is being started on {directory} (process {found.owner[0]}). "
+            "Stop it with `rollcall down`, or choose another --data-dir."
         )
     if not found.is_orphan:
         return
     print(
-        f"rollcall: The `rollcall up` of the cluster of {directory} was killed: "
-        "what it left running is stopped first.",
+        f"rollcall: The `rollcall up` of the cluster of {directory} was killed. "
+        "Stopping the processes that it left.",
         file=sys.stderr,
         flush=True,
     )
@@ -254,7 +254,7 @@ def _spec(
 def _start(
     options: UpOptions, spec: ClusterSpec, file: data_dir.ClusterFile, begun: RegisteredCluster
 ) -> None:
-    """Start everything and write down that it is READY; to be called in a process of its own."""
+    """Start everything and record that the cluster is READY; call it in a child process."""
     node = ray_node.start(begun.node) if begun.node is not None else None
     from actors.deployment.actors import connected
     from actors.deployment.starting import create, refuse_second_cluster, scale_workers
@@ -271,7 +271,7 @@ def _start(
 
 @dataclass(frozen=True, slots=True)
 class _Operator:
-    """Writes down what the cluster is formed of, and says what is not as it should be."""
+    """Records the cluster's directories, and prints problems."""
 
     directory: str
     file: data_dir.ClusterFile
@@ -281,12 +281,12 @@ class _Operator:
         data_dir.save(Path(self.directory), replace(self.file, directories=directories))
 
     def say(self, sentence: str) -> None:
-        """Say it on standard error: standard output is for READY."""
+        """Print it to standard error: standard output is for READY."""
         print(f"rollcall: {sentence}", file=sys.stderr, flush=True)
 
 
 def _environment(node: RayNode | None) -> dict[str, str]:
-    """Return what OpenTelemetry is told here; a Ray of our own has it from us anyway."""
+    """Return this process's OpenTelemetry variables; a Ray of our own inherits them."""
     if node is not None:
         return {}
     return {name: text for name, text in os.environ.items() if name.startswith("OTEL_")}

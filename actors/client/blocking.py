@@ -16,10 +16,10 @@ RECEIVE_BYTES: Final = 65_536
 
 
 class BlockingConnection:
-    """One connection; ``agreed`` are the versions to send in, None: those that the broker tells.
+    """One connection. ``agreed`` are the API versions to use; None: ask the broker.
 
-    Raises OSError when the broker cannot be reached, goes away or does not answer in time, and
-    ``BadFrame`` or ``FrameError`` when its bytes are no answer; close the connection then.
+    Raises OSError if the broker cannot be reached, closes the connection or does not respond in
+    time, and ``BadFrame`` or ``FrameError`` if its bytes are not a response; close it then.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class BlockingConnection:
         self._socket.close()
 
     def ask(self, message: RequestPayload) -> Any:
-        """Send a request and return its answer, whose type the request settles.
+        """Send a request and return its response, whose type depends on the request.
 
-        Raises ``NotServedError`` where the broker serves no version that is known here.
+        Raises ``NotServedError`` if the broker supports no version that this client supports.
         """
         self._client.ask(message)
         response = self._answer()
@@ -54,7 +54,7 @@ class BlockingConnection:
         return response
 
     def ask_frame(self, frame: bytes | bytearray) -> bytes:
-        """Send a request that is encoded already and return its answer, both with their lengths."""
+        """Send an encoded request and return the encoded response, both with their lengths."""
         self._client.ask_frame(frame)
         answer: bytes = self._answer()
         return len(answer).to_bytes(4) + answer

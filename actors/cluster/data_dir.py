@@ -1,10 +1,10 @@
-"""The data directory: whose it is, which ports it had, and that only one cluster uses it.
+"""The data directory: its cluster, its ports, and the lock that lets only one cluster use it.
 
 =================  ===========================================================================
 ``cluster.json``   the cluster's id and secret, its partitions, replicas, ports and directories
-``lock``           held by whoever runs the cluster
-``node-<i>/``      the log of coordinator *i*; beside it ``node-<i>.incarnation`` and ``.mark``, by
-                   which it is told from a copy of it (:mod:`storage.disk.witness`)
+``lock``           held by the process that runs the cluster
+``node-<i>/``      the log of coordinator *i*; beside it ``node-<i>.incarnation`` and ``.mark``,
+                   which distinguish it from a copy (:mod:`storage.disk.witness`)
 ``logs/``          log lines, one file per process
 =================  ===========================================================================
 """
@@ -40,11 +40,11 @@ LOCK_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFile:
-    """What a data directory says of its cluster. The last of ``ports`` is the console's.
+    """The cluster that a data directory belongs to. The last of ``ports`` is the console's.
 
     ``replicas`` is ``offsets.topic.replication.factor``; it and ``partitions`` are fixed at the
-    first start. ``secret`` is known to the cluster's coordinators alone. ``directories`` are
-    the ids of the nodes' directories that the cluster was formed of: none until it is.
+    first start. ``secret`` is known only to the cluster's coordinators. ``directories`` are the
+    ids of the nodes' directories that the cluster was formed from; empty before that.
     """
 
     cluster_id: str
@@ -57,7 +57,7 @@ class ClusterFile:
 
 
 def open_data_dir(path: Path) -> ClusterFile | None:
-    """Make the directory, or read what cluster it belongs to; None: a new one."""
+    """Create the directory, or return the cluster that it belongs to; None if it is new."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / ".writable"
@@ -65,15 +65,15 @@ def open_data_dir(path: Path) -> ClusterFile | None:
         probe.unlink()
     except OSError as error:
         raise BadInputError(
-            f"The data directory {path} can not be written: {error.strerror}."
+            f"The data directory {path} cannot be written: {error.strerror}."
         ) from error
     file = path / CLUSTER_FILE
     if file.exists():
         return _read(file)
     if any(entry.name.startswith("node-") for entry in path.iterdir()):
         raise BadInputError(
-            f"The data directory {path} has logs but no {CLUSTER_FILE}: "
-            "put that file back or use another directory."
+            f"The data directory {path} has logs but no {CLUSTER_FILE}. "
+            "Put that file back, or use another directory."
         )
     return None
 
@@ -83,8 +83,8 @@ def _read(file: Path) -> ClusterFile:
         row = json.loads(file.read_text())
         if (found := int(row["format"])) != FORMAT:
             raise BadInputError(
-                f"{file} is of format {found} and this program reads {FORMAT}: "
-                "use the program that wrote it or another data directory."
+                f"{file} has format {found}, but this version reads format {FORMAT}. "
+                "Use the version that wrote it, or another data directory."
             )
         return ClusterFile(
             **{
@@ -95,26 +95,27 @@ def _read(file: Path) -> ClusterFile:
         )
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise BadInputError(
-            f"{file} can not be read ({error}): put it back as it was or use another directory."
+            f"{file} cannot be read ({error}). Put it back, or use another directory."
         ) from error
 
 
 def save(path: Path, cluster: ClusterFile) -> None:
-    """Write the cluster file as one step: it is there whole or not at all.
+    """Write the cluster file atomically.
 
-    It holds the secret: only its owner may read it. Raises :class:`actors.errors.BadInputError`.
+    It contains the secret, so only its owner may read it. Raises
+    :class:`actors.errors.BadInputError`.
     """
     file = path / CLUSTER_FILE
     try:
         write_whole(file, json.dumps(asdict(cluster), indent=2) + "\n", mode=0o600)
     except OSError as error:
-        raise BadInputError(f"{file} can not be written: {error.strerror}.") from error
+        raise BadInputError(f"{file} cannot be written: {error.strerror}.") from error
 
 
 def accept_copies(path: Path, nodes: int) -> None:
-    """Have the next start take every node's directory for the newest state of it.
+    """Make the next start accept every node's directory as its newest state.
 
-    What was acknowledged after the copies were made is lost: a last resort, for an operator who
+    Everything acknowledged after the copies were made is lost: a last resort for an operator who
     has nothing newer. Raises :class:`actors.errors.BadInputError`.
     """
     for node_id in range(nodes):
@@ -124,11 +125,11 @@ def accept_copies(path: Path, nodes: int) -> None:
                 witness.accept(directory)
                 (directory / STALE).unlink(missing_ok=True)
         except OSError as error:
-            raise BadInputError(f"{directory} can not be accepted: {error.strerror}.") from error
+            raise BadInputError(f"{directory} cannot be accepted: {error.strerror}.") from error
 
 
 def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file as one step: after a crash it is there as before, or as it shall be."""
+    """Write a file atomically: after a crash it has either its old or its new content."""
     beside = file.with_name(f".{file.name}")
     beside.unlink(missing_ok=True)
     with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
@@ -142,12 +143,12 @@ def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
 
 
 def new_cluster_id() -> str:
-    """Draw a cluster id in Kafka's form: 16 random bytes, base64url without padding."""
+    """Generate a cluster id in Kafka's format: 16 random bytes, base64url without padding."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def new_secret() -> str:
-    """Draw what the coordinators of one cluster prove to each other to know (hex)."""
+    """Generate the secret by which the coordinators of a cluster authenticate (hex)."""
     return secrets.token_hex(32)
 
 
@@ -155,15 +156,15 @@ def new_secret() -> str:
 
 
 def check_unlocked(path: Path) -> None:
-    """Refuse a directory that a running cluster uses."""
+    """Raise BadInputError if a running cluster uses the directory."""
     with _refusing(path), (path / LOCK_FILE).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def hold_lock(path: str) -> IO[str]:
-    """Take the directory for as long as this process lives (the returned file is open).
+    """Lock the directory for the life of this process (the returned file is the lock).
 
-    A predecessor that was just killed may still be on its way out.
+    Waits a little, as a predecessor that was just killed may not have ended yet.
     """
     lock = (Path(path) / LOCK_FILE).open("a")
     deadline_s = time.monotonic() + LOCK_S
@@ -184,12 +185,12 @@ def _refusing(path: Path) -> Iterator[None]:
         yield
     except PermissionError as error:
         raise BadInputError(
-            f"The data directory {path} can not be locked: {error.strerror}."
+            f"The data directory {path} cannot be locked: {error.strerror}."
         ) from error
     except OSError:
         raise BadInputError(
-            f"The data directory {path} is in use by a running cluster: "
-            "stop that with `rollcall down`, or choose another --data-dir."
+            f"The data directory {path} is in use by a running cluster. "
+            "Stop it with `rollcall down`, or choose another --data-dir."
         ) from None
 
 
@@ -199,8 +200,8 @@ def _refusing(path: Path) -> Iterator[None]:
 def choose_ports(host: str, first: int, count: int, before: Sequence[int]) -> tuple[int, ...]:
     """Return ``count`` ports for the listeners and one for the console.
 
-    From ``first`` on; 0 means those of the last start if they are free, else any free ones. The
-    console never takes a port that was asked for.
+    The listeners' ports start at ``first``; 0 means the ports of the last start if they are free,
+    else any free ports. The console never takes a listener's port.
     """
     if first:
         if first + count > 65_536:
@@ -208,12 +209,12 @@ def choose_ports(host: str, first: int, count: int, before: Sequence[int]) -> tu
         wanted = tuple(range(first, first + count))
         for port in wanted:
             if why := bind_error(host, port):
-                raise BadInputError(f"Can not listen on {host}:{port}: {why}.")
+                raise BadInputError(f"Cannot listen on {host}:{port}: {why}.")
         if len(before) == count + 1 and not bind_error(host, before[-1]):
             return (*wanted, before[-1])
         return (*wanted, *_free_ports(host, 1, wanted))
     if why := bind_error(host, 0):
-        raise BadInputError(f"Can not listen on {host}: {why}.")
+        raise BadInputError(f"Cannot listen on {host}: {why}.")
     if len(before) == count + 1 and not any(bind_error(host, port) for port in before):
         return tuple(before)
     return _free_ports(host, count + 1, ())
@@ -232,7 +233,7 @@ def _free_ports(host: str, count: int, but: Sequence[int]) -> tuple[int, ...]:
 
 
 def bind_error(host: str, port: int) -> str:
-    """Return why we could not listen there now; nothing when we could."""
+    """Return why the address cannot be bound now; "" if it can."""
     try:
         with _socket(host) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

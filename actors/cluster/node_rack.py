@@ -1,7 +1,7 @@
-"""Which rack a coordinator is on: its Ray node says so, else the config ``broker.rack`` for all.
+"""The rack of a coordinator: from its Ray node, else from the config ``broker.rack``.
 
-A Ray node says it by the environment that ``ray start`` had, or by the label that Ray knows zones
-by. Coordinators tell the catalogue, which tells clients (Metadata) and assignors.
+A Ray node's rack is in the environment of ``ray start``, or in Ray's label for availability zones.
+Coordinators register it in the catalogue, which passes it to clients (Metadata) and assignors.
 """
 
 from __future__ import annotations

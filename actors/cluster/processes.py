@@ -1,9 +1,9 @@
-"""Processes of this machine: told apart, found by a mark in their environment, and ended.
+"""Processes of this machine: identified, found by a variable in their environment, and ended.
 
-A process is its id and its start time in kernel ticks since boot. Ticks and not psutil's seconds:
-these are computed from the clock, so that two readings differ after the clock was set. A mark is
-looked for in the bytes of an environment: of a process that has overwritten the beginning of it
-(to change its command line) psutil reads no variables.
+A process is identified by its id and its start time in kernel ticks since boot. psutil's start
+times depend on the clock, so two readings differ after the clock was set. Variables are searched in
+the raw bytes of the environment: psutil cannot parse the environment of a process that has
+overwritten its start (to change its command line).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 Process = tuple[int, int]
-"""The process id, and when the process began: ids are used again."""
+"""The process id and the start time: process ids are reused."""
 
 PROC: Final = Path("/proc")
 GONE: Final = "ZX"
@@ -35,28 +35,28 @@ _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
 
 def started(pid: int) -> int | None:
-    """Return when a process began, in kernel ticks; None when it is gone."""
+    """Return the start time of a process in kernel ticks; None if it has ended."""
     fields = _stat(pid)
     return int(fields[19]) if fields and fields[0] not in GONE else None
 
 
 def identified(pid: int) -> Process:
-    """Return a living process's id and start time."""
+    """Return the id and start time of a running process."""
     return pid, started(pid) or 0
 
 
 def is_alive(process: Process) -> bool:
-    """Say whether a process still runs."""
+    """Whether the process is still running."""
     return started(process[0]) == process[1]
 
 
 def living(pids: Iterable[int]) -> set[Process]:
-    """Identify those of the processes that run."""
+    """Return those of the processes that are running."""
     return {(pid, began) for pid in pids if (began := started(pid)) is not None}
 
 
 def descendants(root: int) -> list[int]:
-    """Return ``root`` and every process that it or its children started, children last."""
+    """Return ``root`` and all its descendants, children last."""
     try:
         children = psutil.Process(root).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -100,8 +100,8 @@ def _stat(pid: int) -> list[str]:
 def end(find: Callable[[], set[Process]]) -> set[Process]:
     """End the processes that ``find`` returns, and those that they start meanwhile.
 
-    They are asked to end, then killed. Returns those that are left: none, but for processes that
-    hang in the kernel.
+    They get SIGTERM, then SIGKILL. Returns those that are left: only processes that hang in the
+    kernel.
     """
     known: set[Process] = set()
     for how, wait_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
@@ -120,14 +120,14 @@ def end(find: Callable[[], set[Process]]) -> set[Process]:
 
 
 def send(process: Process, how: signal.Signals) -> None:
-    """Send a signal to a process, if it still runs."""
+    """Send a signal to a process, if it is still running."""
     if is_alive(process):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process[0], how)
 
 
 def wait_gone(processes: Iterable[Process], wait_s: float) -> bool:
-    """Wait until none of them is alive; False when one still is."""
+    """Wait until all of them have ended; False on timeout."""
     deadline_s = time.monotonic() + wait_s
     waited_for = set(processes)
     while any(map(is_alive, waited_for)):
@@ -139,7 +139,7 @@ def wait_gone(processes: Iterable[Process], wait_s: float) -> bool:
 
 
 def reap() -> None:
-    """Let the kernel forget our children that have ended."""
+    """Reap children that have ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -149,9 +149,9 @@ def reap() -> None:
 
 
 def die_with_parent(how: signal.Signals, parent: int = 0) -> None:
-    """Have this process sent a signal when the thread that started it ends, by kill -9 too.
+    """Have the kernel send this process a signal when its parent thread ends, even by kill -9.
 
-    ``parent`` is that process: when it is gone already, this process ends now.
+    ``parent`` is the parent's process id; if it has already ended, this process exits now.
     """
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, int(how), 0, 0, 0)
     if parent and os.getppid() != parent:

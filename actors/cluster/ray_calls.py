@@ -1,4 +1,4 @@
-"""Ray's calls and errors under our names: outside of this folder nothing imports Ray."""
+"""Ray's calls and errors under our names: only this folder imports Ray."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
     "max_restarts": -1,
     "max_concurrency": 1_000,
 }
-"""For every actor of ours. Ray does not repeat calls: the caller decides that."""
+"""The options of all our actors. Ray does not retry calls: the caller decides that."""
 
 SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
-"""Puts actors on different Ray nodes, as far as there are some."""
+"""Spreads actors over the Ray nodes."""
 
 
 def connect(address: str) -> None:
@@ -49,7 +49,7 @@ def connect(address: str) -> None:
 
 
 def disconnect() -> None:
-    """Be a driver no more."""
+    """Disconnect from Ray."""
     ray.shutdown()
 
 
@@ -82,18 +82,18 @@ def living_nodes() -> list[str]:
 
 
 def near(node_id: str) -> Mapping[str, Any]:
-    """Put an actor on this Ray node, or on another one if that is lost."""
+    """Return options that place an actor on this Ray node, or on another one if it is lost."""
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=True)}
 
 
 def actor(plain: type, name: str, *arguments: object, **options: Any) -> Any:
-    """Make an actor of a plain class; return its handle."""
+    """Create an actor from a plain class; return its handle."""
     remote: Any = ray.remote(plain)
     return remote.options(**ACTOR_OPTIONS, **options, name=name).remote(*arguments)
 
 
 def find(name: str) -> Any | None:
-    """Return the handle of a named actor of this Ray, if it is there."""
+    """Return the handle of a named actor; None if it does not exist."""
     try:
         return ray.get_actor(name, NAMESPACE)
     except ValueError:
@@ -101,16 +101,16 @@ def find(name: str) -> Any | None:
 
 
 def answer(call: Any, timeout_s: float) -> Any:
-    """Wait for the answer to a call, or to each of a list; raises one of :data:`NOT_ANSWERED`."""
+    """Return the result of a call, or of a list of calls; raises one of :data:`NOT_ANSWERED`."""
     return ray.get(call, timeout=timeout_s)
 
 
 def answered(calls: Sequence[Any], timeout_s: float) -> tuple[list[Any], list[Any]]:
-    """Wait for all calls; return those that were answered in time, and the others."""
+    """Wait for all calls; return those that finished in time, and the others."""
     done, left = ray.wait(list(calls), num_returns=len(calls), timeout=timeout_s)
     return done, left
 
 
 def end(handle: Any) -> None:
-    """End an actor's process for good."""
+    """Kill an actor's process; Ray does not restart it."""
     ray.kill(handle, no_restart=True)

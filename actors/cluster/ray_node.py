@@ -1,13 +1,12 @@
-"""A Ray of our own on this machine, with everything turned off that we do not use.
+"""A Ray cluster of our own on this machine, without the parts that we do not use.
 
 Ray's ``ray start --head`` also starts a dashboard server, an autoscaler and a log monitor: three
-Python processes, 250 MB and two seconds. Its own ``Node`` class starts the two processes that
-actors need (the global control store and the raylet) and nothing else, so we use that. It is not a
-public interface of Ray: this file is the only one that touches it.
+Python processes, 250 MB and two seconds. Its ``Node`` class starts only the two processes that
+actors need (the global control store and the raylet), so we use that. It is not a public interface
+of Ray; only this file uses it.
 
-Ray reads its settings when it is imported: :func:`start` and :func:`prepare_to_connect` come first.
-
-The Ray is ours alone: who has not the token in its directory can not connect (Ray's own token
+Ray reads its settings when it is imported, so call :func:`start` or :func:`prepare_to_connect`
+before that. Only processes that have the token in its directory can connect (Ray's token
 authentication).
 """
 
@@ -37,22 +36,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OBJECT_STORE_BYTES: Final = 80_000_000
-"""Ray's smallest; nothing of ours is put there."""
+"""The minimum that Ray allows; we store no objects."""
 
 STARTS_AT_A_TIME: Final = 2
-"""How many processes Ray may start at the same moment: it counts CPUs, of which ours ask none."""
+"""How many processes Ray may start at a time: it is the number of CPUs."""
 
 TOKEN_FILE: Final = "token"
 PREFIX: Final = "rollcall-ray-"
 MARK: Final = "ROLLCALL_RAY_DIRECTORY"
-"""The environment variable by which a process of a Ray of ours is known."""
+"""The environment variable that marks the processes of our Ray clusters."""
 
 LEFTOVER_S: Final = 300.0
 
 _QUIET: Final[Mapping[str, str]] = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
-    "RAY_worker_niceness": "0",  # ours serve clients; by default they stand back (15)
+    "RAY_worker_niceness": "0",  # ours serve clients; the default is 15
     "RAY_enable_metrics_collection": "0",
     "RAY_enable_timeline": "0",
     "RAY_event_stats": "0",
@@ -66,7 +65,7 @@ _QUIET: Final[Mapping[str, str]] = {
     "RAY_raylet_liveness_self_check_interval_ms": "10000",
     "RAY_raylet_report_resources_period_milliseconds": "2000",
     "RAY_gcs_pull_resource_loads_period_milliseconds": "10000",
-    "RAY_core_worker_internal_heartbeat_ms": "200",  # by it, calls to the dead fail
+    "RAY_core_worker_internal_heartbeat_ms": "200",  # how soon calls to a dead actor fail
     "RAY_object_manager_timer_freq_ms": "10000",
     "RAY_object_timeout_milliseconds": "10000",
     "RAY_free_objects_period_milliseconds": "10000",
@@ -81,12 +80,12 @@ _QUIET: Final[Mapping[str, str]] = {
     "RAY_prestart_worker_first_driver": "0",
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
 }
-"""Ray's own settings, nearly all of them about how often it looks at what we have not got."""
+"""Ray's settings; most reduce polling for features that we do not use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayNode:
-    """A Ray of ours: where it is, and the processes without which it is none.
+    """A Ray cluster of ours: its address, its directory and the processes that it needs.
 
     ``address`` and ``processes`` are empty until it runs.
     """
@@ -97,16 +96,16 @@ class RayNode:
 
 
 def new() -> RayNode:
-    """Choose where a Ray of our own is to be, so that it can be found before it runs."""
+    """Choose the directory of a new Ray cluster, so that it can be found before it runs."""
     directory = Path(_short_temp_dir()) / f"{PREFIX}{secrets.token_hex(4)}"
     return RayNode(address="", directory=str(directory), processes=())
 
 
 def start(planned: RayNode) -> RayNode:
-    """Start it; the caller's environment is prepared for connecting to it.
+    """Start it, and prepare this process's environment for connecting to it.
 
-    Blocks in Ray's native code, where no signal is handled: to be called in a process that may be
-    killed. Whatever it has started then is ended by :func:`stop`.
+    Blocks in Ray's native code, where no signal is handled, so call it in a process that may be
+    killed; :func:`stop` ends everything that it started.
     """
     _remove_leftovers()
     directory = Path(planned.directory)
@@ -121,10 +120,10 @@ def start(planned: RayNode) -> RayNode:
     from ray._private.parameter import RayParams
 
     class BareNode(Node):
-        """A head node without the dashboard's server."""
+        """A head node without the dashboard server."""
 
         def start_api_server(self, **_: object) -> None:
-            """Do not."""
+            """Start nothing."""
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     parameters = RayParams(
@@ -133,7 +132,7 @@ def start(planned: RayNode) -> RayNode:
         object_store_memory=OBJECT_STORE_BYTES,
         gcs_server_port=0,
         no_monitor=True,
-        include_log_monitor=False,  # type: ignore[arg-type]  # a bool, whatever Ray says
+        include_log_monitor=False,  # type: ignore[arg-type]  # Ray's annotation is wrong
         include_dashboard=False,
         temp_dir=str(directory),
     )
@@ -143,35 +142,35 @@ def start(planned: RayNode) -> RayNode:
 
 
 def prepare_to_connect(directory: str) -> None:
-    """Let this process authenticate itself to the Ray in ``directory``."""
+    """Set the environment that authenticates this process to the Ray cluster in ``directory``."""
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN_PATH"] = str(Path(directory) / TOKEN_FILE)
 
 
 def stop(node: RayNode) -> set[Process]:
-    """End every process of it and remove its directory; return the processes that do not end."""
+    """End all its processes and remove its directory; return processes that do not end."""
     left = end(lambda: processes_in(Path(node.directory)))
     remove(Path(node.directory))
     return left
 
 
 def processes_in(directory: Path) -> set[Process]:
-    """Return every process of the Ray of ours in ``directory``, and no other.
+    """Return all processes of our Ray cluster in ``directory``, and no others.
 
-    Command lines do not tell: actors write their own. An environment or an output may be gone too,
-    so any of the three signs counts: environment, output, or a parent that has one of them.
+    Actors overwrite their command lines, and environments or output files may be gone, so any of
+    these identifies a process: its environment, its output, or an ancestor that has one of them.
     """
     roots = with_environment(f"{MARK}={directory}") | with_output_in(directory)
     return living({pid for root, _ in roots for pid in descendants(root)})
 
 
 def remove(directory: Path) -> None:
-    """Remove what a Ray has left on the disk."""
+    """Remove a Ray cluster's directory."""
     shutil.rmtree(directory, ignore_errors=True)
 
 
 def _remove_leftovers() -> None:
-    """Remove the directories of our Rays that were killed and could not do it themselves."""
+    """Remove the directories of our Ray clusters that were killed."""
     for directory in Path(_short_temp_dir()).glob(PREFIX + "*"):
         with contextlib.suppress(OSError):
             found = directory.stat()
@@ -181,6 +180,6 @@ def _remove_leftovers() -> None:
 
 
 def _short_temp_dir() -> str:
-    """Return a directory for sockets, whose paths may have 107 characters in all."""
+    """Return a temporary directory with a short path: socket paths have a limit of 107 bytes."""
     usual = tempfile.gettempdir()
     return usual if len(usual) <= 20 else "/tmp"

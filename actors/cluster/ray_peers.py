@@ -1,4 +1,4 @@
-"""How one actor reaches the others: Ray calls, for the control path only."""
+"""Calls between actors over Ray, for the control path only."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ TRACEBACK: Final = re.compile(r'File ".*", line \d+')
 EXCEPTION: Final = re.compile(r"[\w.]+")
 
 UNREACHED: Final = (CallError, TimeoutError, ValueError)
-"""What a call to an actor raises that is dead, restarting, or not there (yet)."""
+"""What a call raises if the actor is dead, restarting or does not exist (yet)."""
 
 
 def coordinator_name(node_id: int) -> str:
-    """Name the actor of a coordinator."""
+    """Return the name of a coordinator's actor."""
     return f"coordinator-{node_id}"
 
 
 def assignor_name(number: int) -> str:
-    """Name the actor of an assignor worker."""
+    """Return the name of an assignor worker's actor."""
     return f"assignor-{number}"
 
 
 class Actors:
-    """Finds actors by name, without holding up the event loop, and remembers them.
+    """Finds actors by name without blocking the event loop, and caches their handles.
 
-    A handle stays good over restarts of its actor.
+    A handle stays valid when its actor restarts.
     """
 
     def __init__(self) -> None:
@@ -58,13 +58,13 @@ class Actors:
     async def ask(
         self, name: str, method: str, *arguments: object, wait_s: float | None = CALL_S
     ) -> Any:
-        """Call a method of the actor and return its answer; raises one of :data:`UNREACHED`."""
+        """Call a method of an actor and return its result; raises one of :data:`UNREACHED`."""
         async with asyncio.timeout(wait_s):
             handle = await self._find(name)
             return await getattr(handle, method).remote(*arguments)
 
     async def tell(self, name: str, method: str, *arguments: object) -> None:
-        """Call a method of the actor and do not wait for its end."""
+        """Call a method of an actor without waiting for its result."""
         handle = await self._find(name)
         getattr(handle, method).remote(*arguments)
 
@@ -89,7 +89,7 @@ class RayWorkers:
         return await self._actors.ask(assignor_name(worker), method, *arguments, wait_s=wait_s)
 
     async def tell(self, worker: int, method: str, *arguments: object) -> None:
-        """Call a method of a worker without waiting for its end; calls may overtake each other."""
+        """Call a method of a worker without waiting for its result; calls may be reordered."""
         await self._actors.tell(assignor_name(worker), method, *arguments)
 
 
@@ -102,7 +102,7 @@ class RayPeers:
         self._forwards: dict[int, ForwardQueue] = {}
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
-        """Carry a request to a node that may answer it; None when it was not reached."""
+        """Forward a request to another node; return None if it was not reached."""
         queue = self._forwards.get(node_id)
         if queue is None:
             queue = self._forwards[node_id] = ForwardQueue(partial(self._carry, node_id))
@@ -114,12 +114,12 @@ class RayPeers:
                 coordinator_name(node_id), "forwarded_here", requests, wait_s=FORWARD_S
             )
         except UNREACHED as error:
-            _log.warning("node %d was not reached: %s", node_id, first_line(error))
+            _log.warning("could not reach node %d: %s", node_id, first_line(error))
             return None
         return answers
 
     async def node_changed(self, leader: int, node: Node) -> bool:
-        """Tell ``leader`` that a node is up or down; False when it does not lead the catalogue."""
+        """Tell ``leader`` that a node is up or down; False if it does not lead the catalogue."""
         try:
             taken: bool = await self._actors.ask(coordinator_name(leader), "node_changed", node)
         except UNREACHED:
@@ -127,13 +127,13 @@ class RayPeers:
         return taken
 
     async def directories(self) -> tuple[str, ...]:
-        """Ask the others which directories the cluster was formed of; nothing: none knows."""
+        """Ask the other nodes which directories the cluster was formed from; empty: none knows."""
         calls = (self._actors.ask(coordinator_name(other), "directories") for other in self._others)
         answers = await asyncio.gather(*calls, return_exceptions=True)
         return next((found for found in answers if isinstance(found, tuple) and found), ())
 
     async def peer_address(self, node_id: int) -> tuple[str, int] | None:
-        """Ask a coordinator where it listens for its peers; None when it was not reached."""
+        """Ask a coordinator for the address of its peer listener; None if it was not reached."""
         try:
             found: tuple[str, int] | None = await self._actors.ask(
                 coordinator_name(node_id), "peer_address"
@@ -143,7 +143,7 @@ class RayPeers:
         return found
 
     async def announce_peer_address(self, node_id: int, host: str, port: int) -> None:
-        """Tell the others that they find this node's replicas there."""
+        """Tell the other nodes the address of this node's peer listener."""
         calls = (
             self._actors.ask(coordinator_name(other), "peer_moved", node_id, host, port)
             for other in self._others
@@ -151,7 +151,7 @@ class RayPeers:
         await asyncio.gather(*calls, return_exceptions=True)
 
     async def announce(self, node_id: int, pid: int) -> bool:
-        """Tell the controller that we serve; False when it was not reached."""
+        """Tell the controller that this node is serving; False if it was not reached."""
         try:
             await self._actors.ask(CONTROLLER, "announce", node_id, pid)
         except UNREACHED:
@@ -166,7 +166,7 @@ def first_line(error: BaseException) -> str:
 
 
 def cause(error: BaseException) -> str:
-    """Return in one sentence what ended a call or an actor: the last line where a traceback is."""
+    """Return in one sentence what ended a call or an actor: the last line of a traceback."""
     lines = _lines(error)
     if any(TRACEBACK.match(line) for line in lines):
         line = lines[-1]

@@ -1,7 +1,7 @@
-"""Which clusters run on this machine: one small file each, so that a second shell finds them.
+"""The clusters that run on this machine: a file for each, so that other commands find them.
 
-The file is written before anything is started and removed after everything has ended, so that
-whatever kills ``rollcall up``, the next command finds what it left.
+The file is written before anything is started and removed after everything has ended. So even if
+``rollcall up`` is killed, the next command finds what it left.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ GONE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredCluster:
-    """A cluster that was started here.
+    """A cluster that was started on this machine.
 
-    ``node`` is the Ray that is started for it, None when it lives on another one at ``address``,
-    to which one connects in ``auth_mode`` (Ray's own word; empty: as Ray decides). ``address`` is
-    empty until an actor may have been created. ``owner`` is the ``rollcall up`` that starts it,
-    or in whose foreground it runs.
+    ``node`` is the Ray cluster that was started for it; None if it runs on another one at
+    ``address``, to which processes connect in ``auth_mode`` (RAY_AUTH_MODE; empty: Ray's default).
+    ``address`` is empty until an actor may exist. ``owner`` is the ``rollcall up`` process that
+    starts it, or in whose foreground it runs.
     """
 
     cluster_id: str
@@ -52,7 +52,7 @@ class RegisteredCluster:
     is_ready: bool = True
 
     def prepare_to_connect(self) -> None:
-        """Let this process authenticate itself; to be called before Ray is imported."""
+        """Set this process's authentication environment; call it before Ray is imported."""
         if self.node is not None:
             ray_node.prepare_to_connect(self.node.directory)
         elif self.auth_mode:
@@ -60,26 +60,26 @@ class RegisteredCluster:
 
     @property
     def has_owner(self) -> bool:
-        """Whether the ``rollcall up`` that started it, or has it in its foreground, still runs."""
+        """Whether the ``rollcall up`` that starts it, or runs it in its foreground, is running."""
         return self.owner is not None and is_alive(self.owner)
 
     @property
     def is_orphan(self) -> bool:
-        """Whether the ``rollcall up`` that was to stop it has been killed."""
+        """Whether the ``rollcall up`` that would stop it was killed."""
         return self.owner is not None and not is_alive(self.owner)
 
     @property
     def is_whole(self) -> bool:
-        """Whether its Ray can be asked: without one of its processes one would wait for ever."""
+        """Whether all of its Ray's processes run; otherwise calls would block for ever."""
         if self.node is not None:
             return bool(self.node.processes) and all(map(is_alive, self.node.processes))
         return _listens(self.address)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs or is being started; what is left of it otherwise is to be removed.
+        """Whether it runs or is being started; otherwise its remains may be removed.
 
-        What a killed start has created on another Ray lives on there, until it is taken down.
+        Actors that a killed start created on another Ray stay there until ``rollcall down``.
         """
         if self.has_owner and not self.is_ready:
             return True
@@ -88,7 +88,7 @@ class RegisteredCluster:
 
 
 def _listens(address: str) -> bool:
-    """Whether something takes connections there; True when that can not be said."""
+    """Whether something accepts connections there; True if that is unknown."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), KNOCK_S).close()
@@ -100,7 +100,7 @@ def _listens(address: str) -> bool:
 
 
 def still_listening(cluster: RegisteredCluster) -> list[str]:
-    """Return the addresses of coordinators that clients can reach after a while."""
+    """Wait for the listeners to close; return the addresses that are still open."""
     deadline_s = time.monotonic() + GONE_S
     while left := [one for one in cluster.bootstrap.split(",") if _listens(one)]:
         if time.monotonic() > deadline_s:
@@ -110,48 +110,48 @@ def still_listening(cluster: RegisteredCluster) -> list[str]:
 
 
 def save(running: RegisteredCluster) -> None:
-    """Make a cluster known, or what has become of it."""
+    """Write a cluster's file."""
     write_whole(_file(running.cluster_id), json.dumps(asdict(running), indent=2))
 
 
 def load(cluster_id: str) -> RegisteredCluster | None:
-    """Return what is known of a cluster; None when it is not known, or no longer."""
+    """Return a cluster by its id; None if it is not registered."""
     return _read(_file(cluster_id))
 
 
 def forget(running: RegisteredCluster) -> None:
-    """Take a cluster that has ended off the list."""
+    """Remove a cluster's file."""
     _file(running.cluster_id).unlink(missing_ok=True)
 
 
 def on(data_dir: Path) -> RegisteredCluster | None:
-    """Return the cluster of a data directory."""
+    """Return the cluster that runs on a data directory; None if there is none."""
     wanted = str(data_dir.absolute())
     return next((one for one in _known() if one.data_dir == wanted and one.is_alive), None)
 
 
 def find(data_dir: Path | None, usual: Path) -> RegisteredCluster | None:
-    """Return the cluster of ``data_dir``; without one, the one of ``usual`` or the only one.
+    """Return the cluster of ``data_dir``; if that is None, the one of ``usual`` or the only one.
 
-    Removes first what clusters have left that were killed.
+    First removes what killed clusters left.
     """
     remove_leftovers()
     if data_dir is not None:
         found = on(data_dir)
         if found is None:
-            raise FailureError(f"No cluster runs on {data_dir}.")
+            raise FailureError(f"No cluster is running on {data_dir}.")
         return found
     if (found := on(usual)) is not None:
         return found
     clusters = [one for one in _known() if one.is_alive]
     if len(clusters) > 1:
         names = ", ".join(cluster.data_dir for cluster in clusters)
-        raise BadInputError(f"Several clusters run here: choose one by --data-dir ({names}).")
+        raise BadInputError(f"Several clusters are running: choose one with --data-dir ({names}).")
     return clusters[0] if clusters else None
 
 
 def remove_leftovers() -> list[RegisteredCluster]:
-    """End what is left of clusters that were killed, remove their files, and return them."""
+    """End what killed clusters left, remove their files, and return them."""
     dead = [one for one in _known() if not one.is_alive]
     for one in dead:
         kill_cluster(one)
@@ -159,14 +159,14 @@ def remove_leftovers() -> list[RegisteredCluster]:
 
 
 def kill_cluster(cluster: RegisteredCluster) -> None:
-    """Kill every process of a cluster's own Ray; raise FailureError when one does not end.
+    """Kill all processes of a cluster's own Ray; raise FailureError if one does not end.
 
-    Actors on another Ray than its own can only be ended through that Ray, and go with it.
+    Actors on another Ray can only be stopped through that Ray, or end with it.
     """
     left = ray_node.stop(cluster.node) if cluster.node is not None else ()
     if left:
         raise FailureError(
-            f"The cluster of {cluster.data_dir} is not gone: {_named(left)} still there. "
+            f"The cluster of {cluster.data_dir} did not stop: {_named(left)} still running. "
             "Run `rollcall down` again."
         )
     forget(cluster)
@@ -200,7 +200,7 @@ def _file(cluster_id: str) -> Path:
 
 
 def _directory() -> Path:
-    """Return a directory of this user's that only this user can write."""
+    """Return a directory that only this user can write."""
     directory = Path(tempfile.gettempdir()) / f"rollcall-{os.getuid()}"
     directory.mkdir(mode=0o700, exist_ok=True)
     if directory.stat().st_uid != os.getuid():

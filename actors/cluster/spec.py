@@ -1,4 +1,4 @@
-"""What a cluster is, as values: handed to every actor, kept nowhere else."""
+"""The definition of a cluster as values, which every actor gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPLICATION_FACTOR = "offsets.topic.replication.factor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where something listens."""
+    """A host and a port."""
 
     host: str
     port: int
@@ -30,14 +30,14 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """A cluster: who listens where, on what data, under which configs.
+    """A cluster: its listeners, its data directory and its configs.
 
     Coordinator *i* is node *i* and leads ``__consumer_offsets`` partition *i*. ``overrides`` are
     the configs that differ from their defaults, as text.
 
-    ``replicas_wanted`` is ``offsets.topic.replication.factor``. ``secret`` is what coordinators
-    prove to know. ``directories`` are the ids of the data directories that the cluster was formed
-    of, by node id; none at its first start, when nobody knows them yet.
+    ``replicas_wanted`` is ``offsets.topic.replication.factor``. ``secret`` authenticates
+    coordinators to each other. ``directories`` are the ids of the data directories that the cluster
+    was formed from, by node id; empty at the first start.
     """
 
     cluster_id: str
@@ -52,22 +52,22 @@ class ClusterSpec:
 
     @property
     def partitions(self) -> int:
-        """How many ``__consumer_offsets`` partitions, and coordinators, there are."""
+        """The number of ``__consumer_offsets`` partitions, and of coordinators."""
         return len(self.listeners)
 
     @property
     def bootstrap(self) -> str:
-        """The listeners as clients take them."""
+        """The value of ``bootstrap.servers`` for clients."""
         return ",".join(str(address) for address in self.listeners)
 
     @property
     def replicas(self) -> int:
-        """How many replicas each partition has: no more than there are coordinators."""
+        """The replicas of each partition: at most one per coordinator."""
         return min(self.replicas_wanted, self.partitions)
 
     @property
     def shortage(self) -> str:
-        """Say, if so, that there are fewer replicas than were asked for."""
+        """A sentence if there are fewer replicas than configured; else empty."""
         if self.replicas == self.replicas_wanted:
             return ""
         there = (
@@ -80,9 +80,9 @@ class ClusterSpec:
         )
 
     def identity(self, node_id: int, directory_id: str, directories: Sequence[str]) -> Identity:
-        """Return who node ``node_id`` is, if the cluster was formed of these directories.
+        """Return the identity of node ``node_id`` in a cluster formed from these directories.
 
-        A directory that is none of them began empty: its replicas must be let in by who leads.
+        A directory that is not one of them started empty: the leaders must admit its replicas.
         """
         from failover.identity import CATALOG_PARTITION, Identity
         from storage.messages import ReplicaKey
@@ -104,13 +104,13 @@ class ClusterSpec:
         )
 
     def node(self, node_id: int, *, up: bool) -> Node:
-        """Return node ``node_id`` as the catalogue knows it."""
+        """Return node ``node_id`` as the catalogue records it."""
         address = self.listeners[node_id]
         rack = self.overrides.get("broker.rack") or None
         return Node(node_id, address.host, address.port, up, rack)
 
     def preferred(self, node_id: int) -> list[int]:
-        """Return the partitions that a node is to lead if it can; the catalogue's comes last."""
+        """Return the partitions that a node should lead; the catalogue's is last."""
         from failover.identity import CATALOG_PARTITION
 
         first = [nodes[0] for nodes in self.placement()]
@@ -127,11 +127,11 @@ class ClusterSpec:
         )
 
     def catalog_voters(self) -> tuple[int, ...]:
-        """Return the nodes whose replicas of the catalogue count; the others only follow."""
+        """Return the nodes whose replicas of the catalogue vote; the others are observers."""
         return tuple(range(self.replicas))
 
     def can_lose(self, nodes: Collection[int]) -> bool:
-        """Say whether every partition has a majority of its replicas on other nodes than these."""
+        """Whether every partition has a majority of its replicas on nodes other than these."""
         return all(
             2 * sum(node_id not in nodes for node_id in replicas) > len(replicas)
             for replicas in (self.catalog_voters(), *self.placement())
@@ -146,5 +146,5 @@ class ClusterSpec:
         return Path(self.data_dir) / "incidents"
 
     def text_log_path(self, name: str) -> Path:
-        """Return the file of log lines of one process."""
+        """Return the log file of one process."""
         return Path(self.data_dir) / "logs" / f"{name}.log"

@@ -1,4 +1,4 @@
-"""The cluster's status as Prometheus reads it: names as its exporters for Kafka write them."""
+"""The cluster's metrics in Prometheus' format, with names like those of Kafka exporters."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ FAMILIES: Final = {MetricKind.GAUGE: GaugeMetricFamily, MetricKind.COUNTER: Coun
 
 
 def exposition(status: Mapping[str, Any]) -> str:
-    """Write what ``rollcall status --json`` tells of the work done, in Prometheus' text format."""
+    """Return the metrics of ``rollcall status --json`` in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Status(status))
     return generate_latest(registry).decode()
 
 
 class _Status:
-    """What Prometheus' library calls a collector."""
+    """A collector of Prometheus' library."""
 
     def __init__(self, status: Mapping[str, Any]) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
-        """Give every metric of the table that has a value."""
+        """Return every metric of the table that has a value."""
         for row in ROWS:
             for key, end in row.names.items():
                 family = FAMILIES[row.kind](

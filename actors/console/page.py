@@ -1,4 +1,4 @@
-"""A page and its JSON over plain HTTP: the cluster at a glance."""
+"""The console: the cluster's status as a web page and as JSON, over HTTP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
 REQUEST_S: Final = 10.0
-"""How long a client may take to send its request, and again to read the answer."""
+"""How long a client may take to send its request, and again to read the response."""
 
 REQUEST_BYTES_MAX: Final = 16_384
 CONNECTIONS_MAX: Final = 32
-"""So many connections are served at a time; more are closed at once."""
+"""The connections that are served at a time; others are closed at once."""
 
 PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Rollcall</title>
@@ -70,7 +70,7 @@ class Console:
             writer.transport.abort()
 
     async def _ask_status(self) -> Mapping[str, Any]:
-        """Ask once for all who want to know at the same time."""
+        """Share one status request between all clients that wait for it."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._asked_status())
         return await asyncio.shield(self._asking)
@@ -81,10 +81,12 @@ class Console:
     async def _answer(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].split()
         if len(words) != 3:
-            return _response(HTTPStatus.BAD_REQUEST, "text/plain", "This is no HTTP request.\n")
+            return _response(HTTPStatus.BAD_REQUEST, "text/plain", "This is not an HTTP request.\n")
         method, path = words[0], words[1].split(b"?")[0]
         if method != b"GET":
-            return _response(HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "Only GET is known.\n")
+            return _response(
+                HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "Only GET is supported.\n"
+            )
         if path == b"/status.json":
             return _response(
                 HTTPStatus.OK, "application/json", json.dumps(await self._ask_status())
@@ -96,7 +98,9 @@ class Console:
         if path == b"/":
             return _response(HTTPStatus.OK, "text/html", _page(await self._ask_status()))
         return _response(
-            HTTPStatus.NOT_FOUND, "text/plain", "There is /, /status.json and /metrics.\n"
+            HTTPStatus.NOT_FOUND,
+            "text/plain",
+            "Not found. The paths are /, /status.json and /metrics.\n",
         )
 
 

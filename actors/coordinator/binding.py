@@ -1,4 +1,4 @@
-"""Binds addresses, however long it takes: what keeps one from being bound may pass."""
+"""Binds addresses, and retries until that succeeds."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ RETRY_S_MAX: Final = 2.0
 
 
 class Binding:
-    """Binds one address after another; ``trouble`` is why the last attempt failed, if it did."""
+    """Binds addresses; ``trouble`` is why the last attempt failed, or ""."""
 
     def __init__(self) -> None:
         self.trouble = ""
 
     async def bind(self, opening: Callable[[], Awaitable[object]], where: str) -> None:
-        """Call ``opening`` until it raises no OSError; log each reason once."""
+        """Call ``opening`` until it raises no OSError; log each new reason once."""
         wait_s = RETRY_S
         while True:
             try:

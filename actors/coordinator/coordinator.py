@@ -1,8 +1,8 @@
-"""A coordinator's life: it opens its log, is formed, loads, serves, hands over and stops.
+"""A coordinator's life cycle: it opens its log, is formed, loads, serves, hands over and stops.
 
-What it does while it serves is :class:`actors.coordinator.pump.Pump`'s; what peers, the controller
-and operators say goes through here. This is a plain class; ``actors/deployment/actors.py`` makes it
-a Ray actor. Every method runs on the event loop of its process.
+:class:`actors.coordinator.pump.Pump` serves requests; calls from peers, the controller and
+operators come in here. This is a plain class; ``actors/deployment/actors.py`` makes it a Ray actor.
+Every method runs on the event loop of its process.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.coordinator")
 
 LOAD_SLICE_RECORDS: Final = 5_000
-"""Records read between two looks at the sockets: a few milliseconds."""
+"""Records to load before the event loop polls its sockets: a few milliseconds."""
 
 PATIENCE: Final = "replica.election.timeout.ms"
-"""The config that says for how long peers may take to judge our directory before we speak."""
+"""The config for how long to wait for peers to vouch for our directory before sending anything."""
 
 OFFLOAD: Final = "group.consumer.assignor.offload.enable"
 RETRY_S: Final = 0.2
@@ -71,7 +71,7 @@ OBSERVER_S: Final = 2.0
 
 HAND_OVER_S: Final = 3.0
 HAND_OVER_LOOK_S: Final = 0.02
-NO_ROOM: Final = "there is no room on its disk"
+NO_ROOM: Final = "its disk is full"
 
 
 class Recorded(NamedTuple):
@@ -104,7 +104,7 @@ class Coordinator:
         self.is_damaged = False
         self.is_new = False
         self.ready = asyncio.Event()
-        self.opened = asyncio.Event()  # the log is open, or can not be
+        self.opened = asyncio.Event()  # the log is open or has failed to open
         self.directory_id = ""
         self.directories: tuple[str, ...] = ()
         self._is_formed = asyncio.Event()
@@ -141,16 +141,16 @@ class Coordinator:
     # --- life
 
     def start(self) -> None:
-        """Begin to serve; :attr:`ready` is set once clients find everything."""
+        """Start; :attr:`ready` is set once clients can use every partition."""
         if self._preparing is None:
             self._preparing = self._tasks.spawn(self._prepare())
         self._starting = self._tasks.spawn(self._start())
 
     async def _prepare(self) -> None:
-        """Prepare for every API version before clients are told that we are ready.
+        """Prepare every API version before this node is ready, while the log is loaded.
 
-        While the log is opened and read: the first client that uses a version must not have
-        everybody wait for its modules to be imported.
+        Otherwise the first client that uses a version would block the event loop while its modules
+        are imported.
         """
         for _ in preparations():
             await asyncio.sleep(0)
@@ -166,7 +166,7 @@ class Coordinator:
             pump = self._begin(disk)
             await self._listen(pump, disk)
             if self._beating is None:
-                self._clock.beat()  # to open a log takes what it takes
+                self._clock.beat()  # opening the log may have taken long
                 self._beat()
                 if not self._configs.boolean(OFFLOAD):
                     self._dispatcher.prepare_in_place()
@@ -175,7 +175,7 @@ class Coordinator:
             self._fail(error)
             return
         except Exception as error:
-            _log.exception("this coordinator can not start")
+            _log.exception("this coordinator cannot start")
             self._fail(error)
             return
         self._tasks.spawn(self._registration.announce())
@@ -183,7 +183,7 @@ class Coordinator:
         self._stand()
 
     def _fail(self, error: Exception) -> None:
-        """Serve nothing, but say why to whoever asks; try again when it may pass."""
+        """Stop serving and report why; retry if the failure may be temporary."""
         self.failure = str(error) or type(error).__name__
         self.is_damaged = can_be_healed(error, self.spec.replicas)
         self._is_copy = isinstance(error, StaleLogError)
@@ -223,7 +223,7 @@ class Coordinator:
         return disk
 
     async def _wait_formed(self) -> None:
-        """Wait until somebody tells which directories the cluster was formed of."""
+        """Wait until this node knows which directories the cluster was formed from."""
         self.state = "Forming"
         while not self.directories:
             with suppress(TimeoutError):
@@ -232,20 +232,20 @@ class Coordinator:
             self.form(await self._control_plane.directories())
 
     def form(self, directories: Sequence[str]) -> None:
-        """Learn which directories the cluster was formed of; what was known before stands."""
+        """Store the directories that the cluster was formed from, unless they are known already."""
         if directories and not self.directories and self.directory_id:
             formation.save(self.spec.log_path(self.node_id), directories)
             self.directories = tuple(directories)
             self._is_formed.set()
 
     def start_empty(self) -> None:
-        """Set a damaged log, or a copy, aside; begin with an empty one, which the leaders fill."""
+        """Move a damaged log, or a copy, aside; start with an empty one, which the leaders fill."""
         if self.state != "Failed" or not self.is_damaged:
             return
-        gc.collect()  # what still iterates over the old log keeps it open
+        gc.collect()  # iterators over the old log keep it open
         why = "stale" if self._is_copy else "corrupt"
         aside = set_aside(self.spec.log_path(self.node_id), why)
-        _log.warning("the %s log was moved to %s; this node begins empty", why, aside.name)
+        _log.warning("the %s log was moved to %s; this node starts empty", why, aside.name)
         self._start_again()
 
     def _begin(self, disk: RocksLog) -> Pump:
@@ -290,7 +290,7 @@ class Coordinator:
 
     async def _load(self, pump: Pump) -> None:
         began_ms = self.now()
-        gc_tuning.freeze_heap()  # or it looks at all that was read so far, again and again
+        gc_tuning.freeze_heap()  # else it would scan all loaded objects repeatedly
         while not pump.host.load_slice(LOAD_SLICE_RECORDS):
             pump.schedule()
             await asyncio.sleep(0)
@@ -300,7 +300,7 @@ class Coordinator:
         _log.info("loaded in %d ms", self.now() - began_ms)
 
     def _stand(self) -> None:
-        """Stand for what we are preferred for, where nobody leads: there is no need to wait."""
+        """Campaign at once for partitions without a leader whose preferred leader is this node."""
         pump = self._pump
         if pump is None or self.state != "Running" or self._is_draining:
             return
@@ -310,7 +310,7 @@ class Coordinator:
         pump.schedule()
 
     async def stop(self) -> None:
-        """End cleanly: others lead, nothing more is answered, everything is on disk."""
+        """Stop cleanly: transfer leaderships, stop serving, and write everything to disk."""
         await self.hand_over()
         self.state = "Stopped"
         self._tasks.cancel()
@@ -332,17 +332,17 @@ class Coordinator:
     # --- what comes in
 
     def now(self) -> int:
-        """Return the Unix time in milliseconds."""
+        """Return the current time in Unix milliseconds."""
         return self._clock.now()
 
     async def forwarded_here(self, request: Request) -> Entity | None:
-        """Answer a request that another node's client made and that only we may answer."""
+        """Handle a request that another node forwarded because this node leads its partition."""
         if self._pump is None or self.state != "Running":
             return None
         return await self._pump.forwarded_here(request)
 
     def node_changed(self, node: Node) -> bool:
-        """Tell the catalogue that a node is up or down; False when it is not led here."""
+        """Record in the catalogue that a node is up or down; False if this node does not lead."""
         pump = self._pump
         if pump is None:
             return False
@@ -352,27 +352,27 @@ class Coordinator:
     # --- what peers say
 
     def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Take what a peer said."""
+        """Handle messages from a peer."""
         if self._pump is not None:
             self._pump.receive_peer(node_id, messages)
 
     def peer_up(self, node_id: int) -> None:
-        """Take notice that a peer can be reached."""
+        """Handle a link to a peer that has opened."""
         if self._pump is not None:
             self._pump.host.peer_up(node_id, self.now())
             self._stand()
             self._pump.schedule()
 
     def peer_down(self, node_id: int) -> None:
-        """Take notice that a peer can not be reached any more."""
+        """Handle a link to a peer that has closed."""
         if self._pump is not None:
             self._pump.host.peer_down(node_id, self.now())
             self._pump.schedule()
 
     def found_stale(self, node_id: int) -> None:
-        """Learn that a peer has seen a later state of our directory than this: say nothing more.
+        """Stop: a peer has seen a later state of our directory, so this one is an old copy.
 
-        What was begun on it is given up; the next start knows it, too.
+        The directory is marked, so that the next start fails, too.
         """
         if self.state in ("Failed", "Stopped"):
             return
@@ -382,12 +382,12 @@ class Coordinator:
         self._fail(mark_stale(self.spec.log_path(self.node_id), why))
 
     def peer_moved(self, node_id: int, host: str, port: int) -> None:
-        """Learn where a peer is now."""
+        """Store a peer's new address."""
         if self._links is not None:
             self._links.moved(node_id, host, port)
 
     def peer_address(self) -> tuple[str, int] | None:
-        """Tell where peers find us, if they do."""
+        """Return the address of this node's peer listener, if it listens."""
         if self._links is None or not self._links.port:
             return None
         return self.spec.listeners[self.node_id].host, self._links.port
@@ -401,7 +401,7 @@ class Coordinator:
             self._pump.schedule()
 
     def transfer(self, partition: int, node_id: int) -> None:
-        """Hand a partition over to another node."""
+        """Transfer a partition's leadership to another node."""
         if self._pump is not None:
             self._pump.host.transfer(partition, node_id, self.now())
             self._pump.schedule()
@@ -418,12 +418,12 @@ class Coordinator:
         return Recorded(data if recordings else b"", host.recorder.missing(led))
 
     def leads(self) -> list[int]:
-        """Return the partitions led here, the catalogue's -1 included."""
+        """Return the partitions that this node leads, including the catalogue (-1)."""
         rows = [] if self._pump is None else self._pump.host.status()
         return [row.partition for row in rows if row.state == "Leader"]
 
     async def hand_over(self, wait_s: float = HAND_OVER_S) -> list[int]:
-        """Let others lead all that is led here; return what could not be moved in that time."""
+        """Transfer all leaderships; return the partitions that could not be moved in time."""
         pump = self._pump
         if pump is None or pump.links is None or not pump.links.linked:
             return self.leads()
@@ -435,32 +435,32 @@ class Coordinator:
         return left
 
     def take_back(self) -> None:
-        """Be ready to lead again."""
+        """Allow this node to lead again."""
         self._is_draining = False
         if self._pump is not None:
             self._pump.host.draining = False
 
     def cut(self, node_ids: Sequence[int]) -> None:
-        """Lose the links to these nodes, as a drill has it."""
+        """Cut the links to these nodes (drills)."""
         if self._links is not None:
             self._links.cut(node_ids)
 
     def slow_disk(self, sync_ms: int) -> None:
-        """Have each sync of the log take so much longer, as a drill wants it; 0: no longer."""
+        """Delay each sync of the log by ``sync_ms`` (drills); 0 ends the delay."""
         if self._pump is not None:
             self._pump.syncs.delay_ms = sync_ms
 
     def mend(self) -> None:
-        """Have all links again."""
+        """Restore all links (drills)."""
         if self._links is not None:
             self._links.mend()
 
     def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the diary of a group."""
+        """Return the member events of a group."""
         return [] if self._pump is None else self._pump.host.events(group_id)
 
     def status(self) -> dict[str, Any]:
-        """Return what this coordinator knows of itself, as plain values."""
+        """Return this coordinator's status as plain values."""
         pump = self._pump
         host = None if pump is None else pump.host
         return {
@@ -477,11 +477,11 @@ class Coordinator:
         }
 
     def metrics(self) -> dict[str, Any]:
-        """Return what this coordinator measures of itself; any thread may ask."""
+        """Return this coordinator's metrics; any thread may call it."""
         return {**self._dispatcher.metrics.status(), **self._watch.gauges()}
 
     def _computed(self, partition: int, event: Event) -> None:
-        """Take the result of a task."""
+        """Handle the result of a task."""
         if self._pump is not None:
             self._pump.host.computed(partition, event, self.now())
             self._pump.schedule()
@@ -497,7 +497,7 @@ class Coordinator:
         return None if self._pump is None else self._pump.links
 
     def _look_around(self) -> None:
-        """Notice at the end of a turn what has changed for clients."""
+        """After each turn, apply changed limits and check whether this node is ready."""
         if self._pump is not None and self._limited_by is not self._pump.host.view.configs:
             self._limited_by = self._pump.host.view.configs
             self._pump.listener.limit(Limits.of(self._limited_by))
@@ -507,8 +507,8 @@ class Coordinator:
             self.ready.set()
 
     def _jumped(self, moved_ms: int) -> None:
-        """Believe no lease and no clock from before the machine's was set, or stood still."""
-        _log.warning("the machine's clock was set by %d ms, or stood still for as long", moved_ms)
+        """Invalidate leases and clock readings after the machine's clock was set or stood still."""
+        _log.warning("the machine's clock was set by %d ms, or stopped for as long", moved_ms)
         if self._pump is not None:
             self._pump.host.jumped(moved_ms, self._clock.wall(), self.now())
             self._pump.schedule()
@@ -519,5 +519,7 @@ class Coordinator:
             pump.forgive(stalled_ms)
             pump.host.clock_read(self._clock.wall(), self.now())
             if self.state == "Running" and self._registration.is_missing:
-                self._tasks.spawn(self._registration.register())  # somebody has taken us for dead
+                self._tasks.spawn(
+                    self._registration.register()
+                )  # another node has marked us as down
         self._beating = self._loop.call_later(BEAT_MS / 1000, self._beat)

@@ -1,9 +1,9 @@
-"""Which data directories a cluster was formed of: agreed once, at its very first start.
+"""The data directories that a cluster was formed from, fixed at its first start.
 
-Each node's directory draws a random id when it is made. ``rollcall up`` asks every coordinator for
-it, writes them all down and hands them to everybody (*forms* the cluster): these are the first
-voters. A coordinator that finds its directory empty later (another machine, a lost disk) learns
-from the others that the cluster is formed, and joins as a replica that has nothing yet.
+Each node's directory gets a random id when it is created. ``rollcall up`` asks every coordinator
+for it, records all ids and sends them to every coordinator (*forms* the cluster): these are the
+first voters. A coordinator that finds its directory empty later (another machine, a lost disk)
+learns from the others that the cluster is formed, and joins as an empty replica.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ FILE: Final = "formation.json"
 
 
 def load(directory: Path) -> tuple[str, ...]:
-    """Return what a node's directory says its cluster was formed of; nothing when it does not.
+    """Return the directories that a node has recorded; empty if it has recorded none.
 
-    A file that can not be read says nothing: the cluster's own file and the other nodes know, too.
+    An unreadable file counts as none: the cluster's own file and the other nodes have them, too.
     """
     try:
         rows = json.loads((directory / FILE).read_text())["directories"]
@@ -35,24 +35,24 @@ def load(directory: Path) -> tuple[str, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        _log.warning("%s can not be read (%s); the others are asked", directory / FILE, error)
+        _log.warning("%s cannot be read (%s); asking the other nodes", directory / FILE, error)
         return ()
 
 
 def agreed(directory: Path, told: Sequence[str]) -> tuple[str, ...]:
-    """Return what the cluster was formed of, as the directory and the cluster's own file say it.
+    """Return the directories that the node or the cluster's own file has recorded.
 
-    Raises :class:`storage.log.ForeignLogError` when they differ.
+    Raises :class:`storage.log.ForeignLogError` if they differ.
     """
     found = load(directory)
     if found and told and found != tuple(told):
         raise ForeignLogError(
-            f"{directory}: its cluster was formed of other directories than this one; put this "
-            "node's own directory back, or use another data directory."
+            f"{directory} belongs to another cluster. "
+            "Put this node's own directory back, or use another data directory."
         )
     return found or tuple(told)
 
 
 def save(directory: Path, directories: Sequence[str]) -> None:
-    """Keep what the cluster was formed of."""
+    """Record the directories that the cluster was formed from."""
     write_whole(directory / FILE, json.dumps({"directories": list(directories)}) + "\n")

@@ -1,4 +1,4 @@
-"""Keeps Python's garbage collector from looking at the same long-lived objects again and again."""
+"""Keeps Python's garbage collector from scanning long-lived objects repeatedly."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import gc
 from typing import Final
 
 THRESHOLDS: Final = (2_000, 2_500, 1_000)
-"""Nearly nothing here is cyclic; by default, looking for it takes a sixth of a large join. A round
-begins after few new objects: it takes a microsecond for each, in which nobody is answered."""
+"""There is little cyclic garbage; with the default thresholds, collections take a sixth of the time
+of a large join. A collection takes a microsecond per new object, so the first threshold is low."""
 
 
 def freeze_heap() -> None:
-    """Keep all that is there now out of the collector's rounds, and make them rare."""
+    """Exclude all current objects from collections, and make collections rarer."""
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

@@ -1,4 +1,4 @@
-"""Opens a coordinator's log whatever became of its disk: full, or damaged and to be healed."""
+"""Opens a coordinator's log, also on a full disk, and classifies failures."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from storage.disk.identity import LogIdentity
 
 FULL_DISK_S: Final = 0.5
-"""How often a full disk is looked at again."""
+"""How often to retry on a full disk."""
 
 FAILED_S: Final = 5.0
-"""How often a log is tried again that can not be opened, though nothing says that it is wrong."""
+"""How often to retry a log that cannot be opened for an unknown reason."""
 
 
 async def open_log(path: Path, owner: LogIdentity, say: Callable[[str], None]) -> RocksLog:
-    """Open or create a node's log, and wait for that as long as the disk is full.
+    """Open or create a node's log; wait while the disk is full.
 
-    ``say`` is told so in a sentence. Raises :class:`storage.log.LogError`.
+    ``say`` gets a sentence about the wait. Raises :class:`storage.log.LogError`.
     """
     is_waiting = False
     while True:
@@ -38,22 +38,22 @@ async def open_log(path: Path, owner: LogIdentity, say: Callable[[str], None]) -
             return RocksLog.open(path, owner)
         except FullDiskError as error:
             if not is_waiting:
-                say(f"{error} This node starts then.")
+                say(f"{error} This node waits until there is space.")
             is_waiting = True
             await asyncio.sleep(FULL_DISK_S)
 
 
 def may_pass(error: Exception) -> bool:
-    """Say whether the same log may open later: no file is wrong, as far as the error says."""
+    """Whether the same log may open later: the error does not say that a file is wrong."""
     lasting = (CorruptLogError, StaleLogError, ForeignLogError)
     return not isinstance(error, lasting)
 
 
 def can_be_healed(error: Exception, replicas: int) -> bool:
-    """Say whether a copy of the other replicas can take the place of a log.
+    """Whether the log can be restored from the other replicas.
 
-    Not when there are no others, and not when the bytes are whole but their meaning is not known:
-    then every replica has the same.
+    Not if there are none, and not if the bytes are intact but unknown: then every replica has the
+    same bytes.
     """
     return (
         replicas > 1

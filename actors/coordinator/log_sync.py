@@ -1,7 +1,7 @@
-"""Syncs a coordinator's log in a thread of its own: the event loop goes on meanwhile.
+"""Syncs a coordinator's log in a thread, so that the event loop continues meanwhile.
 
-One sync is under way at a time; the next one covers everything that was written until it begins, so
-a slow disk makes larger groups of commits and not a longer queue.
+One sync is in progress at a time; the next one covers everything written before it starts. So a
+slow disk makes larger batches and not a longer queue.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.coordinator")
 
 CLOSE_S: Final = 10.0
-"""How long a sync that is under way may take when the log is closed."""
+"""How long to wait for the current sync when the log is closed."""
 
 SLOW_MS: Final = 100.0
-"""A sync that takes longer is told, once a minute at most."""
+"""A slower sync is logged, at most once a minute."""
 
 TELL_S: Final = 60.0
 SAMPLES_MAX: Final = 1_000
@@ -40,10 +40,10 @@ class SyncedLog(Protocol):
         """Write as one atomic unit."""
 
     def begin_sync(self) -> PendingSync:
-        """Return the sync of everything written so far."""
+        """Return a sync of everything written so far."""
 
     def end_sync(self, sync: PendingSync) -> None:
-        """Learn that a sync is done."""
+        """Record that a sync is done."""
 
 
 class LogSync:
@@ -56,9 +56,9 @@ class LogSync:
         done: Callable[[], None],
         failed: Callable[[OSError], None],
     ) -> None:
-        """``done`` and ``failed`` are called on the loop when the sync that was begun has ended."""
+        """``done`` or ``failed`` is called on the loop when a sync ends."""
         self.delay_ms = 0
-        """For drills: every sync takes so much longer."""
+        """For drills: a delay for every sync."""
 
         self._log = log
         self._loop = loop
@@ -72,21 +72,21 @@ class LogSync:
         self._thread.start()
 
     def begin(self) -> None:
-        """Begin a sync; there is none under way."""
+        """Start a sync; none may be in progress."""
         assert self._began_s is None, "one sync at a time"
         self._began_s = time.monotonic()
         self._queue.put(self._log.begin_sync())
 
     def close(self) -> None:
-        """End the thread, after the sync that is under way; nobody is told of that."""
+        """End the thread after the current sync, without callbacks."""
         self._began_s = None
         self._queue.put(None)
         self._thread.join(CLOSE_S)
 
     def status(self) -> dict[str, float]:
-        """Return how long syncs took in the last minute, in ms: the median and the longest.
+        """Return the median and maximum duration of syncs in the last minute, in ms.
 
-        One that is under way counts as far as it got, so a disk that hangs is seen.
+        The current sync counts with its time so far, so a hanging disk is visible.
         """
         measured = self._took_ms.percentiles()
         under_way = 0.0 if self._began_s is None else 1000 * (time.monotonic() - self._began_s)

@@ -1,4 +1,4 @@
-"""How long a coordinator's event loop was held: whoever came meanwhile waited for that long."""
+"""Measures how long a coordinator's event loop was blocked; requests wait for that long."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     import asyncio
 
 INTERVAL: Final = "event.loop.watch.interval.ms"
-"""The config that turns it on: looking costs a per cent or two of a core."""
+"""The config that enables it: it costs one or two percent of a core."""
 
 WINDOW_S: Final = 10.0
 LOOKS_MAX: Final = 20_000
 
 
 class LoopWatch:
-    """Looks every ``interval_ms`` whether it is late; how late is how long the loop was held.
+    """Runs a timer every ``interval_ms``; its delay is how long the loop was blocked.
 
-    The loop's timers are a millisecond coarse, and so is what is measured.
+    The loop's timers have a resolution of a millisecond, and so has the measurement.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, interval_ms: int) -> None:
@@ -34,12 +34,12 @@ class LoopWatch:
             self._wait()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
     def gauges(self) -> dict[str, float]:
-        """Return how long the loop was held in the last ten seconds; nothing if nobody looks."""
+        """Return how long the loop was blocked in the last ten seconds; empty if disabled."""
         if not self._interval_s:
             return {}
         return percentile_rows(HELD_TIME_MS, self._held)

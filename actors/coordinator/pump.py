@@ -1,4 +1,4 @@
-"""Between one host and the world: the ports of its turns (:mod:`failover.turn`) in a live process.
+"""Runs the turns of one host in a live process: implements the ports of :mod:`failover.turn`.
 
 Everything here runs on the event loop.
 """
@@ -44,35 +44,34 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.coordinator")
 
 SERVE_S: Final = 0.001
-"""For so long clients' requests are handled between two looks at the sockets; to write and answer
-them takes about as long again. Where it takes longer to write (a disk that syncs slowly), they are
-handled for as long as that, up to ``SERVE_S_MAX``: what many ask at once must not wait for a sync
-each."""
+"""How long to handle clients' requests before the event loop polls its sockets; writing and
+answering them takes about as long again. If writes take longer (a slow disk), requests are handled
+for as long as the last write, up to ``SERVE_S_MAX``, so that concurrent requests share a sync."""
 
 FORWARDED_S: Final = 20.0
-"""How long another node's request is worked on: shorter than that node waits for all of a call."""
+"""The timeout of a forwarded request: shorter than the forwarding node's timeout of a call."""
 
 
 class Observer(Protocol):
-    """Whoever tells people what happened (:class:`actors.telemetry.observer.Telemetry`)."""
+    """A consumer of facts (:class:`actors.telemetry.observer.Telemetry`)."""
 
     def observe(self, fact: Fact) -> None:
-        """Take a fact; must neither block nor raise."""
+        """Handle a fact; must neither block nor raise."""
 
     def close(self, timeout_s: float = ...) -> None:
-        """Deliver what is left; may block for about so long."""
+        """Deliver the remaining facts; may block for about ``timeout_s``."""
 
 
 class Forwarding(Protocol):
-    """The way to another node for a request that only that one may answer."""
+    """Forwards requests to other nodes."""
 
     async def forward(self, node_id: int, request: Request) -> Entity | None:
-        """Carry a request to a node that may answer it; None when it was not reached."""
+        """Forward a request to another node; return None if it was not reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PumpDependencies:
-    """What a pump works with that was there before its log was opened."""
+    """What a pump needs that exists before the log is opened."""
 
     limits: Limits
     dispatcher: WorkerDispatcher
@@ -83,7 +82,7 @@ class PumpDependencies:
 
 
 class Pump:
-    """Between one host and the world: its log, its clients, its peers, its workers."""
+    """Connects one host to its log, its clients, its peers and its workers."""
 
     def __init__(
         self,
@@ -129,7 +128,7 @@ class Pump:
         self._timer: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """End: no client is answered any more, no peer told anything, nothing written."""
+        """Stop: answer no client, send nothing to peers, write nothing."""
         self._is_closed = True
         self._tasks.cancel()
         self.listener.close()
@@ -142,21 +141,21 @@ class Pump:
     # --- what comes in
 
     def now(self) -> int:
-        """Return the Unix time in milliseconds."""
+        """Return the current time in Unix milliseconds."""
         return self._clock.now()
 
     def wake(self) -> None:
-        """Have a turn: clients' requests wait."""
+        """Schedule a turn because client requests wait."""
         if not self._is_scheduled:
             self.forgive(self._clock.stalled_ms())
             self.schedule()
 
     def abandon(self, ticket: Ticket) -> None:
-        """Forget a request whose client has gone away."""
+        """Drop a request whose client has disconnected."""
         self.host.abandon(ticket)
 
     async def forwarded_here(self, request: Request) -> Entity | None:
-        """Answer a request that another node's client made; None when there is no answer."""
+        """Handle a request that another node forwarded; None if there is no response in time."""
         ticket = self.listener.draw_ticket()
         answer: asyncio.Future[Entity] = self._loop.create_future()
         self._waiting[ticket] = answer
@@ -170,22 +169,23 @@ class Pump:
             self._waiting.pop(ticket, None)
 
     def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Take what a peer said; all frames of one look at the sockets share one turn."""
+        """Handle messages from a peer; all frames of one poll share one turn."""
         self.schedule()
         self.host.receive_peer(node_id, messages, self.now())
 
     def tick(self) -> None:
-        """Let the host do what is due."""
+        """Run the host's timers that are due."""
         self._timer, self._armed_ms = None, None
         if not self._is_closed:
             self.host.tick(self.now(), self._clock.stalled_ms())
             self.schedule()
 
     def forgive(self, stalled_ms: int) -> None:
-        """Move the groups' deadlines by the time that this process stood still."""
+        """Move the groups' deadlines by the time that this process was stalled."""
         if stalled_ms:
             _log.warning(
-                "this process stood still for %d ms; its groups' deadlines move by that", stalled_ms
+                "this process was stalled for %d ms; its groups' deadlines move by that time",
+                stalled_ms,
             )
             self.host.tick(self.now(), stalled_ms)
             self.schedule()
@@ -193,7 +193,7 @@ class Pump:
     # --- turns
 
     def schedule(self) -> None:
-        """Have a turn after the sockets that are ready now were read, one for all of them."""
+        """Schedule one turn after all sockets that are ready now have been read."""
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._turn_or_restart)
@@ -206,12 +206,12 @@ class Pump:
             _restart(error)
 
     def turn(self) -> None:
-        """Serve clients for a while and carry out what the host decided."""
+        """Serve clients for a while, then carry out the host's effects."""
         self._is_scheduled = False
         if self._is_closed or self.links is None:
             return
         if self._turn.take():
-            self.schedule()  # the others after another look at the sockets: memo hits go first
+            self.schedule()  # after another poll of the sockets: memo hits go first
         if faults := self.host.recorder.take_faults():
             self._save(faults)
         self._after_turn()
@@ -236,13 +236,13 @@ class Pump:
     # --- the ports of a turn
 
     def serve(self) -> bool:
-        """Hand waiting requests to the host; True when others still wait."""
+        """Pass waiting requests to the host; True if others still wait."""
         requests_wait = self.listener.serve(serve_s(self._written_s))
         self._written_s = 0.0
         return requests_wait
 
     def write(self, writes: Sequence[Write]) -> None:
-        """Write to the log, and measure how long that takes."""
+        """Write to the log, and measure how long it takes."""
         began_s = time.perf_counter()
         try:
             self._log.write(writes, sync=False)
@@ -250,7 +250,7 @@ class Pump:
             self._written_s += time.perf_counter() - began_s
 
     def sync(self) -> bool:
-        """Begin to sync the log in its thread."""
+        """Start a sync of the log in its thread."""
         self.syncs.begin()
         return False
 
@@ -260,7 +260,7 @@ class Pump:
 
     def _not_synced(self, error: OSError) -> None:
         if not self._is_closed:
-            _restart(LogError(f"the log can not be synced ({error})"))
+            _restart(LogError(f"the log cannot be synced ({error})"))
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         """Send messages to a peer."""
@@ -268,7 +268,7 @@ class Pump:
         self.links.send(node_id, messages)
 
     def forward(self, forward: Forward) -> None:
-        """Carry a request to another node, and its answer back to the host."""
+        """Forward a request to another node, and pass its response to the host."""
         self._tasks.spawn(self._forward(forward))
 
     async def _forward(self, forward: Forward) -> None:
@@ -278,12 +278,12 @@ class Pump:
             self.schedule()
 
     def answer(self, reply: Reply) -> None:
-        """Answer a client, or another node that forwarded its client's request."""
+        """Send a response to a client, or to the node that forwarded the request."""
         try:
             known = self.listener.answer(reply)
         except Exception as error:
-            self._warnings.warn(f"an answer can not be written: {reason(error)}")
-            self.listener.fail(reply.ticket, "its answer can not be written")
+            self._warnings.warn(f"a response cannot be encoded: {reason(error)}")
+            self.listener.fail(reply.ticket, "its response cannot be encoded")
             return
         if not known:
             waiting = self._waiting.pop(reply.ticket, None)
@@ -291,23 +291,23 @@ class Pump:
                 waiting.set_result(reply.message)
 
     def flush(self) -> None:
-        """Send what was answered in this turn."""
+        """Send the responses of this turn."""
         self.listener.flush()
 
     def observe(self, fact: Fact) -> None:
-        """Count a fact and show it to the observer; what is told about is done in any case."""
+        """Count a fact and pass it to the observer; a failure does not undo what happened."""
         try:
             self._dispatcher.metrics.observe(fact)
             self._observer.observe(fact)
         except Exception as error:
-            self._warnings.warn(f"a {type(fact).__name__} can not be told: {reason(error)}")
+            self._warnings.warn(f"a {type(fact).__name__} cannot be recorded: {reason(error)}")
 
     def note(self, sentence: str) -> None:
-        """Write a sentence to the log, unless there are very many."""
+        """Log a warning, unless there were many just now."""
         self._warnings.warn(sentence)
 
     def arm(self, deadline_ms: int | None, now: int) -> None:
-        """Have :meth:`tick` called at a time; each call replaces the one before."""
+        """Schedule :meth:`tick`; each call replaces the one before."""
         if deadline_ms == self._armed_ms:
             return
         if self._timer is not None:
@@ -320,12 +320,12 @@ class Pump:
 
 
 def _restart(error: Exception) -> None:
-    """End the process: memory and disk may differ now. Ray restarts it, and it reads its log."""
-    _log.critical("the coordinator can not go on and restarts", exc_info=error)
+    """Exit, as memory and disk may differ; Ray restarts the process, which reloads its log."""
+    _log.critical("the coordinator cannot continue and restarts", exc_info=error)
     logging.shutdown()
     os._exit(1)
 
 
 def serve_s(written_s: float) -> float:
-    """Return for how long to handle requests after a turn in which so much was spent on writing."""
+    """Return how long to handle requests after a turn whose writes took ``written_s``."""
     return min(max(SERVE_S, written_s), SERVE_S_MAX)

@@ -1,4 +1,4 @@
-"""Tells the controller and the catalogue that a coordinator serves, and where clients find it."""
+"""Registers a coordinator and its address with the controller and the catalogue."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ RETRY_S: Final = 0.2
 
 
 class ControlPlane(Forwarding, Protocol):
-    """The other processes of the cluster, for the control path; replicas have their own links."""
+    """Calls to the cluster's other processes; replicas have their own links."""
 
     async def node_changed(self, leader: int, node: Node) -> bool:
-        """Tell ``leader`` that a node is up or down; False when it does not lead the catalogue."""
+        """Tell ``leader`` that a node is up or down; False if it does not lead the catalogue."""
 
     async def directories(self) -> tuple[str, ...]:
-        """Ask the others which directories the cluster was formed of; nothing: none knows."""
+        """Ask the other nodes which directories the cluster was formed from; empty: none knows."""
 
     async def peer_address(self, node_id: int) -> tuple[str, int] | None:
-        """Ask a coordinator where it listens for its peers; None when it was not reached."""
+        """Ask a coordinator for the address of its peer listener; None if it was not reached."""
 
     async def announce_peer_address(self, node_id: int, host: str, port: int) -> None:
-        """Tell the others that they find this node's replicas there."""
+        """Tell the other nodes the address of this node's peer listener."""
 
     async def announce(self, node_id: int, pid: int) -> bool:
-        """Tell the controller that we serve; False when it was not reached."""
+        """Tell the controller that this node is serving; False if it was not reached."""
 
 
 class Registration:
-    """Keeps one node registered; ``node`` is what the catalogue should say of it.
+    """Keeps one node registered; ``node`` is its entry in the catalogue.
 
-    ``host`` returns the host while there is one; ``change`` tells a catalogue that is led here.
+    ``host`` returns the host while there is one; ``change`` changes a catalogue led by this node.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class Registration:
         self._is_under_way = False
 
     async def announce(self) -> None:
-        """Tell the controller that the node serves, until it was reached."""
+        """Announce the node to the controller; retry until it was reached."""
         while not await self._control_plane.announce(self._node.node_id, os.getpid()):
             await asyncio.sleep(RETRY_S)
 
     @property
     def is_missing(self) -> bool:
-        """Whether the catalogue does not show the node, and nothing is done about it yet."""
+        """Whether the catalogue lacks the node's entry and no registration is in progress."""
         host = self._host()
         return not self._is_under_way and host is not None and not self._is_shown(host)
 
     async def register(self) -> None:
-        """Tell the catalogue where clients find the node, until it shows that."""
+        """Register the node's address in the catalogue; retry until it is there."""
         self._is_under_way = True
         while (host := self._host()) is not None and not self._is_shown(host):
             leader = host.view.controller_id
@@ -83,7 +83,7 @@ class Registration:
 
 
 def has_every_leader(view: ClusterView, partitions: int) -> bool:
-    """Whether a client that asks this node finds it, and the leader of every partition."""
+    """Whether this node's view has a running leader for every partition, and this node."""
     nodes, leaders = view.catalog.nodes, view.leaders
     return len(leaders) == partitions and all(
         (node := nodes.get(leader)) is not None and node.up

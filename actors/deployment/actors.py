@@ -1,8 +1,7 @@
-"""The actors, and what a command's process asks of them.
+"""The Ray actors, and the calls to them from a command's process.
 
-The classes behind the actors are plain; here they get a process. How they are started, with a name
-in the namespace ``rollcall`` and a restart after each crash, stands in
-``actors/deployment/starting.py``.
+The classes behind the actors are plain; here each gets a process. ``actors/deployment/starting.py``
+starts them, with a name in the namespace ``rollcall`` and a restart after each crash.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
 STOP_S: Final = 10.0
 EXPORT_S: Final = 2.0
-"""For the last metrics to be delivered, where they are wanted."""
+"""How long the last export of metrics may take, if metrics are exported."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogOpenResult:
-    """What a coordinator tells once its log is open; ``failure`` is a sentence if it is not.
+    """The result of opening a coordinator's log; ``failure`` is a sentence if that failed.
 
-    A damaged log may be replaced by a copy of the others'; a new one was never part of a cluster.
-    ``formed`` are the directories that the cluster was formed of, as far as this node knows.
+    A damaged log may be restored from the other replicas; a new one was never part of a cluster.
+    ``formed`` are the directories that the cluster was formed from, if this node knows them.
     """
 
     directory_id: str
@@ -59,7 +58,7 @@ class LogOpenResult:
 
 
 class CoordinatorActor:
-    """A coordinator's process. What is asked of it is what its peers may ask."""
+    """A coordinator's process; its methods are the calls that other actors may make."""
 
     def __init__(self, spec: ClusterSpec, node_id: int) -> None:
         skip_hypothesis()
@@ -75,13 +74,13 @@ class CoordinatorActor:
         telemetry = Telemetry(resource)
         ours = ray_peers.RayPeers(node_id, spec.partitions)
         workers = ray_peers.RayWorkers()
-        spec = with_node_rack(spec, ray_calls.own_node_labels())  # each of one value
+        spec = with_node_rack(spec, ray_calls.own_node_labels())  # each label has one value
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
         self._export = open_metrics(resource, self._coordinator.metrics)
         self._coordinator.start()
 
     async def opened(self) -> LogOpenResult:
-        """Wait until the log is open, or can not be."""
+        """Wait until the log is open or has failed to open."""
         await self._coordinator.opened.wait()
         ours = self._coordinator
         return LogOpenResult(
@@ -89,36 +88,36 @@ class CoordinatorActor:
         )
 
     async def form(self, directories: tuple[str, ...]) -> None:
-        """Learn which directories the cluster was formed of."""
+        """Store the directories that the cluster was formed from."""
         self._coordinator.form(directories)
 
     async def directories(self) -> tuple[str, ...]:
-        """Tell which directories the cluster was formed of, if it is known here."""
+        """Return the directories that the cluster was formed from; empty if unknown."""
         return self._coordinator.directories
 
     async def ready(self) -> str:
-        """Wait until clients find everything here; return what went wrong, or nothing."""
+        """Wait until clients can use every partition; return the failure, or ""."""
         await self._coordinator.ready.wait()
         return self._coordinator.failure
 
     async def status(self) -> dict[str, Any]:
-        """Return what the coordinator knows of itself."""
+        """Return the coordinator's status."""
         return self._coordinator.status()
 
     async def metrics(self) -> dict[str, Any]:
-        """Return what the coordinator measures of itself."""
+        """Return the coordinator's metrics."""
         return self._coordinator.metrics()
 
     async def node_changed(self, node: Node) -> bool:
-        """Tell the catalogue about a node; False when it is not led here."""
+        """Record a node in the catalogue; False if this node does not lead the catalogue."""
         return self._coordinator.node_changed(node)
 
     async def peer_moved(self, node_id: int, host: str, port: int) -> None:
-        """Learn where a peer is now."""
+        """Store a peer's new address."""
         self._coordinator.peer_moved(node_id, host, port)
 
     async def peer_address(self) -> tuple[str, int] | None:
-        """Tell where peers find us."""
+        """Return the address of this node's peer listener."""
         return self._coordinator.peer_address()
 
     async def campaign(self, partition: int) -> None:
@@ -126,41 +125,41 @@ class CoordinatorActor:
         self._coordinator.campaign(partition)
 
     async def transfer(self, partition: int, node_id: int) -> None:
-        """Hand a partition over to another node."""
+        """Transfer a partition's leadership to another node."""
         self._coordinator.transfer(partition, node_id)
 
     async def hand_over(self) -> list[int]:
-        """Let others lead everything; return what could not be moved."""
+        """Transfer all leaderships; return the partitions that could not be moved."""
         return await self._coordinator.hand_over()
 
     async def take_back(self) -> None:
-        """Be ready to lead again."""
+        """Allow this node to lead again."""
         self._coordinator.take_back()
 
     async def start_empty(self) -> None:
-        """Begin with an empty log in the place of a damaged one."""
+        """Replace a damaged log with an empty one."""
         self._coordinator.start_empty()
 
     async def cut(self, node_ids: Sequence[int]) -> None:
-        """Lose the links to these nodes."""
+        """Cut the links to these nodes (drills)."""
         self._coordinator.cut(node_ids)
 
     async def slow_disk(self, sync_ms: int) -> None:
-        """Have each sync of the log take so much longer, as a drill wants it; 0: no longer."""
+        """Delay each sync of the log by ``sync_ms`` (drills); 0 ends the delay."""
         self._coordinator.slow_disk(sync_ms)
 
     async def mend(self) -> None:
-        """Have all links again."""
+        """Restore all links (drills)."""
         self._coordinator.mend()
 
     async def forwarded_here(self, requests: Sequence[Request]) -> Answers:
-        """Answer requests that another node's clients made; None for one without an answer."""
+        """Handle requests that another node forwarded; None for one without a response."""
         asked = (self._coordinator.forwarded_here(request) for request in requests)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return [None if isinstance(answer, BaseException) else answer for answer in answers]
 
     async def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the diary of a group led here."""
+        """Return the member events of a group that this node leads."""
         return self._coordinator.events(group_id)
 
     async def record(self) -> Recorded:
@@ -168,7 +167,7 @@ class CoordinatorActor:
         return await self._coordinator.record()
 
     async def stop(self) -> None:
-        """End cleanly; the process itself is ended by whoever asked."""
+        """Stop cleanly; the caller then ends the process."""
         await self._coordinator.stop()
         if self._export is not None:
             loop = asyncio.get_running_loop()
@@ -188,7 +187,7 @@ class ControllerActor:
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
 
     async def ready(self) -> str:
-        """Wait until it watches; return what went wrong, or nothing."""
+        """Wait until it has started; return the failure, or ""."""
         try:
             await self._starting
         except OSError as error:
@@ -196,19 +195,19 @@ class ControllerActor:
         return ""
 
     async def settle(self) -> None:
-        """Have the preferred nodes lead, as far as that goes quickly."""
+        """Move leaderships to the preferred nodes, for a limited time."""
         await self._controller.settle()
 
     async def announce(self, node_id: int, pid: int) -> None:
-        """Take a coordinator's word that it serves."""
+        """Record that a coordinator is serving."""
         self._controller.announce(node_id, pid)
 
     async def drain(self, node_id: int) -> list[MovedLeadership]:
-        """Move every leadership away from a node, for as long as it runs."""
+        """Move all leaderships away from a node until it restarts."""
         return await self._controller.drain(node_id)
 
     async def end_drain(self, node_id: int) -> None:
-        """Let a drained node lead again."""
+        """Allow a drained node to lead again."""
         await self._controller.end_drain(node_id)
 
     async def status(self) -> dict[str, Any]:
@@ -216,11 +215,11 @@ class ControllerActor:
         return await self._controller.status()
 
     async def spec(self) -> ClusterSpec:
-        """Return what this cluster is."""
+        """Return the cluster's definition."""
         return self._controller.spec
 
     async def stop(self) -> None:
-        """End watching."""
+        """Stop watching."""
         await self._controller.stop()
 
 
@@ -229,7 +228,7 @@ class ControllerActor:
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[str]:
-    """Be a Ray driver for a while and know its address; ``auto`` finds the Ray of this machine."""
+    """Connect to Ray for the block and yield its address; ``auto``: the Ray of this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     if address != AUTO:
@@ -239,10 +238,10 @@ def connected(address: str) -> Iterator[str]:
             ray_calls.connect(address)
     except NOT_CONNECTED as error:
         raise BadInputError(
-            f"No Ray answers at {address}; if it wants a token, set RAY_AUTH_MODE=token."
+            f"No Ray answers at {address}. If it needs a token, set RAY_AUTH_MODE=token."
             if address != AUTO
-            else "No Ray runs on this machine: begin one with `ray start --head`, "
-            "or leave --address out."
+            else "No Ray is running on this machine. Start one with `ray start --head`, "
+            "or omit --address."
         ) from error
     try:
         yield ray_calls.ray_address()
@@ -251,10 +250,10 @@ def connected(address: str) -> Iterator[str]:
 
 
 def _must_listen(address: str) -> None:
-    """Refuse an address where nothing listens: Ray would try for minutes."""
+    """Raise BadInputError if nothing listens there: Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise BadInputError(f"--address wants auto, local or HOST:PORT and not {address!r}.")
+        raise BadInputError(f"--address needs auto, local or HOST:PORT, not {address!r}.")
     if host in {"localhost", "127.0.0.1", "::1"}:
         host = ray_calls.machine_address()
     try:
@@ -265,7 +264,7 @@ def _must_listen(address: str) -> None:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep what SIGTERM does here: Ray has its own idea of it."""
+    """Keep this process's SIGTERM handler, which Ray replaces."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     if threading.current_thread() is threading.main_thread():
@@ -274,7 +273,7 @@ def _own_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Keep Ray's remarks from standard error, those of its native code too."""
+    """Suppress Ray's output on standard error, including that of its native code."""
     sys.stderr.flush()
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
@@ -287,19 +286,21 @@ def _silent() -> Iterator[None]:
 
 
 def running_spec() -> ClusterSpec:
-    """Return what the cluster of this Ray is."""
+    """Return the definition of the cluster on this Ray."""
     return _ask_controller("spec")  # type: ignore[no-any-return]
 
 
 def status() -> dict[str, Any]:
-    """Return the status of the cluster of this Ray."""
+    """Return the status of the cluster on this Ray."""
     return _ask_controller("status")  # type: ignore[no-any-return]
 
 
 def _ask_controller(method: str, *arguments: object) -> Any:
     controller = find(CONTROLLER)
     if controller is None:
-        raise FailureError("No Rollcall cluster runs on this Ray: start one with `rollcall up`.")
+        raise FailureError(
+            "No Rollcall cluster is running on this Ray. Start one with `rollcall up`."
+        )
     try:
         return ray_calls.answer(getattr(controller, method).remote(*arguments), STOP_S)
     except NOT_ANSWERED as error:
@@ -307,7 +308,7 @@ def _ask_controller(method: str, *arguments: object) -> Any:
 
 
 def drain(node_id: int, *, end: bool = False) -> list[MovedLeadership]:
-    """Move every leadership away from a node; with ``end`` let it lead again."""
+    """Move all leaderships away from a node; ``end``: allow it to lead again."""
     if not 0 <= node_id < running_spec().partitions:
         raise BadInputError(f"There is no coordinator {node_id}.")
     if end:
@@ -317,7 +318,7 @@ def drain(node_id: int, *, end: bool = False) -> list[MovedLeadership]:
 
 
 def events(node_id: int, group_id: str) -> list[MemberEvent]:
-    """Return the diary of a group that ``node_id`` coordinates."""
+    """Return the member events of a group that ``node_id`` coordinates."""
     found: list[MemberEvent] = _ask_coordinator(node_id, "events", group_id)
     return found
 
@@ -331,7 +332,7 @@ def record(node_id: int) -> Recorded:
 def _ask_coordinator(node_id: int, method: str, *arguments: object) -> Any:
     coordinator = find(coordinator_name(node_id))
     if coordinator is None:
-        raise FailureError(f"Coordinator {node_id} is not there.")
+        raise FailureError(f"Coordinator {node_id} is not running.")
     try:
         return ray_calls.answer(getattr(coordinator, method).remote(*arguments), STOP_S)
     except NOT_ANSWERED as error:

@@ -1,8 +1,8 @@
-"""The controller: watches the others, advises who should lead, shows people the whole.
+"""The controller: watches the coordinators, advises who should lead, and serves the console.
 
-It is never needed for safety: replicas elect their leaders themselves, coordinators go on serving
-while it is away, and Ray restarts what dies. A plain class; ``actors/deployment/actors.py`` makes
-it a Ray actor.
+It is not needed for safety: replicas elect their leaders themselves, coordinators continue to serve
+without it, and Ray restarts processes that die. This is a plain class;
+``actors/deployment/actors.py`` makes it a Ray actor.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ RETRY_S: Final = 0.05
 RETRY_S_MAX: Final = 0.5
 STATUS_S: Final = 2.0
 REPORT_S: Final = 0.3
-"""A coordinator that takes longer than that to tell its status is left out of this round."""
+"""A coordinator that takes longer to return its status is left out of this round."""
 
 HAND_OVER_S: Final = 8.0
 
 LOOK_S: Final = 2.0
-"""How often the controller looks around while all is well; a death does not wait for that."""
+"""How often the controller polls a healthy cluster; it notices a dead process at once."""
 
 PATIENCE_MS: Final = 5_000
-"""At the start nobody is called on while some are still on their way."""
+"""How long to wait for all coordinators at the start before the first order."""
 
 SETTLE_S: Final = 5.0
-"""How long a cluster that starts waits at most until leadership is where it should be."""
+"""How long a starting cluster waits at most for its preferred leaders."""
 
 SETTLE_LOOK_S: Final = 0.1
-"""How often the controller looks around meanwhile."""
+"""How often the controller polls during that time."""
 
 SERVING: Final = frozenset({"Running", "Draining"})
 
 
 class ActorCaller(Protocol):
-    """What the controller asks of the actors around it."""
+    """Calls to other actors (:class:`actors.cluster.ray_peers.Actors`)."""
 
     async def ask(self, name: str, method: str, *arguments: object, wait_s: float = ...) -> Any:
         """Call a method of a named actor; raises one of ``UNREACHED``."""
@@ -64,7 +64,7 @@ class ActorCaller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MovedLeadership:
-    """A leadership that was to move away from a node; ``leader`` is None when it could not."""
+    """A leadership that a drain moved; ``leader`` is None if it could not be moved."""
 
     partition: int
     leader: int | None
@@ -72,7 +72,7 @@ class MovedLeadership:
 
 @dataclass(slots=True)
 class _WatchedNode:
-    """One coordinator; written by its watch and by :meth:`Controller.announce`."""
+    """The state of one coordinator."""
 
     node_id: int
     is_up: bool = True
@@ -81,7 +81,7 @@ class _WatchedNode:
 
 
 class Controller:
-    """Watches one cluster."""
+    """The controller of one cluster."""
 
     def __init__(self, spec: ClusterSpec, actors: ActorCaller) -> None:
         self.spec = spec
@@ -98,21 +98,21 @@ class Controller:
         self._told: set[str] = set()
 
     async def start(self) -> None:
-        """Begin to watch; the console answers from now on."""
+        """Open the console and start to watch."""
         await self._console.open(self.spec.console.host, self.spec.console.port)
         for node in self._nodes:
             self._tasks.spawn(self._watch(node))
         self._tasks.spawn(self._look())
 
     async def stop(self) -> None:
-        """End watching: what dies from now on is meant to."""
+        """Stop watching; processes that end from now on are expected to."""
         self._tasks.cancel()
         self._console.close()
 
     async def settle(self) -> None:
-        """Have the preferred nodes lead before the cluster is called ready; takes 5 s at most.
+        """Move leaderships to the preferred nodes before the cluster is READY; takes at most 5 s.
 
-        Whoever is up first is elected first, so that one node may lead everything for the start.
+        Without this, the node that starts first may lead every partition.
         """
         if self._rebalance_ms is None:
             return
@@ -122,12 +122,12 @@ class Controller:
         try:
             await asyncio.wait_for(self._is_at_home.wait(), SETTLE_S)
         except TimeoutError:
-            _log.warning("not every partition is led by its preferred node after %g s", SETTLE_S)
+            _log.warning("not every partition has its preferred leader after %g s", SETTLE_S)
         finally:
             self._advice.is_starting = False
 
     def announce(self, node_id: int, pid: int) -> None:
-        """Take a coordinator's word that it serves."""
+        """Record that a coordinator is serving."""
         node = self._nodes[node_id]
         if pid != node.pid:
             node.starts += 1
@@ -141,7 +141,7 @@ class Controller:
     # --- watching
 
     async def _watch(self, node: _WatchedNode) -> None:
-        """Hold a connection to the coordinator's listener: its end is noticed at once."""
+        """Keep a connection to the coordinator's listener, to notice at once when it ends."""
         address = self.spec.listeners[node.node_id]
         failures = 0
         while True:
@@ -171,7 +171,7 @@ class Controller:
         self._tasks.spawn(self._register_down(node))
 
     async def _register_down(self, node: _WatchedNode) -> None:
-        """Tell whoever leads the catalogue; who is up after all says so itself."""
+        """Tell the catalogue's leader; a node that is up after all registers itself again."""
         row = self.spec.node(node.node_id, up=False)
         while not node.is_up:
             for other in self._nodes:
@@ -180,7 +180,7 @@ class Controller:
             await asyncio.sleep(RETRY_S_MAX)
 
     async def _learn_process(self, node: _WatchedNode) -> None:
-        """Learn who listens there, when it did not tell us itself (we were away)."""
+        """Ask a coordinator for its process id, if it announced itself while we were away."""
         try:
             status = await self._ask_status(node.node_id)
         except UNREACHED:
@@ -189,7 +189,7 @@ class Controller:
             self.announce(node.node_id, status["pid"])
 
     async def _tell(self, node_id: int, method: str, *arguments: object) -> Any:
-        """Call a coordinator; None when it was not reached."""
+        """Call a coordinator; None if it was not reached."""
         try:
             return await self._actors.ask(coordinator_name(node_id), method, *arguments)
         except UNREACHED:
@@ -198,7 +198,7 @@ class Controller:
     # --- draining
 
     async def drain(self, node_id: int) -> list[MovedLeadership]:
-        """Move every leadership away from a node, until it restarts or the drain ends."""
+        """Move all leaderships away from a node, until it restarts or the drain ends."""
         name = coordinator_name(node_id)
         self._advice.drain(node_id)
         led = _led(await self._ask_status(node_id))
@@ -207,14 +207,14 @@ class Controller:
         return [MovedLeadership(one, None if one in left else leaders[one]) for one in led]
 
     async def end_drain(self, node_id: int) -> None:
-        """Let a drained node lead again."""
+        """Allow a drained node to lead again."""
         self._advice.drain(node_id, False)
         await self._actors.ask(coordinator_name(node_id), "take_back")
 
     # --- advice
 
     async def _look(self) -> None:
-        """Bring reports to the pure controller and its orders to the coordinators, for ever."""
+        """Pass reports to the pure controller and its orders to the coordinators, for ever."""
         began_ms = boot_ms()
         while True:
             self._wake.clear()
@@ -240,7 +240,7 @@ class Controller:
                 await asyncio.wait_for(self._wake.wait(), wait_s)
 
     def _is_well(self, statuses: Mapping[int, Mapping[str, Any]]) -> bool:
-        """Say whether everybody is up and every partition is led."""
+        """Whether all coordinators answer and every partition has a leader."""
         return len(statuses) == len(self._nodes) and all(
             _nodes_leading(statuses, number) for number in range(self.spec.partitions)
         )
@@ -254,14 +254,14 @@ class Controller:
                 await self._tell(node_id, "transfer", partition, to)
 
     async def _heal(self, node_id: int, statuses: Mapping[int, Mapping[str, Any]]) -> None:
-        """Let a node with a damaged log begin empty, if the others have everything it had."""
+        """Let a node with a damaged log start empty, if the others have all its records."""
         reports = {
             other: [PartitionStatus(**row) for row in status["partitions"]]
             for other, status in statuses.items()
             if status["state"] in SERVING
         }
         if may_set_aside(node_id, self.spec.placement(), reports):
-            _log.warning("coordinator %d has a damaged log and begins with an empty one", node_id)
+            _log.warning("coordinator %d has a damaged log and starts with an empty one", node_id)
             await self._tell(node_id, "start_empty")
 
     # --- for people
@@ -280,7 +280,7 @@ class Controller:
         return cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
 
     async def _statuses(self, wait_s: float) -> dict[int, dict[str, Any]]:
-        """Ask every coordinator that is up; those who do not answer in time are left out."""
+        """Return the status of every coordinator that answers in time."""
         up = [node.node_id for node in self._nodes if node.is_up]
         answers = await asyncio.gather(
             *(self._ask_status(node_id, wait_s) for node_id in up), return_exceptions=True
@@ -299,7 +299,7 @@ class Controller:
         return dict(row)
 
     async def _metrics(self) -> dict[int, dict[str, Any]]:
-        """Ask every coordinator that is up what it had done in the background."""
+        """Return the metrics of every coordinator that answers in time."""
         up = [node.node_id for node in self._nodes if node.is_up]
         answers = await asyncio.gather(
             *(
@@ -322,7 +322,7 @@ class Controller:
 
 
 def _rebalance_ms(configs: Configs) -> int | None:
-    """Return how long all must be well before leadership goes home; None: it never does."""
+    """Return how long all must be healthy before leaders are rebalanced; None: never."""
     if not configs.boolean("auto.leader.rebalance.enable"):
         return None
     return 1_000 * configs.integer("leader.imbalance.check.interval.seconds")

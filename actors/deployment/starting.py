@@ -1,4 +1,4 @@
-"""A cluster's actors from nothing to READY, and back."""
+"""Starts a cluster's actors until it is READY, and stops them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from actors.deployment.actors import LogOpenResult
 
 WORKER_NICENESS: Final = 5
-"""By which assignor workers stand back: whoever waits for a heartbeat's answer goes first."""
+"""The niceness of assignor workers: heartbeats take precedence."""
 
 READY_S: Final = 60.0
 READY_MOST_S: Final = 20.0
-"""After this a cluster begins without a few of its coordinators, if the others can do it."""
+"""After this a cluster starts without some of its coordinators, if the others suffice."""
 
 STOP_S: Final = 10.0
 GONE_S: Final = 5.0
@@ -46,34 +46,34 @@ POLL_S: Final = 0.05
 
 
 class Operator(Protocol):
-    """Whoever starts the cluster."""
+    """The process that starts the cluster."""
 
     def formed(self, directories: tuple[str, ...]) -> None:
-        """Write down, at the very first start, which directories the cluster is formed of."""
+        """Record, at the first start, the directories that the cluster is formed from."""
 
     def say(self, sentence: str) -> None:
-        """Tell something that is not as it should be, but no reason to stop."""
+        """Print a problem that does not stop the start."""
 
 
 def refuse_second_cluster() -> None:
-    """Refuse a Ray on which a cluster runs."""
+    """Raise BadInputError if a cluster runs on this Ray."""
     if find(CONTROLLER) is not None:
         raise BadInputError(
-            "A Rollcall cluster already runs on this Ray: stop it with `rollcall down` first."
+            "A Rollcall cluster is already running on this Ray. Stop it with `rollcall down` first."
         )
 
 
 def create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
-    """Create every actor of a cluster and wait until clients find everything.
+    """Create all actors of a cluster and wait until clients can use it.
 
-    ``environment`` is for the coordinators, beside what they have from their Ray. Raises
-    CommandError; what was created then is left to :func:`destroy`.
+    ``environment`` is added to the coordinators' environment. Raises CommandError; then
+    :func:`destroy` must stop the actors that were created.
     """
     try:
         _create(spec, environment, operator)
     except LateError:
         raise FailureError(
-            f"The coordinators were not ready within {READY_S:g} s: see {spec.data_dir}/logs."
+            f"The coordinators were not ready within {READY_S:g} s. See {spec.data_dir}/logs."
         ) from None
     except ACTOR_FAILED as error:
         raise FailureError(f"An actor could not start: {cause(error)}") from error
@@ -81,7 +81,7 @@ def create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator
 
 def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
     runtime: Any = {"runtime_env": {"env_vars": dict(environment)}} if environment else {}
-    # A machine that is lost takes as few coordinators along as can be.
+    # Spread: a machine that is lost takes as few coordinators with it as possible.
     coordinators = [
         actor(CoordinatorActor, coordinator_name(node_id), spec, node_id, **SPREAD, **runtime)
         for node_id in range(spec.partitions)
@@ -99,18 +99,18 @@ def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operato
     if failure := answer(controller.ready.remote(), READY_S):
         raise FailureError(failure)
     if _await_ready(spec, coordinators, damaged, operator):
-        with contextlib.suppress(CallError):  # it is for balance only
+        with contextlib.suppress(CallError):  # it only balances leaderships
             answer(controller.settle.remote(), READY_S)
     _start_workers(spec)
 
 
 def scale_workers(spec: ClusterSpec) -> ClusterSpec:
-    """Have as many workers on each Ray node that there is now as ``spec`` has in all."""
+    """Return ``spec`` with its number of workers on each of the current Ray nodes."""
     return replace(spec, workers=spec.workers * len(living_nodes()))
 
 
 def _start_workers(spec: ClusterSpec) -> None:
-    """Spread the workers evenly; one whose node is lost begins anew on another."""
+    """Spread the workers evenly; a worker whose node is lost restarts on another."""
     nodes = living_nodes()
     time_limit_ms = Configs(spec.overrides).integer(TIME_LIMIT)
     for number in range(spec.workers):
@@ -122,7 +122,7 @@ def _start_workers(spec: ClusterSpec) -> None:
 
 
 def _form(coordinators: Sequence[Any], opened: Sequence[LogOpenResult], operator: Operator) -> None:
-    """Agree on the directories that the cluster begins with: written down first, then told."""
+    """Form the cluster from the coordinators' directories: record them, then distribute them."""
     for failure in filter(None, (row.failure for row in opened)):
         raise FailureError(failure)
     directories = tuple(row.directory_id for row in opened)
@@ -131,15 +131,15 @@ def _form(coordinators: Sequence[Any], opened: Sequence[LogOpenResult], operator
 
 
 def _formed_before(spec: ClusterSpec, opened: Sequence[LogOpenResult]) -> tuple[str, ...]:
-    """Return what the nodes say the cluster was formed of, though its own file does not say it.
+    """Return the directories that the nodes have recorded, if the cluster's own file has none.
 
-    That file is an old copy then: to form the cluster again would make two of one.
+    That file is then an old copy; forming the cluster again would split it.
     """
     known = {row.formed for row in opened if row.formed}
     if len(known) > 1 or any(len(one) != spec.partitions for one in known):
         raise FailureError(
-            f"{spec.data_dir}: its nodes do not belong together, as they were formed of different "
-            "directories; put each node's own directory back, or use another data directory."
+            f"{spec.data_dir}: its nodes belong to different clusters. "
+            "Put each node's own directory back, or use another data directory."
         )
     return known.pop() if known else ()
 
@@ -147,10 +147,10 @@ def _formed_before(spec: ClusterSpec, opened: Sequence[LogOpenResult]) -> tuple[
 def _restart_formed(
     spec: ClusterSpec, opened: Sequence[LogOpenResult], operator: Operator
 ) -> list[int]:
-    """Go on without the logs that are gone or damaged, if the others can; return the damaged ones.
+    """Continue without missing or damaged logs if the others suffice; return the damaged nodes.
 
-    Nothing is set aside here: the controller has that done once it sees that the voters that are
-    left lead and have everything.
+    Nothing is replaced here: the controller does that when the remaining voters lead and have all
+    records.
     """
     for failure in (row.failure for row in opened if row.failure and not row.is_damaged):
         raise FailureError(failure)
@@ -165,8 +165,8 @@ def _restart_formed(
             raise FailureError(opened[node_id].failure)
         nodes = ", ".join(f"node-{node_id}" for node_id in empty)
         raise FailureError(
-            f"{spec.data_dir}: too many logs are gone ({nodes}) for the others to know everything: "
-            "put them back, or begin empty in another directory."
+            f"{spec.data_dir}: too many logs are missing ({nodes}): the others may lack records. "
+            "Put them back, or start empty in another directory."
         )
     for node_id in damaged:
         operator.say(_to_be_healed(opened[node_id].failure))
@@ -174,15 +174,15 @@ def _restart_formed(
 
 
 def _to_be_healed(failure: str) -> str:
-    return f"{failure} That is done by itself once the others are known to have everything."
+    return f"{failure} This happens automatically once the other replicas have all its records."
 
 
 def _await_ready(
     spec: ClusterSpec, coordinators: Sequence[Any], damaged: Collection[int], operator: Operator
 ) -> bool:
-    """Wait until clients find everything; go without a few, if the others have a majority.
+    """Wait until clients can use the cluster; after a time, a majority of each partition suffices.
 
-    Nodes that wait to be healed are not waited for. Return whether nobody is missing.
+    Does not wait for nodes that are to be restored. Returns whether all nodes are ready.
     """
     waiting = {
         each.ready.remote(): node_id
@@ -199,23 +199,23 @@ def _await_ready(
             late: LogOpenResult = answer(coordinators[node_id].opened.remote(), READY_S)
             if not (late.is_damaged and spec.can_lose({*damaged, node_id})):
                 raise FailureError(failure)
-            operator.say(_to_be_healed(failure))  # it was found when the log was loaded
+            operator.say(_to_be_healed(failure))  # the damage was found when the log was loaded
             damaged = [*damaged, node_id]
         missing = [*damaged, *(waiting[one] for one in left)]
         if not left:
             return not missing
         if spec.can_lose(missing):
             names = ", ".join(map(str, missing))
-            operator.say(f"Not there yet: coordinator {names}.")
+            operator.say(f"Not ready yet: coordinator {names}.")
             return False
     raise LateError
 
 
 def destroy(partitions: int, workers: int) -> list[str]:
-    """Stop every actor of a cluster cleanly: the watcher, then one coordinator after the other.
+    """Stop all actors of a cluster cleanly: the controller, then one coordinator after the other.
 
-    Each hands over what it leads to those that are left, while these are a majority. Returns the
-    names of those that are still there.
+    Each coordinator transfers its leaderships while the others are a majority. Returns the names of
+    the actors that did not stop.
     """
     names = [CONTROLLER, *(coordinator_name(node_id) for node_id in reversed(range(partitions)))]
     workers_names = [assignor_name(number) for number in range(workers)]

@@ -1,4 +1,4 @@
-"""The whole cluster as ``rollcall status`` shows it, from what each coordinator says of itself."""
+"""The status that ``rollcall status`` shows, from the status of each coordinator."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def cluster_status(
     statuses: Mapping[int, Mapping[str, Any]],
     workers: Sequence[Row],
 ) -> Row:
-    """Put it together; ``statuses`` are by node id, without those who did not answer.
+    """Return the cluster's status. ``statuses`` are by node id, without nodes that did not answer.
 
-    ``pids`` are the processes last heard of, by node id.
+    ``pids`` are the last known process ids, by node id.
     """
     catalog = _partition(spec, CATALOG_PARTITION, statuses)
     partitions = [_partition(spec, number, statuses) for number in range(spec.partitions)]
@@ -50,7 +50,7 @@ def cluster_status(
 
 
 def problems(spec: ClusterSpec, statuses: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """Return the sentences about partitions that can not elect a leader any more."""
+    """Return a sentence for each partition that can no longer elect a leader."""
     rows = (_partition(spec, n, statuses) for n in range(CATALOG_PARTITION, spec.partitions))
     return [row["problem"] for row in rows if "problem" in row]
 
@@ -82,7 +82,7 @@ def _coordinator(
 
 
 def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[str, Any]]) -> Row:
-    """Describe one partition as its leader sees it: the one of the highest epoch."""
+    """Return the status of a partition from its leader: the one with the highest epoch."""
     placement = spec.catalog_voters() if number == CATALOG_PARTITION else spec.placement()[number]
     led = [
         (one["epoch"], node_id, one)
@@ -123,7 +123,7 @@ def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[st
 
 
 def as_text(status: Mapping[str, Any]) -> str:
-    """Say the same for people."""
+    """Return the status as text."""
     lines = [
         f"cluster   {status['cluster_id']}",
         f"bootstrap {status['bootstrap']}",
@@ -168,7 +168,7 @@ def _sync_of(row: Mapping[str, Any]) -> str:
 
 
 def _lease_of(row: Mapping[str, Any]) -> str:
-    """Say whether the leader may answer; one that nobody asks rests without a lease."""
+    """Return the state of the leader's lease; an idle leader has none."""
     if row["leader"] is None:
         return ""
     if row["waiting_ms"]:

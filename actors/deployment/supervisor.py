@@ -1,8 +1,8 @@
-"""A cluster's life as seen from ``rollcall up``: begun, watched, ended, whatever happens meanwhile.
+"""Starts, watches and stops a cluster for ``rollcall up``, and handles its signals.
 
-Ray waits in native code, where Python handles no signal, and for ever when a process that it needs
-has died. So all that touches Ray is done in a child process that may be killed at any moment. The
-process that a signal reaches only waits: for its child, for the signal, for time to pass.
+Ray waits in native code, where Python handles no signal, and for ever if a process that it needs
+has died. So everything that uses Ray runs in a child process that can be killed at any time. The
+process that receives signals only waits: for its child, a signal or a timeout.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 STOPPING_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 LOOK_S: Final = 1.0
 LATE_SIGNAL_S: Final = 0.2
-"""A signal to all processes reaches them one after the other: this one may be told last."""
+"""A signal to all processes may reach this one last."""
 
 GRACE_S: Final = 20.0
-"""For coordinators to hand over what they lead; they lose nothing if they can not."""
+"""How long coordinators may take to transfer leaderships; without it they lose nothing."""
 
 FAILURE: Final = 1
 SENTENCE_BYTES_MAX: Final = 8_000
@@ -38,14 +38,14 @@ SENTENCE_BYTES_MAX: Final = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a child ended: its exit code, and what is to be said of it."""
+    """How a child ended: its exit code, and a sentence about it."""
 
     code: int
     sentence: str
 
 
 class Child:
-    """A child process that does one thing, in a session of its own, and dies with its parent."""
+    """A child process that runs one function in its own session and dies with its parent."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._sentence, said = os.pipe()
@@ -58,7 +58,7 @@ class Child:
         os.close(said)
 
     def poll(self) -> Outcome | None:
-        """Return how it ended; None while it runs. Not to be asked again after that."""
+        """Return how it ended; None while it runs. Do not call it again after that."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         if not pid:
             return None
@@ -67,7 +67,7 @@ class Child:
         return Outcome(os.waitstatus_to_exitcode(status), sentence)
 
     def kill(self) -> None:
-        """End it now, wherever it is."""
+        """Kill it."""
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
         os.close(self._sentence)
@@ -86,7 +86,7 @@ def _work(work: Callable[[], None], said: int, parent: int) -> NoReturn:
     except CommandError as error:
         code, sentence = error.exit_code, str(error)
     except SystemExit:
-        pass  # Ray's answer to SIGTERM
+        pass  # how Ray handles SIGTERM
     except BaseException:
         sentence = traceback.format_exc()
     finally:
@@ -96,9 +96,9 @@ def _work(work: Callable[[], None], said: int, parent: int) -> NoReturn:
 
 
 class Signals:
-    """The signals that ask to stop, held back from now on: one asks for them.
+    """The signals that stop the cluster, blocked from now on; callers poll for them.
 
-    What was started under ``nohup`` does not end with its terminal.
+    A process started under ``nohup`` ignores SIGHUP.
     """
 
     def __init__(self) -> None:
@@ -107,18 +107,18 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)
 
     def within(self, wait_s: float) -> bool:
-        """Wait for a signal; return False when none has come."""
+        """Wait for a signal; return False on timeout."""
         return signal.sigtimedwait(self._numbers, wait_s) is not None
 
 
 def begin(
     signals: Signals, cluster: RegisteredCluster, work: Callable[[], None]
 ) -> RegisteredCluster | None:
-    """Save what is to be started, start it by ``work``; return None when a signal came first.
+    """Register the cluster and start it with ``work``; return None if a signal came first.
 
-    Nothing is left behind then, nor when it could not be started: that raises CommandError.
+    Leaves nothing behind then, nor if the start fails, which raises CommandError.
     """
-    processes.adopt_orphans()  # Ray's processes, once the child that started them has ended
+    processes.adopt_orphans()  # Ray's processes, when the child that started them ends
     registry.save(cluster)
     child = Child(work)
     while (outcome := child.poll()) is None:
@@ -132,7 +132,7 @@ def begin(
     stop(registry.load(cluster.cluster_id) or cluster)
     if is_stopped:
         return None
-    sentence = outcome.sentence or "The cluster could not be started: the process was killed."
+    sentence = outcome.sentence or "The cluster could not be started: its process was killed."
     raise (
         BadInputError(sentence)
         if outcome.code == BadInputError.exit_code
@@ -141,20 +141,20 @@ def begin(
 
 
 def stay(signals: Signals, cluster: RegisteredCluster) -> None:
-    """Wait for a signal, then stop the cluster; raise FailureError when it ends before."""
+    """Wait for a signal, then stop the cluster; raise FailureError if the cluster ends first."""
     while not signals.within(LOOK_S):
         processes.reap()
         if not cluster.is_whole and not signals.within(LATE_SIGNAL_S):
             stop(cluster)
-            raise FailureError("The cluster's Ray has died: start the cluster again.")
+            raise FailureError("The cluster's Ray has died. Start the cluster again.")
     stop(cluster)
 
 
 def stop(cluster: RegisteredCluster) -> None:
-    """End a cluster: its coordinators hand over first, if they can; then everything is killed.
+    """Stop a cluster: its coordinators transfer leaderships if they can, then all is killed.
 
-    A Ray of our own that was not READY yet is killed at once. Raises FailureError when something is
-    left.
+    A cluster on our own Ray that was not READY yet is killed at once. Raises FailureError if
+    something is left.
     """
     is_ours = cluster.node is not None
     has_actors = bool(cluster.address) and not (is_ours and not cluster.is_ready)
@@ -165,9 +165,9 @@ def stop(cluster: RegisteredCluster) -> None:
 
 
 def _stop_actors(cluster: RegisteredCluster) -> str:
-    """Stop the actors; return a sentence if that was not done to the end.
+    """Stop the actors; return a sentence if that failed.
 
-    Where Ray has been connected to, as to find the cluster, a fork would hang in its threads.
+    If this process is already connected to Ray, a forked child would hang in Ray's threads.
     """
     if "ray" in sys.modules:
         try:
@@ -181,12 +181,12 @@ def _stop_actors(cluster: RegisteredCluster) -> str:
         if time.monotonic() > deadline_s or not cluster.is_whole:
             child.kill()
             return (
-                f"The Ray at {cluster.address} did not end the cluster of {cluster.data_dir} "
-                f"within {GRACE_S:g} s: run `rollcall down` again."
+                f"The Ray at {cluster.address} did not stop the cluster of {cluster.data_dir} "
+                f"within {GRACE_S:g} s. Run `rollcall down` again."
             )
         time.sleep(processes.POLL_S)
     if outcome.code and not outcome.sentence:
-        return f"The cluster of {cluster.data_dir} could not be stopped: run `rollcall down` again."
+        return f"The cluster of {cluster.data_dir} could not be stopped. Run `rollcall down` again."
     return outcome.sentence
 
 
@@ -197,10 +197,10 @@ def _destroy(cluster: RegisteredCluster) -> None:
 
     with connected(cluster.address):
         left = destroy(cluster.partitions, cluster.workers)
-    if cluster.node is None:  # of our own Ray, no process will be left
+    if cluster.node is None:  # our own Ray's processes are killed anyway
         left += [f"the listener {one}" for one in registry.still_listening(cluster)]
         if left:
             raise FailureError(
-                f"The cluster of {cluster.data_dir} is not gone: {', '.join(left)} did not end. "
+                f"The cluster of {cluster.data_dir} did not stop: {', '.join(left)} did not end. "
                 "Run `rollcall down` again."
             )

@@ -83,7 +83,7 @@ def test_a_senseless_number_of_members_is_bad_input(members, capsys):
 
 def test_a_data_directory_without_a_cluster_is_a_failure_said_in_one_sentence(tmp_path, capsys):
     assert main(["kill-leader", "--data-dir", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"rollcall: No cluster runs on {tmp_path}.\n"
+    assert capsys.readouterr().err == f"rollcall: No cluster is running on {tmp_path}.\n"
 
 
 def test_static_members_restart_into_the_share_and_generation_they_had(crowd):

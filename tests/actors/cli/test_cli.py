@@ -34,8 +34,8 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
             "group.max.sise=3",
             "Unknown broker config name: group.max.sise (did you mean group.max.size",
         ),
-        ("group.max.size", "--set wants KEY=VALUE"),
-        ("=3", "--set wants KEY=VALUE"),
+        ("group.max.size", "--set needs KEY=VALUE"),
+        ("=3", "--set needs KEY=VALUE"),
         ("group.max.size=many", "Not a number"),
         ("group.max.size=0", "Value must be at least 1"),
         ("offsets.topic.num.partitions=0", "Value must be at least 1"),
@@ -70,7 +70,7 @@ def test_a_wrong_line_of_a_config_file_is_refused_with_the_files_name(
 
 @pytest.mark.parametrize("port", ["-1", "65536", "9o92", ""])
 def test_a_wrong_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "is no port" in refused(capsys, "up", f"--port={port}")
+    assert "is not a port" in refused(capsys, "up", f"--port={port}")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
@@ -78,14 +78,14 @@ def test_a_host_that_no_client_can_connect_to_is_refused(
     host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused(capsys, "up", f"--host={host}", "--data-dir", tmp_path / "data")
-    assert "no address that a client can connect to" in said
+    assert "is not an address that clients can use" in said
 
 
 def test_a_port_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         said = refused(capsys, "up", "--port", port, "--data-dir", tmp_path)
-    assert f"Can not listen on 127.0.0.1:{port}: Address already in use." in said
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in said
 
 
 def test_a_directory_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,8 +98,8 @@ def test_a_directory_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("offsets.topic.num.partitions=5", "cannot become 5"),
-        ("offsets.topic.replication.factor=1", "cannot become 1"),
+        ("offsets.topic.num.partitions=5", "cannot be changed to 5"),
+        ("offsets.topic.replication.factor=1", "cannot be changed to 1"),
     ],
 )
 def test_partitions_and_replicas_are_fixed_at_the_first_start(
@@ -128,7 +128,7 @@ def test_a_directory_without_a_running_cluster_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status", "--data-dir", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"rollcall: No cluster runs on {tmp_path}.\n"
+    assert capsys.readouterr().err == f"rollcall: No cluster is running on {tmp_path}.\n"
 
 
 def test_of_several_clusters_one_must_be_chosen(
@@ -149,7 +149,7 @@ def test_of_several_clusters_one_must_be_chosen(
             )
         )
     said = refused(capsys, "status")
-    assert "choose one by --data-dir (/a, /b)" in said
+    assert "choose one with --data-dir (/a, /b)" in said
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -232,7 +232,7 @@ def test_only_a_group_without_members_is_deleted(
         assert said.code == 1
         assert said.err == (
             f"rollcall: group {group} is not deleted: "
-            "it has members; stop them first (NON_EMPTY_GROUP)"
+            "the group has members; stop them first (NON_EMPTY_GROUP)"
         )
     assert run("groups", "--delete", "--group", group).lines == [f"group {group} is deleted"]
     gone = run("groups", "--describe", "--group", group)
@@ -246,7 +246,7 @@ def test_only_a_group_without_members_is_deleted(
 def test_offsets_are_only_shown_until_execute_is_said(run: Run, topic: str, group: str) -> None:
     said = run("groups", "--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "0")
     assert [row["NEW-OFFSET"] for row in said.rows] == ["0", "0"]
-    assert said.err == "nothing is changed: add --execute to do it"
+    assert said.err == "nothing is changed: add --execute to reset the offsets"
     assert group not in run("groups", "--list").lines
 
 
@@ -345,7 +345,7 @@ def test_offsets_of_a_group_at_work_are_not_reset(
         words = ("--group", group, "--topic", topic, "--to-earliest", "--execute")
         said = run("groups", "--reset-offsets", *words)
     assert said.code == 1
-    assert "while it has members: it is Stable" in said.err
+    assert "while it has members (its state is Stable)" in said.err
 
 
 def test_offsets_of_a_topic_are_deleted(cluster: Cluster, run: Run, topic: str, group: str) -> None:
@@ -374,7 +374,7 @@ def test_each_member_that_is_removed_has_its_own_result(
         assert said.lines == [f"instance a is removed from group {group}"]
         assert said.err == (
             f"rollcall: instance b is not removed from group {group}: "
-            "there is no such member (UNKNOWN_MEMBER_ID)"
+            "the member does not exist (UNKNOWN_MEMBER_ID)"
         )
 
 
@@ -454,7 +454,7 @@ def test_an_unknown_config_is_refused_in_one_sentence(run: Run, topic: str) -> N
     words = ("--entity-type", "topics", "--entity-name", topic, "--add-config", "nonsense=1")
     said = run("configs", "--alter", *words)
     assert said.code == 1
-    assert said.err.startswith(f"rollcall: topic {topic} is not altered: ")
+    assert said.err.startswith(f"rollcall: topic {topic} could not be altered: ")
     assert len(said.err.splitlines()) == 1
 
 
@@ -468,10 +468,10 @@ def test_a_value_in_brackets_may_hold_commas() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("groups", "--describe"), "name groups by --group, or all of them by --all-groups"),
+        (("groups", "--describe"), "give either --group or --all-groups"),
         (
             ("groups", "--describe", "--group", "g", "--members", "--offsets"),
-            "one of --offsets, --members is enough",
+            "give only one of --offsets, --members",
         ),
         (("groups", "--list", "--state", "Sleepy"), "'sleepy' is none of Stable, Empty, "),
         (
@@ -480,14 +480,14 @@ def test_a_value_in_brackets_may_hold_commas() -> None:
         ),
         (
             ("groups", "--reset-offsets", "--group", "g", "--to-latest"),
-            "name topics by --topic, or all that have offsets by --all-topics",
+            "give either --topic or --all-topics",
         ),
         (
             ("groups", "--reset-offsets", "--group", "g", "--topic", "t:x", "--to-latest"),
-            "'t:x' is not a topic: T or T:P,P... is wanted",
+            "'t:x' is not a topic: give T or T:P,P...",
         ),
         (("groups", "--delete-offsets", "--group", "g"), "--delete-offsets needs at least one"),
-        (("members", "--remove", "--group", "g"), "name members by --instance-id or --member-id"),
+        (("members", "--remove", "--group", "g"), "give either --instance-id and --member-id"),
         (("topics", "--create"), "--create needs at least one --topic"),
         (("topics", "--alter", "--topic", "t"), "--alter needs --partitions"),
         (
@@ -516,7 +516,7 @@ def test_a_wrong_bootstrap_server_is_wrong_use(
 ) -> None:
     said = rollcall(capsys, "topics", "--bootstrap-server", bootstrap, "--list")
     assert said.code == 2
-    assert "HOST:PORT is wanted" in said.err
+    assert "give HOST:PORT" in said.err
 
 
 def test_an_unreachable_server_is_a_failure_in_one_sentence(

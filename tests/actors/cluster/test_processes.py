@@ -129,7 +129,7 @@ def test_what_a_killed_start_created_on_another_ray_is_not_forgotten(
         address = f"127.0.0.1:{ray.getsockname()[1]}"
         left = a_cluster(tmp_path / "a", address=address, owner=(os.getpid(), 1), is_ready=False)
         registry.save(left)
-        with pytest.raises(FailureError, match="was killed: remove what is left by `rollcall down"):
+        with pytest.raises(FailureError, match="was killed: run `rollcall down` to remove"):
             discovery.find_cluster(tmp_path / "a")
         assert discovery.find_cluster(tmp_path / "a", is_ready=False) == left
 
@@ -149,7 +149,7 @@ def test_processes_that_do_not_end_are_named(
     node = ray_node.RayNode(address="", directory=str(tmp_path / "ray"), processes=())
     cluster = a_cluster(tmp_path / "a", node=node)
     registry.save(cluster)
-    with pytest.raises(FailureError, match="processes 12, 13 are still there"):
+    with pytest.raises(FailureError, match="processes 12, 13 are still running"):
         registry.kill_cluster(cluster)
     assert registry.load(cluster.cluster_id) == cluster
 

@@ -60,7 +60,7 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
         assert len(status["workers"]) == 2
         second = rollcall(*up[:-1], tmp_path / "other", *one, RAY_TMPDIR=str(ray_dir))
         assert second.returncode == 2
-        assert "A Rollcall cluster already runs on this Ray" in second.stderr
+        assert "A Rollcall cluster is already running on this Ray" in second.stderr
         assert answers(bootstrap), "the refused one has harmed nobody"
     finally:
         down = rollcall("down", "--address", "auto", RAY_TMPDIR=str(ray_dir))
@@ -68,7 +68,7 @@ def test_up_status_and_down_find_each_other_through_ray(ray_dir: Path, tmp_path:
     assert not answers(bootstrap)
     gone = rollcall("status", "--address", "auto", RAY_TMPDIR=str(ray_dir))
     assert gone.returncode == 1
-    assert "No Rollcall cluster runs on this Ray" in gone.stderr
+    assert "No Rollcall cluster is running on this Ray" in gone.stderr
     again = rollcall(*up, RAY_TMPDIR=str(ray_dir), OTEL_SERVICE_NAME="of-this-shell")
     assert again.returncode == 0, again.stderr
     assert bootstrap in again.stdout
@@ -85,4 +85,4 @@ def test_no_ray_at_an_address_is_said_in_one_sentence(tmp_path: Path) -> None:
 def test_an_address_that_is_none_is_said_in_one_sentence(tmp_path: Path) -> None:
     done = rollcall("up", "--address", "here", "--port", "0", "--data-dir", tmp_path / "d")
     assert done.returncode == 2
-    assert done.stderr == "rollcall: --address wants auto, local or HOST:PORT and not 'here'.\n"
+    assert done.stderr == "rollcall: --address needs auto, local or HOST:PORT, not 'here'.\n"

@@ -176,5 +176,5 @@ def test_a_directory_put_back_from_a_copy_is_filled_by_the_others(
         shutil.rmtree(cluster.data_dir / f"node-{node_id}")
     done = rollcall("up", "--port", "0", "--data-dir", cluster.data_dir)
     assert done.returncode == 1
-    assert "too many logs are gone (node-0, node-2)" in done.stderr
+    assert "too many logs are missing (node-0, node-2)" in done.stderr
     assert done.stderr.count("\n") == 1, done.stderr

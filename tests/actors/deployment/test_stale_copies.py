@@ -146,7 +146,9 @@ def test_a_cluster_whose_databases_are_all_gone_does_not_begin_empty(tmp_path: P
                 LogOpenResult(each.directory_id, each.failure, each.is_damaged, each.is_new)
                 for each in again
             ]
-            with pytest.raises(FailureError, match=r"too many logs are gone \(node-0, node-1, no"):
+            with pytest.raises(
+                FailureError, match=r"too many logs are missing \(node-0, node-1, no"
+            ):
                 _restart_formed(cluster.spec, opened, Operator())
 
     run(test)

@@ -40,7 +40,7 @@ def test_a_damaged_log_is_left_to_the_controller() -> None:
     operator = Operator()
     assert _restart_formed(FORMED, [whole(0), DAMAGED, whole(2)], operator) == [1]
     assert operator.said == [
-        f"{DAMAGE} That is done by itself once the others are known to have everything."
+        f"{DAMAGE} This happens automatically once the other replicas have all its records."
     ]
 
 
@@ -48,8 +48,8 @@ def test_a_damaged_log_is_left_to_the_controller() -> None:
     ("opened", "sentence"),
     [
         ([gone(0), DAMAGED, whole(2)], "the log is damaged"),
-        ([gone(0), whole(1), gone(2)], r"too many logs are gone \(node-0, node-2\)"),
-        ([gone(0), gone(1), gone(2)], r"too many logs are gone \(node-0, node-1, node-2\)"),
+        ([gone(0), whole(1), gone(2)], r"too many logs are missing \(node-0, node-2\)"),
+        ([gone(0), gone(1), gone(2)], r"too many logs are missing \(node-0, node-1, node-2\)"),
     ],
 )
 def test_a_cluster_without_a_majority_of_its_logs_does_not_start(

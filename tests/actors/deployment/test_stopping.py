@@ -225,7 +225,7 @@ def test_down_removes_a_cluster_of_which_one_process_is_dead(place: Place) -> No
     down = place.run("down", "--data-dir", place.data_dir)
     assert down.returncode == 0, down.stderr
     assert down.stderr.count("\n") == 1
-    assert "had been killed: what it left is removed" in down.stderr
+    assert "had been killed. Its remains are removed" in down.stderr
     assert place.processes() == set()
     assert place.files() == []
 
