@@ -79,7 +79,7 @@ class Cluster:
             for number in range(settings.partitions)
         )
         self.configs = Configs(_configs(world))
-        self._first_voters = self._voters()
+        self._first_voters = self.checkers.replicated.voters.first = self._voters()
 
     def _directory_id(self, node_id: int) -> str:
         self._disks += 1

@@ -13,6 +13,7 @@ from failover.simulation.faults import older_machine
 from failover.simulation.faults.disks import DiskInjector
 from failover.simulation.faults.groups import GroupInjector
 from failover.simulation.faults.injector import Injector
+from failover.simulation.faults.terms import TermInjector
 from failover.simulation.liveness import Liveness
 from failover.simulation.patches import patched
 from failover.simulation.quiet import SETTLED_MS, empty, pass_hours
@@ -113,7 +114,7 @@ def _where(error: BaseException) -> str:
 
 def _run(world: World) -> None:
     cluster = Cluster(world)
-    with cluster.checkers.evidence.watching():
+    with cluster.checkers.watching():
         _live(cluster)
 
 
@@ -127,8 +128,11 @@ def _live(cluster: Cluster) -> None:
     group_injector.begin()
     disk_injector = DiskInjector(cluster)
     disk_injector.begin()
+    term_injector = TermInjector(cluster)
+    term_injector.begin()
     world.run(world.now + world.settings.faulty_ms)
     world.tell("", "the faults are over")
+    term_injector.end()
     injector.end()
     group_injector.end()
     disk_injector.end()

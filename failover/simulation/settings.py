@@ -95,6 +95,16 @@ class GroupFaults:
     failed_run: float = 0.05
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermFaults:
+    """Faults at the turns of a term: each comes with one vote, question or change in so many."""
+
+    stall_voter: int = 12
+    repeat_question: int = 2
+    lone_changer: int = 3
+
+
+NO_TERM_FAULTS: Final = TermFaults(**dict.fromkeys(TermFaults.__dataclass_fields__, 0))
 NO_DISK_FAULTS: Final = DiskFaults(**dict.fromkeys(DiskFaults.__dataclass_fields__, 0))
 
 
@@ -146,6 +156,7 @@ class Settings:
     faults: Faults = field(default_factory=Faults)
     group_faults: GroupFaults = field(default_factory=GroupFaults)
     disk_faults: DiskFaults = field(default_factory=lambda: NO_DISK_FAULTS)
+    term_faults: TermFaults = field(default_factory=lambda: NO_TERM_FAULTS)
     configs: Mapping[str, str] = field(default_factory=dict)
     quiet: Quiet = Quiet.NEVER
     retention_minutes: int = 60
@@ -228,6 +239,14 @@ def _disk_faults(seed: int, rough: float) -> DiskFaults:
     return DiskFaults(**rates)
 
 
+def _term_faults(seed: int) -> TermFaults:
+    rng = random.Random(f"term settings {seed}")
+    faults, rates = TermFaults(), {}
+    for name in TermFaults.__dataclass_fields__:
+        rates[name] = 0 if rng.random() < 0.4 else getattr(faults, name)
+    return TermFaults(**rates)
+
+
 MIX: Final = (
     Groups.ALL, Groups.CLASSIC, Groups.CONSUMER, Groups.MIXED, Groups.CLASSIC,
 )  # fmt: skip
@@ -261,6 +280,7 @@ def _settings_for(seed: int) -> Settings:
     return Settings(
         faults=Faults(**rates),
         disk_faults=_disk_faults(seed, rough),
+        term_faults=_term_faults(seed),
         nodes=nodes,
         replication=replication,
         partitions=rng.choice((2, 3)),

@@ -167,7 +167,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         (static_successor_loses_its_share, 39, Groups.CONSUMER, "a static member begins anew"),
         (
             classic_member_told_by_group_epoch,
-            3,
+            7,
             Groups.MIXED,
             "a generation is ahead of the target",
         ),
@@ -176,6 +176,6 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         (downgrade_takes_targets_for_owned, 7, Groups.MIXED, "what classic members have is lost"),
         (sessions_not_armed_after_election, 1, Groups.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 1, Groups.CONSUMER, "a worker is not told who has gone"),
-        (zombie_commits, 15, Groups.MIXED, "whoever has lost its place may commit all the same"),
+        (zombie_commits, 29, Groups.MIXED, "whoever has lost its place may commit all the same"),
     )
 }

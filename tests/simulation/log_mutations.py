@@ -61,7 +61,7 @@ def nobody_stands_again() -> list[Patch]:
 LOG_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (full_disk_taken_for_written, 5, "what a full disk refused is taken for written"),
     (sent_before_synced, 0, "writes are taken for synced before they are"),
-    (snapshot_taken_over_a_longer_log, 0, "a snapshot replaces a log that has more"),
+    (snapshot_taken_over_a_longer_log, 4, "a snapshot replaces a log that has more"),
     (truncation_and_appends_not_synced, 0, "what is appended and truncated is not synced"),
     (nobody_stands_again, 9, "after some elections nobody stands"),
 )

@@ -67,10 +67,10 @@ def memo_outlives_its_lease() -> list[Patch]:
 TERM_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (failed_group_not_rebuilt, 4, "what a handler left when it raised stays"),
     (requests_left_unanswered, 7, "OffsetDelete is never answered"),
-    (offset_deletion_forgotten, 7, "OffsetDelete deletes in memory only"),
+    (offset_deletion_forgotten, 16, "OffsetDelete deletes in memory only"),
     (heard_before_judged, 8, "replicas speak before their directory is judged"),
-    (set_aside_without_a_majority, 0, "a damaged log is set aside that others still need"),
-    (memo_outlives_its_lease, 2, "an answer is repeated after the lease"),
+    (set_aside_without_a_majority, 8, "a damaged log is set aside that others still need"),
+    (memo_outlives_its_lease, 4, "an answer is repeated after the lease"),
 )
 TERM_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed) for function, seed, about in TERM_PLANTED

@@ -15,6 +15,7 @@ from failover.simulation.settings import CALM
 from failover.simulation.story import Violation
 from failover.simulation.world import World
 from storage.core import Core
+from storage.leadership import Leadership
 
 WHILE_MS = 20_000
 FROZEN_MS = 40_000
@@ -22,7 +23,7 @@ DEAF_MS = 60_000
 
 
 def run(cluster: Cluster, ms: int) -> None:
-    with small_logs(), cluster.checkers.evidence.watching():
+    with small_logs(), cluster.checkers.watching():
         cluster.world.run(cluster.world.now + ms)
 
 
@@ -46,6 +47,18 @@ def freeze_a_leader() -> None:
     run(cluster, FROZEN_MS + WHILE_MS)
 
 
+def freeze_a_leader_as_it_sends() -> None:
+    """Have a machine stand still in the millisecond in which it sent what its followers answer."""
+    cluster = formed()
+
+    def freeze(process: Process) -> None:
+        cluster.world.after(0, lambda: process.pause(FROZEN_MS, freezes_clock=True))
+
+    leader = leader_of_a_group(cluster)
+    cluster.checkers.replicated.upon_append[leader.node_id] = freeze
+    run(cluster, FROZEN_MS + WHILE_MS)
+
+
 def deafen_a_follower() -> None:
     """Let a follower hear nothing of its leader, which hears it."""
     cluster = formed()
@@ -59,12 +72,25 @@ def doubt_ignored() -> list[Patch]:
     return [(Host, "doubt", lambda self, now: None)]
 
 
+def doubt_at_its_edge() -> list[Patch]:
+    """What was sent in the very millisecond of a freeze may have been sent long ago, too."""
+    original = Leadership.doubt
+
+    def doubt(self: Leadership) -> None:
+        original(self)
+        self._doubted_ms -= 1
+        self._renew()
+
+    return [(Leadership, "doubt", doubt)]
+
+
 def leader_votes_under_its_lease() -> list[Patch]:
     return [(Core, "bound_until", property(lambda self: self.promise_until))]
 
 
 STAGED = (
     (freeze_a_leader, doubt_ignored, "has a lease in epoch"),
+    (freeze_a_leader_as_it_sends, doubt_at_its_edge, "though its clocks moved apart"),
     (deafen_a_follower, leader_votes_under_its_lease, "votes"),
 )
 

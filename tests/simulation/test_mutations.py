@@ -13,13 +13,21 @@ from tests.simulation.answer_mutations import ANSWER_MUTATIONS
 from tests.simulation.group_mutations import GROUP_MUTATIONS
 from tests.simulation.log_mutations import LOG_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
+from tests.simulation.rule_mutations import RULE_MUTATIONS
 from tests.simulation.term_mutations import TERM_MUTATIONS
 
 ALL = bool(os.environ.get("ROLLCALL_SIMULATION_ALL"))
 QUICK = 40
 """Seeds, from a mutation's own on, of which one must find it: most often it is the first one."""
 
-PLANTED = {**MUTATIONS, **GROUP_MUTATIONS, **ANSWER_MUTATIONS, **LOG_MUTATIONS, **TERM_MUTATIONS}
+PLANTED = {
+    **MUTATIONS,
+    **GROUP_MUTATIONS,
+    **ANSWER_MUTATIONS,
+    **LOG_MUTATIONS,
+    **TERM_MUTATIONS,
+    **RULE_MUTATIONS,
+}
 
 
 @pytest.mark.timeout(1_200 if ALL else 300)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from failover.simulation.checkers.values import Place, Values, Write
-    from failover.simulation.nodes.process import Answer, Process
+    from failover.simulation.nodes.process import Process
+    from failover.simulation.nodes.requests import Answer
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none

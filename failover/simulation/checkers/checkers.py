@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from failover.common_time import AGREE_MS
@@ -15,12 +16,14 @@ from failover.simulation.checkers.visible import Visible
 from protocol.wire.messages import OffsetCommitRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from kio.static.protocol import Entity
 
     from failover.simulation.checkers.values import Values
-    from failover.simulation.nodes.process import Answer, Process
+    from failover.simulation.nodes.process import Process
+    from failover.simulation.nodes.requests import Answer
     from failover.simulation.world import World
 
 STATES_EVERY_MS = 5_000
@@ -47,6 +50,12 @@ class Checkers:
         self.dies = self.replicated.note_commits
         self.writes = self.replicated.writes
         world.after(STATES_EVERY_MS, self._check_states)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look on while hosts run, as long as this lasts."""
+        with self.evidence.watching(), self.replicated.rules.watching():
+            yield
 
     def asked(self, process: Process, message: Entity) -> None:
         """Take notice that a request reached a node."""

@@ -276,6 +276,7 @@ class Evidence:
         if self._bound.get(partition) == looked_at:
             return
         self._bound[partition] = looked_at
+        self._replicated.rules.is_renewed(process, replica)
         ends = process.clock.true(until_ms)
         free = [
             voter.node_id
@@ -323,7 +324,9 @@ class Evidence:
         if partition is None or self._world.is_lawless:
             return
         why = ""
-        if partition.leadership.lease_until_ms <= process.local_now():
+        now = process.local_now()
+        rules = self._replicated.rules
+        if not rules.may_repeat(process.node_id, number, now) and len(partition.replica.voters) > 1:
             why = "without a lease"
         elif any(
             (other.leads(number) or -1) > partition._led_epoch

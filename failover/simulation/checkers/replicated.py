@@ -6,17 +6,27 @@ The checker is all-knowing: it sees every disk at once, and remembers what was e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from failover.simulation.checkers.committed import Committed
+from failover.simulation.checkers.rules import Rules
+from failover.simulation.checkers.voter_changes import VoterChanges
 from failover.simulation.story import Violation
 from storage.control import voters_in
-from storage.log import AppendBatch, ApplyState, BeginInstall, DropBefore, TruncateFrom
-from storage.messages import Appended, Vote, Voted
+from storage.log import (
+    AppendBatch,
+    ApplyState,
+    BeginInstall,
+    DropBefore,
+    SaveVoters,
+    TruncateFrom,
+)
+from storage.messages import Append, Appended, SnapshotInstalled, Vote, Voted
 from storage.quorum import majority
 from storage.replica import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from failover.partitions.partition import Partition
     from failover.simulation.checkers.visible import Visible
@@ -44,43 +54,6 @@ class Seen:
     voters: tuple[ReplicaKey, ...] = ()
 
 
-class Committed:
-    """The one log that a partition's committed batches make up, by base offset.
-
-    ``voters`` are those of its last change of voters, ``epochs`` those of its batches.
-    """
-
-    def __init__(self) -> None:
-        self.batches: dict[int, Batch] = {}
-        self.end_offset = 0
-        self.voters: tuple[ReplicaKey, ...] | None = None
-        self.epochs: set[int] = set()
-
-    def add(self, batch: Batch) -> bool:
-        """Take a committed batch; False when another one had been committed in its place."""
-        known = self.batches.get(batch.base_offset)
-        if known is not None:
-            return known is batch or known == batch
-        if batch.base_offset < self.end_offset:
-            return False
-        self.batches[batch.base_offset] = batch
-        self.end_offset = batch.end_offset
-        self.epochs.add(batch.leader_epoch)
-        if batch.control:
-            self.voters = voters_in(batch) or self.voters
-        return True
-
-    @property
-    def last(self) -> Batch | None:
-        """The last committed batch."""
-        return next(reversed(self.batches.values()), None)
-
-    def last_before(self, epoch: int) -> Batch | None:
-        """Return the last committed batch of an earlier epoch."""
-        batches = reversed(self.batches.values())
-        return next((batch for batch in batches if batch.leader_epoch < epoch), None)
-
-
 class Replicated:
     """Checks votes, leaders, acknowledgements and commits of all replicas.
 
@@ -93,8 +66,13 @@ class Replicated:
         self._visible = visible
         self.processes: dict[int, Process] = {}
         self.upon_leader: Callable[[Process, Partition], None] = lambda _process, _partition: None
-        self.upon_vote: Callable[[int, int], None] = lambda _voter, _candidate: None
+        self.upon_vote: list[Callable[[int, int], None]] = []
+        self.upon_question: list[Callable[[Process, int, Vote], None]] = []
+        self.upon_change: list[Callable[[Process], None]] = []
+        self.upon_append: dict[int, Callable[[Process], None]] = {}
+        self.rules = Rules()
         self.committed: dict[int, Committed] = {}
+        self.voters = VoterChanges(self.committed, self.processes)
         self.first_written: dict[tuple[int, int, int], int] = {}
         self._watched: dict[int, tuple[int, tuple[tuple[Partition, Seen], ...]]] = {}
         self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
@@ -107,13 +85,17 @@ class Replicated:
         for write in writes:
             if isinstance(write, TruncateFrom):
                 self._may_truncate(process, write)
+                self.rules.truncates(process.node_id, write.partition)
             elif isinstance(write, AppendBatch):
                 batch = write.batch
                 place = (write.partition, batch.base_offset, batch.leader_epoch)
                 if place not in self.first_written:
                     self.first_written[place] = self._world.now
                     if batch.control and voters_in(batch) is not None:
-                        self._may_change_voters(process, write.partition, batch)
+                        self.note_commits(process)
+                        self.voters.may_change(process, write.partition, batch)
+                        for hook in self.upon_change:
+                            hook(process)
             elif isinstance(write, DropBefore | ApplyState):
                 self.note_commits(process)  # what was committed just now may be dropped at once
                 if write.offset > self._log(write.partition).end_offset:
@@ -122,8 +104,15 @@ class Replicated:
                         " not committed",
                         f"partition {write.partition}",
                     )
-            elif isinstance(write, BeginInstall):
-                self._may_wipe(process, write)
+            elif isinstance(write, BeginInstall | SaveVoters):
+                self._may_replace(process, write)
+
+    def _may_replace(self, process: Process, write: BeginInstall | SaveVoters) -> None:
+        if isinstance(write, BeginInstall):
+            self._may_wipe(process, write)
+        else:
+            self.note_commits(process)
+            self.voters.may_save(process, write)
 
     def _may_wipe(self, process: Process, write: BeginInstall) -> None:
         """Hold that a snapshot takes the place of nothing committed that it does not have."""
@@ -135,28 +124,6 @@ class Replicated:
                     f" {write.offset}",
                     f"partition {write.partition}",
                 )
-
-    def _may_change_voters(self, process: Process, number: int, batch: Batch) -> None:
-        """Hold that voters change one at a time, each change after the one before is committed."""
-        self.note_commits(process)
-        committed, wanted = self._log(number), voters_in(batch)
-        assert wanted is not None
-        why = ""
-        if batch.leader_epoch not in committed.epochs:
-            why = f"nothing of epoch {batch.leader_epoch} is committed"
-        elif any(
-            other.control and voters_in(other) is not None
-            for other in process.log.batches(number, committed.end_offset)
-            if other.base_offset < batch.base_offset
-        ):
-            why = "the change before is not committed"
-        elif committed.voters is not None and len({*committed.voters} ^ {*wanted}) != 1:
-            why = "it is not a change of one"
-        if why:
-            raise Violation(
-                f"node {process.node_id} changes the voters at {batch.base_offset}, when {why}",
-                f"partition {number}",
-            )
 
     def _may_truncate(self, process: Process, write: TruncateFrom) -> None:
         committed = self._log(write.partition)
@@ -171,20 +138,37 @@ class Replicated:
 
     def sent(self, process: Process, node_id: int, messages: Sequence[Message]) -> None:
         """Check promises when they are made."""
+        if process.node_id in self.upon_append and Append in map(type, messages):
+            self.upon_append.pop(process.node_id)(process)
         if process.directory.is_old:
             raise Violation(f"node {process.node_id} speaks, though its directory is an older copy")
         for message in messages:
-            if type(message) is Appended:
-                if message.accepted:
-                    self._has(process, message)
-            elif type(message) is Voted:
-                if message.granted and not message.pre_vote:
-                    self._is_on_disk(process, message, node_id)
-                    self.upon_vote(process.node_id, node_id)
-                    self._votes_once(message.partition, message.epoch, message.voter, node_id)
-            elif type(message) is Vote and not message.pre_vote:
-                voter = message.candidate
-                self._votes_once(message.partition, message.epoch, voter, voter.node_id)
+            if (check := _SENT.get(type(message))) is not None:
+                check(self, process, node_id, message)
+
+    def _appended(self, process: Process, _node_id: int, message: Appended) -> None:
+        self.rules.echoes(message.partition, message.epoch, message.replica, message.sent_ms)
+        if message.accepted:
+            self._has(process, message)
+            self.rules.acknowledges(process, message)
+
+    def _installed(self, process: Process, _node_id: int, message: SnapshotInstalled) -> None:
+        self.rules.has_installed(process, message)
+        self.rules.echoes(message.partition, message.epoch, message.replica, message.sent_ms)
+
+    def _voted(self, process: Process, node_id: int, message: Voted) -> None:
+        if message.granted and not message.pre_vote:
+            self._is_on_disk(process, message, node_id)
+            for hook in self.upon_vote:
+                hook(process.node_id, node_id)
+            self._votes_once(message.partition, message.epoch, message.voter, node_id)
+
+    def _asks(self, process: Process, node_id: int, message: Vote) -> None:
+        if not message.pre_vote:
+            voter = message.candidate
+            self._votes_once(message.partition, message.epoch, voter, voter.node_id)
+            for hook in self.upon_question:
+                hook(process, node_id, message)
 
     def _has(self, process: Process, message: Appended) -> None:
         number, epoch = message.partition, message.epoch
@@ -253,6 +237,12 @@ class Replicated:
                 seen.voters = replica.voters
             if role is Role.LEADER:
                 self.upon_leader(process, partition)
+                self.rules.leads_until(process.node_id, partition.number, replica.lease_until_ms)
+        truncated = self.rules.truncated.pop(process.node_id, ())
+        for partition in process.partitions() if truncated else ():
+            if partition.number in truncated:
+                committed = self._log(partition.number)
+                self.rules.has_its_voters(process, partition.replica, committed)
 
     def _watch(self, process: Process) -> tuple[tuple[Partition, Seen], ...]:
         """Return a process's replicas, the same until it ends, and how each was last seen."""
@@ -288,6 +278,7 @@ class Replicated:
             self._world.tell(subject, f"{text}, log ends at {replica.end_offset}")
         seen.epoch, seen.role = replica.epoch, replica.role
         self.changes += 1
+        self.rules.leads_until(process.node_id, number, 0)
         if replica.role is Role.LEADER:
             me = (process.node_id, process.life)
             leader = self._leaders.setdefault((number, replica.epoch), me)
@@ -470,3 +461,11 @@ class Replicated:
         if committed is None:
             committed = self.committed[number] = Committed()
         return committed
+
+
+_SENT: Final[Mapping[type, Callable[[Replicated, Process, int, Any], None]]] = {
+    Appended: Replicated._appended,
+    SnapshotInstalled: Replicated._installed,
+    Voted: Replicated._voted,
+    Vote: Replicated._asks,
+}

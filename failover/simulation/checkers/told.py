@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from failover.simulation.checkers.values import Values
     from failover.simulation.checkers.visible import Visible
-    from failover.simulation.nodes.process import Answer, Process
+    from failover.simulation.nodes.process import Process
+    from failover.simulation.nodes.requests import Answer
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none

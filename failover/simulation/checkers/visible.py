@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from failover.simulation.checkers.values import Values
-    from failover.simulation.nodes.process import Answer, Process
+    from failover.simulation.nodes.process import Process
+    from failover.simulation.nodes.requests import Answer
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none

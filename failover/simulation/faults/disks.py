@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from failover.simulation.clients.oversize import Oversize
@@ -56,7 +57,7 @@ class DiskInjector(Draws):
         for node_id in sorted(self._wild):
             self._tame(node_id)
         for process in self._cluster.processes:
-            process.wall_error_ms = 0
+            process.set_wall(0)
         for process in self._cluster.processes:
             self._well(process)
         if not self._world.settings.disk_faults.slow_disk:
@@ -208,10 +209,21 @@ class DiskInjector(Draws):
             self._world.lawless_until = self._world.now + 2 * election_ms
 
     def _freeze(self) -> None:
-        """Stop a whole machine for a while: its steady clock stands still too."""
+        """Stop a whole machine for a while: its steady clock stands still too.
+
+        Half of the time that happens in the millisecond in which it sends what renews its lease.
+        """
         process, duration_ms = self._any(), self._draw(FROZEN_MS)
         self._world.fault("machine freezes", f"node {process.node_id}, for {duration_ms} ms")
-        process.pause(duration_ms, freezes_clock=True)
+        if self._rng.random() < 0.5:
+            process.pause(duration_ms, freezes_clock=True)
+            return
+
+        def freeze_now(process: Process) -> None:
+            if self._is_on:
+                self._world.after(0, partial(process.pause, freezes_clock=True), duration_ms)
+
+        self._cluster.checkers.replicated.upon_append[process.node_id] = freeze_now
 
     def _wall_clock(self) -> None:
         """Set one node's wall clock wrong, by seconds or days, and those of the others right."""
@@ -219,8 +231,7 @@ class DiskInjector(Draws):
         error_ms = self._rng.choice((-1, 1)) * self._draw(WRONG_MS)
         self._world.fault("wall clock set", f"node {process.node_id}, by {error_ms} ms")
         for other in self._cluster.processes:
-            other.wall_error_ms = 0
-        process.wall_error_ms = error_ms
+            other.set_wall(error_ms if other is process else 0)
 
     def _handler(self) -> None:
         """Have the next handler raise, or the next that writes, right after one of its records."""

@@ -30,7 +30,7 @@ class Injector(Draws):
     def begin(self) -> None:
         """Begin with every kind whose rate is not 0."""
         self._world.faulty = True
-        self._cluster.checkers.replicated.upon_vote = self._voted
+        self._cluster.checkers.replicated.upon_vote.append(self._voted)
         self._begin()
 
     def end(self) -> None:
@@ -109,7 +109,7 @@ class Injector(Draws):
                 self._world.after(500, self._lose_disk, tries - 1)
         else:
             doomed = [node_id]
-            if self._world.settings.replication >= 5 and self._rng.random() < 0.9:
+            if self._world.settings.replication >= 5 and self._rng.random() < 0.6:
                 doomed.append((node_id + 1) % len(self._cluster.processes))
                 self._world.fault("two disks lost", f"nodes {doomed} die and their disks are gone")
             for each in doomed:

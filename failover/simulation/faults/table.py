@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from failover.columns import aligned
-from failover.simulation.settings import DiskFaults, Faults, GroupFaults
+from failover.simulation.settings import DiskFaults, Faults, GroupFaults, TermFaults
 
 SAFE: Final = "nothing acknowledged is lost, one leader per epoch"
 LEASE: Final = "one leader answers at a time"
@@ -15,10 +15,14 @@ ALIVE: Final = "every partition answers again within five election timeouts"
 EXPIRY: Final = "what nobody uses expires, and no sooner than it may"
 ROUGH_MS: Final = {
     name: mean_ms
-    for faults in (Faults(), DiskFaults(), GroupFaults())
+    for faults in (Faults(), DiskFaults(), GroupFaults(), TermFaults())
     for name in faults.__dataclass_fields__
     if isinstance(mean_ms := getattr(faults, name), int)
 }
+
+
+ONE_IN: Final = frozenset({"kill_voter", *TermFaults.__dataclass_fields__})
+"""Settings that say which part of the votes, questions or changes a fault comes with."""
 
 
 class FaultClass(NamedTuple):
@@ -41,6 +45,10 @@ FAULTS: Final = tuple(
         ("kill", "kill", "a process dies, or its whole machine: unsynced writes are torn", SAFE),
         ("kill mid turn", "kill_mid_turn", "it dies between two steps of a turn", SAFE),
         ("kill voter", "kill_voter", "it dies right after a vote (one vote in so many)", SAFE),
+        ("voter stalls", "stall_voter", "a process stands still right after its vote", SAFE),
+        ("vote asked again", "repeat_question", "a candidate asks twice", SAFE),
+        ("change alone", "lone_changer", "who changes the voters is cut off at once", SAFE),
+        ("change and death", "lone_changer", "who changes the voters dies at once", SAFE),
         ("lose disk", "lose_disk", "a disk is gone", SAFE),
         ("two disks lost", "lose_disk", "two of five disks are gone at once", SAFE),
         ("database gone", "database", "the database is gone under its directory", SAFE),
@@ -110,6 +118,6 @@ def lines() -> list[str]:
 def _mean(each: FaultClass) -> str:
     if each.mean_ms is None:
         return ""
-    if each.setting == "kill_voter":
+    if each.setting in ONE_IN:
         return f"1 in {each.mean_ms}"
     return f"{each.mean_ms / 1000:.0f} s"

@@ -1,8 +1,34 @@
-"""A node's clock: its own beginning and its own speed."""
+"""A node's clocks: a steady one of its own beginning and speed, and the machine's wall clock."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from failover.simulation.settings import EPOCH_MS
+
+JUMP_MS: Final = 15
+"""As in the actor's clock: the least move of one clock against the other that is noticed."""
+
+
+class WallClock:
+    """How wrong a machine's wall clock is, and how it was moved since the process last looked.
+
+    ``noticed_ms`` is when the process last saw it move, by the process's own clock.
+    """
+
+    def __init__(self) -> None:
+        self.error_ms = self.noticed_ms = 0
+        self._moved_ms = 0
+
+    def set(self, error_ms: int) -> None:
+        """Be so wrong from now on."""
+        self._moved_ms += error_ms - self.error_ms
+        self.error_ms = error_ms
+
+    def moved_ms(self, frozen_ms: int) -> int:
+        """Return the move since the last look; the steady clock stood still for ``frozen_ms``."""
+        moved_ms, self._moved_ms = self._moved_ms + frozen_ms, 0
+        return moved_ms if abs(moved_ms) > JUMP_MS else 0
 
 
 class NodeClock:

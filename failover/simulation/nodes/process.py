@@ -6,14 +6,15 @@ steps, stand still, lose what it had not synced, or lose its whole disk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from failover.host import Host
 from failover.ports import Ports
 from failover.routing import partition_for
+from failover.simulation.nodes.clocks import WallClock
 from failover.simulation.nodes.disks import Directory, Disk, Readable
 from failover.simulation.nodes.judged import Judged
-from failover.simulation.nodes.requests import FORWARD_MS, ForwardedFrom, Requests
+from failover.simulation.nodes.requests import FORWARD_MS, Answer, ForwardedFrom, Requests
 from failover.simulation.story import Violation
 from failover.turn import Turn
 from storage.disk.incarnation import Incarnation
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 
 BEAT_MS: Final = 500
 STALL_MS: Final = 1_000
-JUMP_MS: Final = 15
-"""As in the actor's clock: what is noticed as a stall or a freeze, and how exactly."""
+"""As in the actor's clock: what is noticed as a stall."""
 
 WALL_MS: Final = 10_000
 """How often a host hears what the wall clock shows."""
@@ -51,14 +51,6 @@ LOAD_SLICE_RECORDS: Final = 40
 
 class Killed(Exception):  # noqa: N818 - nothing went wrong, it was meant to die here
     """The process died in the middle of a turn."""
-
-
-class Answer(NamedTuple):
-    """What a process let out: to which request, which it took at ``asked_at`` (true time)."""
-
-    message: Any
-    response: Any
-    asked_at: int
 
 
 class Watcher(Protocol):
@@ -128,7 +120,7 @@ class Process:
         self.is_paused = False
         self.is_loading = False
         self.slow_disk_ms = 0
-        self.wall_error_ms = 0
+        self.wall = WallClock()
         self.disk = Disk()
         self.directory = Directory("", self.log, Incarnation(""))
         self.is_waiting = False
@@ -195,10 +187,21 @@ class Process:
             return
         self.world.after(WALL_MS, self._read_wall, life)
         if not self.is_paused and not self.is_loading:
-            self.event(Host.clock_read, self._wall_now())
+            self.event(Host.clock_read, self.world.client_now + self.wall.error_ms)
 
-    def _wall_now(self) -> int:
-        return self.world.client_now + self.wall_error_ms
+    def set_wall(self, error_ms: int) -> None:
+        """Have the machine's wall clock be so wrong from now on; the process sees it being set."""
+        self.wall.set(error_ms)
+        if not self.is_paused:
+            self._see_wall(0)
+
+    def _see_wall(self, frozen_ms: int) -> None:
+        """Tell the host, before anything else, how the wall clock moved against the steady one."""
+        moved_ms, now = self.wall.moved_ms(frozen_ms), self.local_now()
+        if moved_ms and self.host is not None and not self.is_loading:
+            self.wall.noticed_ms = now
+            self.host.jumped(moved_ms, self.world.client_now + self.wall.error_ms, now)
+            self._soon()
 
     def _load(self, life: int) -> None:
         if life != self.life or self.host is None:
@@ -333,12 +336,12 @@ class Process:
         self.is_paused = self._is_scheduled = False
         self._armed_true = None
         late_ms = self.world.now - self._paused_at - BEAT_MS
+        frozen_ms = 0
         if self.clock.is_frozen:
             self.clock.go_on(self.world.now)
-            frozen_ms = self.world.now - self._paused_at
-            if self.host is not None and frozen_ms > JUMP_MS:  # the wall clock went on
-                self.host.jumped(frozen_ms, self._wall_now(), self.local_now())
-        elif (
+            frozen_ms = self.world.now - self._paused_at  # the wall clock went on
+        self._see_wall(frozen_ms)
+        if not frozen_ms and (
             late_ms >= STALL_MS
             and self.host is not None
             and not self._survives(self.host.tick, self.local_now(), late_ms)

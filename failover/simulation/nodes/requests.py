@@ -57,6 +57,14 @@ class Asked(NamedTuple):
     at: int
 
 
+class Answer(NamedTuple):
+    """What a process let out: to which request, which it took at ``asked_at`` (true time)."""
+
+    message: Any
+    response: Any
+    asked_at: int
+
+
 class Origin(Protocol):
     """A process that forwards requests; ``life`` counts its starts."""
 

@@ -1,0 +1,55 @@
+"""What was ever committed of one partition: all checkers compare with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.control import voters_in
+
+if TYPE_CHECKING:
+    from storage.batch import Batch
+    from storage.messages import ReplicaKey
+
+
+class Committed:
+    """The one log that a partition's committed batches make up, by base offset.
+
+    ``voters`` are those of its last change of voters, ``epochs`` those of its batches.
+    """
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Batch] = {}
+        self.end_offset = 0
+        self.voters: tuple[ReplicaKey, ...] | None = None
+        self.voters_so_far: list[tuple[ReplicaKey, ...]] = []
+        self.epochs: set[int] = set()
+
+    def add(self, batch: Batch) -> bool:
+        """Take a committed batch; False when another one had been committed in its place."""
+        known = self.batches.get(batch.base_offset)
+        if known is not None:
+            return known is batch or known == batch
+        if batch.base_offset < self.end_offset:
+            return False
+        self.batches[batch.base_offset] = batch
+        self.end_offset = batch.end_offset
+        self.epochs.add(batch.leader_epoch)
+        if batch.control and (voters := voters_in(batch)) is not None:
+            self.voters = voters
+            self.voters_so_far.append(voters)
+        return True
+
+    @property
+    def last(self) -> Batch | None:
+        """The last committed batch."""
+        return next(reversed(self.batches.values()), None)
+
+    def last_before(self, epoch: int) -> Batch | None:
+        """Return the last committed batch of an earlier epoch."""
+        batches = reversed(self.batches.values())
+        return next((batch for batch in batches if batch.leader_epoch < epoch), None)
+
+    def voters_before(self, offset: int) -> tuple[ReplicaKey, ...] | None:
+        """Return the voters of the last committed change before an offset, if there is one."""
+        batches = (each for each in reversed(self.batches.values()) if each.end_offset <= offset)
+        return next((voters for each in batches if (voters := voters_in(each))), None)

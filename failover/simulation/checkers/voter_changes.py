@@ -1,0 +1,76 @@
+"""Voters change one at a time, to replicas that caught up, and only committed ones are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from failover.simulation.checkers.committed import Committed
+from failover.simulation.story import Violation
+from storage.control import voters_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from failover.simulation.nodes.process import Process
+    from storage.batch import Batch
+    from storage.log import SaveVoters
+    from storage.messages import ReplicaKey
+
+
+class VoterChanges:
+    """Checks what is written about voters; ``first`` are those that partitions began with."""
+
+    def __init__(self, committed: dict[int, Committed], processes: Mapping[int, Process]) -> None:
+        self._committed = committed
+        self._processes = processes
+        self.first: Mapping[int, tuple[ReplicaKey, ...]] = {}
+
+    def may_change(self, process: Process, number: int, batch: Batch) -> None:
+        """Hold that voters change one at a time, each change after the one before is committed.
+
+        Who comes in has everything that was committed before the leader's epoch: it counts at once.
+        """
+        committed, wanted = self._log(number), voters_in(batch)
+        assert wanted is not None
+        why = ""
+        if batch.leader_epoch not in committed.epochs:
+            why = f"nothing of epoch {batch.leader_epoch} is committed"
+        elif any(
+            other.control and voters_in(other) is not None
+            for other in process.log.batches(number, committed.end_offset)
+            if other.base_offset < batch.base_offset
+        ):
+            why = "the change before is not committed"
+        elif len({*self._voters(number)} ^ {*wanted}) != 1:
+            why = "it is not a change of one"
+        elif any(self._is_behind(key, number, batch.leader_epoch) for key in wanted):
+            why = "one that comes in lacks what was committed before this epoch"
+        if why:
+            raise Violation(
+                f"node {process.node_id} changes the voters at {batch.base_offset}, when {why}",
+                f"partition {number}",
+            )
+
+    def may_save(self, process: Process, write: SaveVoters) -> None:
+        """Hold that voters that are kept for good, also those of a snapshot, are committed."""
+        number = write.partition
+        if write.voters not in (self.first.get(number), *self._log(number).voters_so_far):
+            raise Violation(
+                f"node {process.node_id} saves voters that were never committed, as of"
+                f" {write.offset}",
+                f"partition {number}",
+            )
+
+    def _log(self, number: int) -> Committed:
+        return self._committed.setdefault(number, Committed())
+
+    def _voters(self, number: int) -> tuple[ReplicaKey, ...]:
+        return self._log(number).voters or self.first.get(number, ())
+
+    def _is_behind(self, key: ReplicaKey, number: int, epoch: int) -> bool:
+        """Tell whether a replica that is no voter yet lacks what was committed before an epoch."""
+        last = self._log(number).last_before(epoch)
+        if last is None or key in self._voters(number):
+            return False
+        disk = self._processes[key.node_id].disks.get(key.directory_id)
+        return disk is None or disk.synced(number).end_offset < last.end_offset
