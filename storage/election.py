@@ -37,6 +37,8 @@ class Election:
         self.elected = False
         """Whether a majority has voted for this replica in its epoch."""
         self.campaign_at = FOREVER_MS
+        self.stands_since = FOREVER_MS
+        """When this replica stood first since it led, or heard a leader."""
         self._granted: set[ReplicaKey] = set()
         self._refused: set[ReplicaKey] = set()
         self._voted_key: ReplicaKey | None = None  # of this epoch; None also after a restart
@@ -90,7 +92,7 @@ class Election:
 
     def heard_leader(self) -> None:
         """Drop what a leader's sign of life makes idle."""
-        self.campaign_at = FOREVER_MS
+        self.campaign_at = self.stands_since = FOREVER_MS
         if self._parked:
             self._parked = {key: vote for key, vote in self._parked.items() if not vote.pre_vote}
 
@@ -178,6 +180,7 @@ class Election:
         """Begin the first round: ask whether a majority would vote for this replica."""
         core = self.core
         core.role = Role.PROSPECTIVE
+        self.stands_since = min(self.stands_since, core.now)
         self._begin_round(None)
         self._ask(core.epoch + 1, pre_vote=True, transfer=False)
         self._grant(core.me)

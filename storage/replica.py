@@ -220,7 +220,7 @@ class Replica:
         core.wake_at(self._following.next_deadline)
         if self._leadership is not None:
             core.wake_at(self._leadership.next_deadline)
-        elif not core.is_voter:
+        else:
             self._join()
         core.wake_at(self._election.next_deadline)
 
@@ -337,9 +337,20 @@ class Replica:
 
     @property
     def _is_lost(self) -> bool:
-        """Whether this is a learner that no leader feeds."""
+        """Whether no leader feeds this replica, and the leader there is may not know of it."""
+        return self._core.now >= self._lost_at
+
+    @property
+    def _lost_at(self) -> int:
+        """When this replica begins to ask all nodes for the log, if it hears no leader before.
+
+        A learner asks soon. A voter stands for election; if nobody elects it for long, it may be a
+        voter only by the end of its own log, which the others do not have.
+        """
         core = self._core
-        return not core.is_voter and core.now - core.contact_ms >= core.timing.lease_ms
+        if not core.is_voter:
+            return core.contact_ms + core.timing.lease_ms
+        return self._election.stands_since + 2 * core.timing.election_max_ms
 
     def _admit(self, epoch: int) -> bool:
         """Join a newer epoch; tell whether a message of ``epoch`` is of the present one."""
@@ -421,6 +432,7 @@ class Replica:
                 self._election.wait_anew()
         elif self._election.elected:
             self._election.elected = False
+            self._election.stands_since = FOREVER_MS
             self._lead()
 
     def _lead(self) -> None:
@@ -433,13 +445,13 @@ class Replica:
         core.wake_at(self._leadership.next_deadline)
 
     def _join(self) -> None:
-        """As a learner without a leader, ask every node that may be it for the log."""
+        """When no leader feeds this replica, ask every node that may be it for the log."""
         core = self._core
         if self._is_lost and core.now >= self._join_at:
             nodes = {*core.links, *(voter.node_id for voter in core.voters.current)}
             self._following.join(nodes - {core.me.node_id})
             self._join_at = core.now + core.timing.lease_ms
-        core.wake_at(max(self._join_at, core.contact_ms + core.timing.lease_ms))
+        core.wake_at(max(self._join_at, self._lost_at))
 
 
 _STEPS: dict[type, Callable[[Replica, Any], None]] = {
