@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,12 +18,13 @@ def poll(
     look: Callable[[], T],
     within_s: float,
     *,
+    is_done: Callable[[Any], object] = bool,
     every_s: float = POLL_S,
     retry: tuple[type[Exception], ...] = (),
 ) -> T:
-    """Call ``look`` until it returns something true; after ``within_s`` seconds return its last.
+    """Call ``look`` until ``is_done`` with what it returns; after ``within_s`` return its last.
 
-    An exception in ``retry`` counts as false. The last one is raised when the time is up.
+    An exception in ``retry`` is tried again, and raised when the time is up.
     """
     deadline_s = time.monotonic() + within_s
     while True:
@@ -35,17 +35,30 @@ def poll(
             if is_last:
                 raise
         else:
-            if found or is_last:
+            if is_last or is_done(found):
                 return found
         time.sleep(every_s)
 
 
-async def poll_async(look: Callable[[], T], within_s: float, *, every_s: float = POLL_S) -> T:
+async def poll_async(
+    look: Callable[[], T],
+    within_s: float,
+    *,
+    is_done: Callable[[Any], object] = bool,
+    every_s: float = POLL_S,
+) -> T:
     """Do as :func:`poll` does, without blocking the event loop; ``look`` must not block it."""
+    import asyncio  # programs that only use ``poll`` start without it
+
     deadline_s = time.monotonic() + within_s
     while True:
         is_last = time.monotonic() > deadline_s
         found = look()
-        if found or is_last:
+        if is_last or is_done(found):
             return found
         await asyncio.sleep(every_s)
+
+
+def is_answered(_found: object) -> bool:
+    """Take whatever ``look`` returns: only its exceptions are tried again."""
+    return True

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from actors.waiting import is_answered, poll
 from bench.client.blocking_client import BlockingClient
 from bench.interruption import Interrupted, interruptible
 from bench.load.driver import now_ms
@@ -171,15 +172,14 @@ def _committed(
     bootstrap: Sequence[Address], group_ids: Sequence[str]
 ) -> list[tuple[str, str, int]]:
     """Return every group's committed offsets, as soon as its coordinator can tell them."""
-    deadline = time.monotonic() + COME_BACK_SECONDS_MAX
-    for address in itertools.cycle(bootstrap):
-        try:
-            return _committed_now(address, group_ids)
-        except (ConnectionError, KafkaError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
-    raise AssertionError("there is no bootstrap address")
+    addresses = itertools.cycle(bootstrap)
+    return poll(
+        lambda: _committed_now(next(addresses), group_ids),
+        COME_BACK_SECONDS_MAX,
+        is_done=is_answered,
+        every_s=0.5,
+        retry=(ConnectionError, KafkaError),
+    )
 
 
 def _committed_now(bootstrap: Address, group_ids: Sequence[str]) -> list[tuple[str, str, int]]:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from actors.waiting import poll
+
 T = TypeVar("T")
 
 PAUSE_S = 0.02
@@ -22,14 +24,10 @@ def until(condition: Callable[[], T], deadline_s: float, what: str) -> T:
     ``what`` completes the sentence "within 5 s: ...". A condition that talks to a client may block
     a little by itself; the pause between two asks is short.
     """
-    end = time.monotonic() + deadline_s
-    while True:
-        said = condition()
-        if said:
-            return said
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {deadline_s:g} s: {what}; last seen: {said!r}")
-        time.sleep(PAUSE_S)
+    said = poll(condition, deadline_s, every_s=PAUSE_S)
+    if not said:
+        raise AssertionError(f"not within {deadline_s:g} s: {what}; last seen: {said!r}")
+    return said
 
 
 async def until_async(condition: Callable[[], Awaitable[T]], deadline_s: float, what: str) -> T:

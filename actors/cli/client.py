@@ -6,11 +6,11 @@ version that the broker supports.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.client.blocking import BlockingConnection
 from actors.errors import FailureError
+from actors.waiting import poll
 from protocol.client.connection import NotServedError as BrokerApiNotServedError
 from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
@@ -172,18 +172,13 @@ class AdminClient:
 
     def _until_settled(self, ask: Callable[[], Any], codes: Callable[[Any], Iterable[int]]) -> Any:
         """Retry while a coordinator moves or restarts, until the timeout."""
-        deadline_s = time.monotonic() + self._timeout_s
-        while True:
-            is_last = time.monotonic() > deadline_s
-            try:
-                answer = ask()
-            except UnreachableError:
-                if is_last:
-                    raise
-            else:
-                if is_last or not MOVING.intersection(codes(answer)):
-                    return answer
-            time.sleep(BACKOFF_S)
+        return poll(
+            ask,
+            self._timeout_s,
+            is_done=lambda answer: not MOVING.intersection(codes(answer)),
+            every_s=BACKOFF_S,
+            retry=(UnreachableError,),
+        )
 
 
 def parse_bootstrap(text: str) -> list[Address]:

@@ -18,13 +18,13 @@ import json
 import os
 import secrets
 import socket
-import time
 import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from actors.errors import BadInputError
+from actors.waiting import is_answered, poll
 from storage.disk import witness
 from storage.disk.directory import STALE
 
@@ -167,16 +167,13 @@ def hold_lock(path: str) -> IO[str]:
     Waits a little, as a predecessor that was just killed may not have ended yet.
     """
     lock = (Path(path) / LOCK_FILE).open("a")
-    deadline_s = time.monotonic() + LOCK_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if time.monotonic() > deadline_s:
-                raise
-            time.sleep(0.02)
-        else:
-            return lock
+    poll(
+        lambda: fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB),
+        LOCK_S,
+        is_done=is_answered,
+        retry=(OSError,),
+    )
+    return lock
 
 
 @contextlib.contextmanager

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
+from actors.waiting import poll
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -128,14 +130,13 @@ def send(process: Process, how: signal.Signals) -> None:
 
 def wait_gone(processes: Iterable[Process], wait_s: float) -> bool:
     """Wait until all of them have ended; False on timeout."""
-    deadline_s = time.monotonic() + wait_s
     waited_for = set(processes)
-    while any(map(is_alive, waited_for)):
-        if time.monotonic() > deadline_s:
-            return False
+
+    def are_gone() -> bool:
         reap()
-        time.sleep(POLL_S)
-    return True
+        return not any(map(is_alive, waited_for))
+
+    return poll(are_gone, wait_s, every_s=POLL_S)
 
 
 def reap() -> None:

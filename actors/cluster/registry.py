@@ -7,19 +7,20 @@ The file is written before anything is started and removed after everything has 
 from __future__ import annotations
 
 import json
+import operator
 import os
 import socket
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from actors.cluster import ray_node
 from actors.cluster.data_dir import write_whole
-from actors.cluster.processes import POLL_S, is_alive
+from actors.cluster.processes import is_alive
 from actors.cluster.ray_node import RayNode
 from actors.errors import BadInputError, FailureError
+from actors.waiting import poll
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -101,12 +102,11 @@ def _listens(address: str) -> bool:
 
 def still_listening(cluster: RegisteredCluster) -> list[str]:
     """Wait for the listeners to close; return the addresses that are still open."""
-    deadline_s = time.monotonic() + GONE_S
-    while left := [one for one in cluster.bootstrap.split(",") if _listens(one)]:
-        if time.monotonic() > deadline_s:
-            break
-        time.sleep(POLL_S)
-    return left
+    return poll(
+        lambda: [one for one in cluster.bootstrap.split(",") if _listens(one)],
+        GONE_S,
+        is_done=operator.not_,
+    )
 
 
 def save(running: RegisteredCluster) -> None:

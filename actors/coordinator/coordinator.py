@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import operator
 import os
 import random
 from contextlib import suppress
@@ -29,6 +30,7 @@ from actors.peers.handshake import LocalNode
 from actors.peers.peers import Peers
 from actors.serving.admission import Limits, raise_open_files_limit
 from actors.tasks import Tasks
+from actors.waiting import poll_async
 from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispatcher
 from failover.catalogue.catalog import NodeChanged
 from failover.host import Host
@@ -428,11 +430,14 @@ class Coordinator:
         if pump is None or pump.links is None or not pump.links.linked:
             return self.leads()
         self._is_draining = pump.host.draining = True
-        deadline_s = self._loop.time() + wait_s
-        while (left := self.leads()) and self._loop.time() < deadline_s:
-            pump.tick()
-            await asyncio.sleep(HAND_OVER_LOOK_S)
-        return left
+
+        def look() -> list[int]:
+            left = self.leads()
+            if left:
+                pump.tick()
+            return left
+
+        return await poll_async(look, wait_s, is_done=operator.not_, every_s=HAND_OVER_LOOK_S)
 
     def take_back(self) -> None:
         """Allow this node to lead again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
+import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,6 +23,7 @@ from actors.cluster.ray_calls import (
 from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
 from actors.deployment.actors import ControllerActor, CoordinatorActor
 from actors.errors import BadInputError, FailureError
+from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
 from protocol.config import Configs
 from protocol.groups.modern.target import TIME_LIMIT
@@ -42,7 +43,6 @@ READY_MOST_S: Final = 20.0
 
 STOP_S: Final = 10.0
 GONE_S: Final = 5.0
-POLL_S: Final = 0.05
 
 
 class Operator(Protocol):
@@ -226,9 +226,8 @@ def destroy(partitions: int, workers: int) -> list[str]:
         handles += [handle for name in workers_names if (handle := find(name)) is not None]
         for handle in handles:
             end(handle)
-    deadline_s = time.monotonic() + GONE_S
-    while left := [name for name in (*names, *workers_names) if find(name) is not None]:
-        if time.monotonic() > deadline_s:
-            break
-        time.sleep(POLL_S)
-    return left
+    return poll(
+        lambda: [name for name in (*names, *workers_names) if find(name) is not None],
+        GONE_S,
+        is_done=operator.not_,
+    )

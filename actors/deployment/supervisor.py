@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 import traceback
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from actors.cluster import processes, registry
 from actors.errors import BadInputError, CommandError, FailureError
+from actors.waiting import poll
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,15 +176,18 @@ def _stop_actors(cluster: RegisteredCluster) -> str:
             return str(error)
         return ""
     child = Child(partial(_destroy, cluster))
-    deadline_s = time.monotonic() + GRACE_S
-    while (outcome := child.poll()) is None:
-        if time.monotonic() > deadline_s or not cluster.is_whole:
-            child.kill()
-            return (
-                f"The Ray at {cluster.address} did not stop the cluster of {cluster.data_dir} "
-                f"within {GRACE_S:g} s. Run `rollcall down` again."
-            )
-        time.sleep(processes.POLL_S)
+    outcome = poll(
+        child.poll,
+        GRACE_S,
+        is_done=lambda outcome: outcome is not None or not cluster.is_whole,
+        every_s=processes.POLL_S,
+    )
+    if outcome is None:
+        child.kill()
+        return (
+            f"The Ray at {cluster.address} did not stop the cluster of {cluster.data_dir} "
+            f"within {GRACE_S:g} s. Run `rollcall down` again."
+        )
     if outcome.code and not outcome.sentence:
         return f"The cluster of {cluster.data_dir} could not be stopped. Run `rollcall down` again."
     return outcome.sentence

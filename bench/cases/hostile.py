@@ -32,6 +32,7 @@ import msgpack
 
 from actors.peers.handshake import MAGIC
 from actors.serving.admission import raise_open_files_limit
+from actors.waiting import poll
 from bench.cases.members import stable_groups
 from bench.cases.well_behaved import well_behaved_clients
 from bench.client.blocking_client import BlockingClient
@@ -347,17 +348,17 @@ def _notes(figures: dict[str, float]) -> list[str]:
 def _epochs(server: Server) -> dict[int, int]:
     """Return every partition's epoch, once each has a leader; the catalogue is partition -1."""
     url = server.metrics.removesuffix("metrics") + "status.json"
-    deadline = time.monotonic() + STATUS_S
-    while True:
+
+    def look() -> dict[int, int]:
         with urllib.request.urlopen(url, timeout=STATUS_S) as answer:
             status = json.load(answer)
         rows = (status["catalog"], *status["partitions"])
-        epochs = {int(row["partition"]): row["epoch"] for row in rows}
-        if None not in epochs.values():
-            return epochs
-        if time.monotonic() > deadline:
-            raise StartError("A partition has no leader.")
-        time.sleep(POLL_S)
+        return {int(row["partition"]): row["epoch"] for row in rows}
+
+    epochs = poll(look, STATUS_S, is_done=lambda found: None not in found.values(), every_s=POLL_S)
+    if None in epochs.values():
+        raise StartError("A partition has no leader.")
+    return epochs
 
 
 def _other_ports(server: Server) -> list[tuple[str, int]]:

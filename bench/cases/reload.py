@@ -11,6 +11,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
+from actors.waiting import is_answered, poll
 from bench.client.blocking_client import BlockingClient
 from bench.load.offsets import PARTITIONS, fill, groups_on
 from bench.report.rounds import BenchRow, Figures
@@ -89,28 +90,29 @@ def _figures(setting: BenchSettings, load_ms: float, answered_s: float) -> Figur
 def _first_answer(address: Address) -> float:
     """Return when the offsets of the first group could be fetched again, all of them."""
     group_id = next(groups_on(0, 1, PREFIX))
-    deadline = time.perf_counter() + ANSWER_SECONDS_MAX
-    while time.perf_counter() < deadline:
-        try:
-            with BlockingClient(address) as connection:
-                found = connection.committed_offsets(group_id)
-        except (OSError, KafkaError):
-            time.sleep(POLL_SECONDS)
-            continue
-        if len(found) != PARTITIONS:
-            raise StartError(f"{len(found)} of {PARTITIONS} offsets of {group_id} are there.")
-        return time.perf_counter()
-    raise StartError(f"No offset could be fetched within {ANSWER_SECONDS_MAX} s.")
+
+    def look() -> int:
+        with BlockingClient(address) as connection:
+            return len(connection.committed_offsets(group_id))
+
+    failures = (OSError, KafkaError)
+    try:
+        found = poll(
+            look, ANSWER_SECONDS_MAX, is_done=is_answered, every_s=POLL_SECONDS, retry=failures
+        )
+    except failures:
+        raise StartError(f"No offset could be fetched within {ANSWER_SECONDS_MAX} s.") from None
+    if found != PARTITIONS:
+        raise StartError(f"{found} of {PARTITIONS} offsets of {group_id} are there.")
+    return time.perf_counter()
 
 
 def _logged(log: Path, after: int, sentence: re.Pattern[str]) -> re.Match[str]:
     """Return the sentence once it is in the log, behind the first ``after`` characters."""
-    deadline = time.monotonic() + LOG_SECONDS_MAX
-    while time.monotonic() < deadline:
-        if found := sentence.search(_text(log), after):
-            return found
-        time.sleep(POLL_SECONDS)
-    raise StartError("The log does not say how long the partition took to load.")
+    found = poll(lambda: sentence.search(_text(log), after), LOG_SECONDS_MAX, every_s=POLL_SECONDS)
+    if found is None:
+        raise StartError("The log does not say how long the partition took to load.")
+    return found
 
 
 def _text(path: Path) -> str:

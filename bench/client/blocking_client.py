@@ -5,11 +5,11 @@ Load and measurement use their own, cheaper ways; see ``load`` and ``reactor``.
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from actors.client.blocking import BlockingConnection
+from actors.waiting import poll
 from protocol.client.frames import CLIENT_ID
 from protocol.client.versions import newest
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -67,14 +67,15 @@ class BlockingClient(BlockingConnection):
     def coordinator(self, group_id: str) -> tuple[str, int]:
         """Return where the group's coordinator listens; waits while there is none."""
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
-        deadline = time.monotonic() + RETRY_SECONDS
-        while True:
-            found = self.ask(request).coordinators[0]
-            if found.error_code is ErrorCode.none:
-                return found.host, found.port
-            if time.monotonic() > deadline or not found.error_code.retriable:
-                raise KafkaError(found.error_code, found.error_message)
-            time.sleep(0.1)
+        found = poll(
+            lambda: self.ask(request).coordinators[0],
+            RETRY_SECONDS,
+            is_done=lambda found: not found.error_code.retriable,
+            every_s=0.1,
+        )
+        if found.error_code is not ErrorCode.none:
+            raise KafkaError(found.error_code, found.error_message)
+        return found.host, found.port
 
     def describe(self, group_ids: tuple[str, ...]) -> tuple[DescribedGroup, ...]:
         """Return the groups as their coordinator, which this node must be, describes them."""

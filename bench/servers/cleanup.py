@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from actors.cli import admin
 from actors.cli.client import AdminClient, ClientError
+from actors.waiting import poll
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import DeleteTopicsRequest, DeleteTopicState, MemberIdentity
 
@@ -46,9 +46,10 @@ def _is_deleted(client: AdminClient, group_id: str, instance_ids: Collection[str
     if static:
         with suppress(ClientError):
             admin.remove_members(client, group_id, static)
-    deadline_s = time.monotonic() + EMPTY_S
-    while (code := admin.delete_group(client, group_id)) not in DONE:
-        if code != ErrorCode.non_empty_group or time.monotonic() > deadline_s:
-            return False
-        time.sleep(POLL_S)
-    return True
+    code = poll(
+        lambda: admin.delete_group(client, group_id),
+        EMPTY_S,
+        is_done=lambda code: code != ErrorCode.non_empty_group,
+        every_s=POLL_S,
+    )
+    return code in DONE

@@ -13,11 +13,11 @@ import contextlib
 import shutil
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from actors.waiting import is_answered, poll
 from bench.client.blocking_client import BlockingClient
 from bench.servers import processes
 from bench.servers.java import java_command
@@ -159,15 +159,18 @@ class Kafka:
     def _wait_until_it_answers(self, number: int) -> None:
         node = self._brokers[number]
         assert node.process is not None
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if node.process.poll() is not None:
+        process = node.process
+
+        def look() -> None:
+            if process.poll() is not None:
                 raise StartError(f"Kafka ended at its start: {_last_line(node.log.read_text())}")
-            with contextlib.suppress(OSError), BlockingClient(self.bootstrap[number]) as connection:
+            with BlockingClient(self.bootstrap[number]) as connection:
                 connection.api_versions()
-                return
-            time.sleep(0.1)
-        raise StartError(f"Kafka did not answer within {START_SECONDS} s.")
+
+        try:
+            poll(look, START_SECONDS, is_done=is_answered, every_s=0.1, retry=(OSError,))
+        except OSError:
+            raise StartError(f"Kafka did not answer within {START_SECONDS} s.") from None
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from actors.cluster.ray_calls import CallError, answer, find
 from actors.cluster.ray_peers import coordinator_name
 from actors.deployment import actors
 from actors.errors import CommandError
+from actors.waiting import is_answered, poll
 from bench.client.blocking_client import BlockingClient
 from bench.servers import processes
 from failover.drills.checked import DrillError
@@ -101,34 +102,30 @@ class LiveCluster:
 
     def topic_names(self, names: Sequence[str]) -> dict[UUID, str]:
         """Return what the ids of these topics mean, as soon as all of them are known."""
-        deadline = time.monotonic() + COME_BACK_S
-        while True:
-            ids = self.ask(lambda connection: connection.topic_ids(names))
-            if len(ids) == len(names):
-                return {topic_id: name for name, topic_id in ids.items()}
-            if time.monotonic() > deadline:
-                raise DrillError(f"Topic {(set(names) - set(ids)).pop()} is not there.")
-            time.sleep(POLL_S)
+        ids = poll(
+            lambda: self.ask(lambda connection: connection.topic_ids(names)),
+            COME_BACK_S,
+            is_done=lambda ids: len(ids) == len(names),
+            every_s=POLL_S,
+        )
+        if len(ids) != len(names):
+            raise DrillError(f"Topic {(set(names) - set(ids)).pop()} is not there.")
+        return {topic_id: name for name, topic_id in ids.items()}
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
         """Return a group's committed offsets, as soon as its coordinator can tell them."""
-        deadline = time.monotonic() + COME_BACK_S
-        while True:
-            try:
-                with BlockingClient(self.coordinator(group_id), ASK_S) as connection:
-                    return connection.committed_offsets(group_id)
-            except (OSError, KafkaError):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(POLL_S)
+
+        def look() -> dict[tuple[str, int], int]:
+            with BlockingClient(self.coordinator(group_id), ASK_S) as connection:
+                return connection.committed_offsets(group_id)
+
+        failures = (OSError, KafkaError)
+        return poll(look, COME_BACK_S, is_done=is_answered, every_s=POLL_S, retry=failures)
 
     def wait(self, until: Callable[[], bool], within_ms: int, what: object) -> None:
         """Wait until a condition holds; raises a sentence when it takes too long."""
-        deadline = time.monotonic() + within_ms / 1000
-        while not until():
-            if time.monotonic() > deadline:
-                raise DrillError(f"It was not {what} within {within_ms / 1000:g} s.")
-            time.sleep(POLL_S)
+        if not poll(until, within_ms / 1000, every_s=POLL_S):
+            raise DrillError(f"It was not {what} within {within_ms / 1000:g} s.")
 
     def is_led(self) -> bool:
         """Whether every node serves and every partition has a leader."""

@@ -6,10 +6,10 @@ import contextlib
 import os
 import shutil
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from actors.waiting import poll
 from bench.client.blocking_client import BlockingClient
 from bench.load.offsets import groups_on
 from bench.servers.kafka import kafka_cluster
@@ -165,15 +165,15 @@ def three_brokers(overrides: Mapping[str, str]) -> Iterator[KafkaCluster]:
 
 def _wait_until_coordinated(cluster: RestartableCluster, group_id: str) -> None:
     """Wait until the node that is named as a group's coordinator knows that it is."""
-    deadline = time.monotonic() + WHOLE_SECONDS
-    while time.monotonic() < deadline:
+
+    def look() -> bool:
         with BlockingClient(cluster.bootstrap[0]) as connection:
             address = connection.coordinator(group_id)
         with BlockingClient(address) as connection:
-            if not connection.describe((group_id,))[0].error_code.retriable:
-                return
-        time.sleep(POLL_SECONDS)
-    raise StartError(f"{cluster.name} did not coordinate within {WHOLE_SECONDS} s.")
+            return not connection.describe((group_id,))[0].error_code.retriable
+
+    if not poll(look, WHOLE_SECONDS, every_s=POLL_SECONDS):
+        raise StartError(f"{cluster.name} did not coordinate within {WHOLE_SECONDS} s.")
 
 
 def each_in_turn(overrides: Mapping[str, str], with_kafka: bool) -> Iterator[RestartableCluster]:
@@ -187,8 +187,5 @@ def each_in_turn(overrides: Mapping[str, str], with_kafka: bool) -> Iterator[Res
 
 def wait_until_whole(cluster: RestartableCluster) -> None:
     """Wait until every node is back and in sync."""
-    deadline = time.monotonic() + WHOLE_SECONDS
-    while not cluster.is_whole():
-        if time.monotonic() > deadline:
-            raise StartError(f"{cluster.name} was not whole within {WHOLE_SECONDS} s.")
-        time.sleep(POLL_SECONDS)
+    if not poll(cluster.is_whole, WHOLE_SECONDS, every_s=POLL_SECONDS):
+        raise StartError(f"{cluster.name} was not whole within {WHOLE_SECONDS} s.")

@@ -7,7 +7,7 @@ What is written is a ``ConsumerGroupTargetAssignmentMemberValue`` per member, by
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,7 @@ from protocol.assignors.kernels import kernel, writable
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s, SharedAssignment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-TARGET_MEMBER_KEY: Final = (7).to_bytes(2, "big")
-"""The record type of a member's target assignment."""
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,12 +36,6 @@ class EncodedTargets:
         starts = self.starts.tolist()
         for place in range(len(self.members)):
             yield self.buffer[starts[place] : starts[place + 1]]
-
-    def records(self, group_id: str, member_ids: Sequence[str]) -> Iterator[tuple[bytes, bytes]]:
-        """Give key and value of each record; ``member_ids`` are those of all members, in order."""
-        prefix = TARGET_MEMBER_KEY + _string(group_id)
-        for member, value in zip(self.members.tolist(), self.values(), strict=True):
-            yield prefix + _string(member_ids[member]), value
 
 
 def changed_members(spec: GroupSpec, owner: Int32s) -> Int32s:
@@ -89,11 +80,6 @@ def encode_shared(spec: GroupSpec, shared: SharedAssignment, topic_ids: bytes) -
     buffer = np.empty(int(ends[-1]), np.uint8)
     _write(ids, listed, (first, members, ends), buffer)
     return EncodedTargets(members, buffer.tobytes(), ends)
-
-
-def _string(text: str) -> bytes:
-    encoded = text.encode()
-    return len(encoded).to_bytes(2, "big") + encoded
 
 
 @kernel

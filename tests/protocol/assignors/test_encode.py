@@ -13,9 +13,8 @@ from protocol.assignors.uniform import UniformAssignor
 from protocol.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
-    Record,
     TargetTopicPartitions,
-    encode,
+    encode_value,
 )
 from tests.protocol.assignors.groups import spec_of, specs, topic_of
 
@@ -24,33 +23,29 @@ def topic_ids(count: int) -> list[uuid.UUID]:
     return [uuid.UUID(int=(topic + 1) << 100 | topic) for topic in range(count)]
 
 
-def records_of(spec: GroupSpec, owner: Int32s, member: int) -> tuple[bytes, bytes | None]:
+def value_of(spec: GroupSpec, owner: Int32s, member: int) -> bytes | None:
     topics: dict[int, list[int]] = {}
     for at, topic in enumerate(topic_of(spec).tolist()):
         if owner[at] == member:
             topics.setdefault(topic, []).append(at - int(spec.partition_starts[topic]))
     ids = topic_ids(spec.topic_count)
-    return encode(
-        Record(
-            ConsumerGroupTargetAssignmentMemberKey(group_id="grüppe", member_id=f"m{member}"),
-            ConsumerGroupTargetAssignmentMemberValue(
-                topic_partitions=tuple(
-                    TargetTopicPartitions(topic_id=ids[topic], partitions=tuple(partitions))
-                    for topic, partitions in topics.items()
-                )
-            ),
-        )
+    return encode_value(
+        ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
+        ConsumerGroupTargetAssignmentMemberValue(
+            topic_partitions=tuple(
+                TargetTopicPartitions(topic_id=ids[topic], partitions=tuple(partitions))
+                for topic, partitions in topics.items()
+            )
+        ),
     )
 
 
 def check_bytes(spec: GroupSpec, owner: Int32s, members: Int32s | None) -> None:
     ids = b"".join(each.bytes for each in topic_ids(spec.topic_count))
     targets = encode_targets(spec, owner, ids, members)
-    names = [f"m{member}" for member in range(spec.member_count)]
-    wanted = range(spec.member_count) if members is None else members.tolist()
-    assert list(targets.records("grüppe", names)) == [
-        records_of(spec, owner, member) for member in wanted
-    ]
+    wanted = list(range(spec.member_count)) if members is None else members.tolist()
+    assert targets.members.tolist() == wanted
+    assert list(targets.values()) == [value_of(spec, owner, member) for member in wanted]
 
 
 @given(specs(), st.data())
