@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = asked.only or list(PARTS)
     if unknown := [name for name in names if name not in PARTS]:
         known = ", ".join(PARTS)
-        print(f"rollcall: There is no part {unknown[0]!r}: choose of {known}.", file=sys.stderr)
+        print(f"rollcall: There is no part {unknown[0]!r}: choose from {known}.", file=sys.stderr)
         return BAD_INPUT
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     into = asked.into or RESULTS / f"{today}.json"
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = [*part.words, *(["--kafka"] if asked.kafka and part.has_peer else [])]
         before = results["parts"].get(name)
         if asked.resume and before is not None and before["commit"] == commit:
-            print(f"{name}: is there already")
+            print(f"{name}: already measured")
             continue
         print(f"{name}: rollcall bench {' '.join(words)}", flush=True)
         measured = _run(words)
@@ -156,18 +156,19 @@ def _commit() -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="rollcall bench all", description="Run every headline benchmark, into one dated file."
+        prog="rollcall bench all",
+        description="Run all headline benchmarks and write one dated file.",
     )
-    parser.add_argument("--kafka", action="store_true", help="run real Apache Kafka beside us")
+    parser.add_argument("--kafka", action="store_true", help="also measure a real Apache Kafka")
     parser.add_argument(
         "--only", type=lambda text: text.split(","), metavar="NAME,...",
-        help=f"these parts only, of {', '.join(PARTS)}",
+        help=f"only these parts: {', '.join(PARTS)}",
     )  # fmt: skip
     parser.add_argument(
-        "--resume", action="store_true", help="leave out what the file has of this commit already"
+        "--resume", action="store_true", help="skip parts that the file already has for this commit"
     )
     parser.add_argument(
         "--into", type=Path, metavar="FILE",
-        help="the file to write, or to add to (bench/results/ with today's date)",
+        help="the file to write or extend (default: bench/results/ with today's date)",
     )  # fmt: skip
     return parser

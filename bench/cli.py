@@ -45,7 +45,7 @@ TIMED: Final = ROUNDS | {"seconds"}
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A benchmark of servers that stand still: they are started side by side and measured.
+    """A benchmark of running servers, which are started side by side and measured.
 
     ``options`` are the fields of :class:`BenchSettings` that it uses.
     """
@@ -60,7 +60,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class ClusterBench:
-    """A benchmark that starts and kills its clusters itself, one after the other."""
+    """A benchmark that starts and kills its own clusters, one after the other."""
 
     about: str
     run: Callable[[BenchSettings, bool], list[BenchRow]]
@@ -86,7 +86,7 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
         bench_memory, THREE_COORDINATORS, frozenset(), has_peer=False,
     ),
     "consumer-heartbeats": Bench(
-        "the same heartbeats of consumer groups", bench_consumer_heartbeats,
+        "the same heartbeats for consumer groups", bench_consumer_heartbeats,
         {**ONE_COORDINATOR, **LONG_SESSIONS}, peer_settings=LONG_SESSIONS,
     ),
     "consumer-joins": Bench(
@@ -94,7 +94,7 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
         bench_consumer_joins, ONE_COORDINATOR, ROUNDS,
     ),
     "storm": Bench(
-        "heartbeats of an innocent group beside one that changes its subscriptions all the time",
+        "heartbeats of a group beside a noisy one that constantly changes its subscriptions",
         bench_noisy_neighbour, NOISY_CONFIGS, TIMED | {"partitions"},
     ),
     "replicated-commits": ClusterBench(
@@ -102,11 +102,11 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
         bench_replicated_commits, TIMED,
     ),
     "failover": ClusterBench(
-        "kill -9 of a leader: until its members, and a prober beside it, are answered again",
+        "kill -9 of a leader: time until its members, and a prober, get responses again",
         bench_failover, ROUNDS | {"members", "records", "kills"},
     ),
     "reload": ClusterBench(
-        "kill -9 of everything: how fast a partition's offsets are read from the disk",
+        "kill -9 of everything: how fast a partition's offsets are loaded from disk",
         bench_reload, ROUNDS | {"records"},
     ),
 }  # fmt: skip
@@ -121,10 +121,14 @@ class StandaloneBench:
 
 
 STANDALONE: Final[Mapping[str, StandaloneBench]] = {
-    "all": StandaloneBench("every headline benchmark, into one dated file", ".all_benchmarks"),
-    "assignors": StandaloneBench("assignors on groups of many shapes", ".cases.assignors"),
+    "all": StandaloneBench(
+        "all headline benchmarks, with results in one dated file", ".all_benchmarks"
+    ),
+    "assignors": StandaloneBench(
+        "assignors on groups with different subscriptions", ".cases.assignors"
+    ),
     "hostile": StandaloneBench(
-        "a storm of bytes on a cluster of its own, and what innocent clients feel",
+        "hostile traffic on its own cluster, and its effect on well-behaved clients",
         ".cases.hostile",
     ),
 }
@@ -164,17 +168,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refusal(asked: argparse.Namespace) -> str:
-    """Say what is wrong with what was asked for; nothing when all of it has a meaning."""
+    """Return why the arguments are invalid; "" if they are valid."""
     bench = BENCHES.get(asked.name)
     if bench is None:
         return f"There is no benchmark {asked.name!r}: see --list."
     if asked.kafka and not bench.has_peer:
-        return f"{asked.name} has nothing to compare with Kafka: leave --kafka out."
+        return f"{asked.name} cannot be compared with Kafka: omit --kafka."
     if unused := _given(asked).keys() - bench.options:
         flags = ", ".join(f"--{name}" for name in sorted(unused))
-        return (
-            f"{asked.name} does not use {flags}: leave {'it' if len(unused) == 1 else 'them'} out."
-        )
+        return f"{asked.name} does not use {flags}: omit {'it' if len(unused) == 1 else 'them'}."
     return ""
 
 
@@ -201,34 +203,40 @@ def _run(bench: Bench | ClusterBench, asked: argparse.Namespace) -> list[BenchRo
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rollcall bench", description="Run one benchmark.")
-    parser.add_argument("name", nargs="?", help="which one; see --list")
-    parser.add_argument("--list", action="store_true", help="name the benchmarks")
-    parser.add_argument("--kafka", action="store_true", help="run real Apache Kafka beside us")
+    parser.add_argument("name", nargs="?", help="the benchmark; see --list")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks")
+    parser.add_argument("--kafka", action="store_true", help="also measure a real Apache Kafka")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
     parser.add_argument(
-        "--rounds", type=_positive(int), default=NOT_GIVEN, help="rounds for each server (5)"
+        "--rounds",
+        type=_positive(int),
+        default=NOT_GIVEN,
+        help="rounds for each server (default: 5)",
     )
     parser.add_argument(
-        "--seconds", type=_positive(float), default=NOT_GIVEN, help="length of a timed round (5)"
+        "--seconds",
+        type=_positive(float),
+        default=NOT_GIVEN,
+        help="length of a timed round (default: 5)",
     )
     parser.add_argument(
         "--members",
         type=_positive(int),
         default=NOT_GIVEN,
         metavar="N",
-        help="members to ride through a kill (1000)",
+        help="failover: members that heartbeat during a kill (default: 1000)",
     )
     parser.add_argument(
         "--records", type=_positive(int), default=NOT_GIVEN, metavar="N",
-        help="committed offsets on the partition (1000000)",
+        help="failover, reload: committed offsets on the partition (default: 1000000)",
     )  # fmt: skip
     parser.add_argument(
         "--kills", type=_positive(int), default=NOT_GIVEN, metavar="N",
-        help="kills under the prober of failover (5)",
+        help="failover: kills that the prober measures (default: 5)",
     )  # fmt: skip
     parser.add_argument(
         "--partitions", type=_positive(int), default=NOT_GIVEN, metavar="N",
-        help="partitions of each of the 1,000 topics of storm (50); Kafka opens a file for each",
+        help="storm: partitions of each of the 1,000 topics (default: 50); Kafka opens a file each",
     )  # fmt: skip
     return parser
 
@@ -237,7 +245,7 @@ def _positive(number: Callable[[str], float]) -> Callable[[str], float]:
     def parse(text: str) -> float:
         value = number(text)
         if not value > 0:
-            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+            raise argparse.ArgumentTypeError(f"{text} is not greater than 0")
         return value
 
     parse.__name__ = number.__name__  # argparse names it when the text is no number at all

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"rollcall: {error}", file=sys.stderr)
         return error.exit_code
     except (DrillError, StartError, OSError) as error:
-        print(f"rollcall: the drill could not be run to its end: {error}", file=sys.stderr)
+        print(f"rollcall: The drill could not be completed: {error}", file=sys.stderr)
         return FAILURE
     print(verdict.text())
     if asked.json:
@@ -98,7 +98,7 @@ def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False
         if is_guest:
             found = find_cluster(data_dir)
         else:
-            _say("starting a cluster of its own for the drill ...")
+            _say("starting a cluster for the drill ...")
             found = stack.enter_context(_own_cluster(drill))
         found.prepare_to_connect()
         from actors.deployment import actors
@@ -133,7 +133,7 @@ def _own_cluster(drill: Drill) -> Iterator[RegisteredCluster]:
         stack.enter_context(running_rollcall(OWN_CONFIGS, directory / "data"))
         found = registry.find(directory / "data", default_data_dir())
         if found is None:
-            raise StartError("The cluster that was started for the drill is not there.")
+            raise StartError("The cluster that was started for the drill is not running.")
         yield found
 
 
@@ -147,7 +147,9 @@ def _mount_disks(data_dir: Path, stack: ExitStack) -> None:
         command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(directory)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise StartError(f"No small disk can be mounted: {done.stderr.strip() or 'refused'}.")
+            raise StartError(
+                f"A small disk could not be mounted: {done.stderr.strip() or 'refused'}."
+            )
         stack.callback(subprocess.run, ["umount", "-l", str(directory)], check=False)
         shutil.copytree(before, directory, dirs_exist_ok=True)
         witness.accept(directory)
@@ -216,10 +218,16 @@ class DrillRun:
         try:
             left = cleanup.remove(self.live.bootstrap, static, self._group_ids)
         except CommandError as error:
-            print(f"rollcall: The drill's groups and topics are left: {error}", file=sys.stderr)
+            print(
+                f"rollcall: The drill's groups and topics could not be deleted: {error}",
+                file=sys.stderr,
+            )
             return
         if left:
-            print(f"rollcall: Of the drill are left: {', '.join(left)}.", file=sys.stderr)
+            print(
+                f"rollcall: Not deleted after the drill: {', '.join(left)}.",
+                file=sys.stderr,
+            )
 
     def _run_step(self, step: Step, crowd: LiveLoad) -> None:
         time.sleep(step.after_ms / 1000)
@@ -383,24 +391,28 @@ def _say(text: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="rollcall drill", description="Rehearse one failure on a live cluster."
+        prog="rollcall drill", description="Inject one failure into a live cluster."
     )
-    parser.add_argument("name", nargs="?", help="which one; see --list")
-    parser.add_argument("--list", action="store_true", help="name the drills")
-    parser.add_argument("--members", type=_positive, metavar="N", help="how many members")
+    parser.add_argument("name", nargs="?", help="the drill; see --list")
+    parser.add_argument("--list", action="store_true", help="list the drills")
+    parser.add_argument("--members", type=_positive, metavar="N", help="the number of members")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict to FILE")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--running", action="store_true", help="on the cluster that runs here: it suffers the fault"
+        "--running", action="store_true", help="use the running cluster, which suffers the fault"
     )
-    which.add_argument("--data-dir", type=Path, metavar="DIR", help="on the running one of DIR")
-    which.add_argument("--own", action="store_true", help="on one of its own (the default)")
+    which.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="use the running cluster of DIR"
+    )
+    which.add_argument(
+        "--own", action="store_true", help="start a cluster for the drill (the default)"
+    )
     return parser
 
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number greater than 0")
     return int(text)
 
 

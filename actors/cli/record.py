@@ -43,6 +43,6 @@ def record(found: RegisteredCluster, node_id: int | None, out: Path) -> int:
         with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_US), "wb") as file:
             file.write(data)
     except OSError as error:
-        raise FailureError(f"{out} can not be written: {error.strerror or error}.") from error
+        raise FailureError(f"{out} cannot be written: {error.strerror or error}.") from error
     print(f"wrote {out}, {len(data)} bytes")
     return 0

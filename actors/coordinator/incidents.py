@@ -67,7 +67,7 @@ class Incidents:
             for recording in recordings:
                 self._write(recording, configs)
         except Exception as error:
-            _log.warning("what was recorded can not be written: %s", error)
+            _log.warning("the recording cannot be written: %s", error)
 
     def _write(self, recording: Recording, configs: Configs) -> None:
         about = self.about()

@@ -1,24 +1,24 @@
-"""How two coordinators make sure of each other before the first message: pure bytes and checks.
+"""The handshake by which two coordinators authenticate each other, without I/O.
 
-The one who connects is the *caller*, the other the *callee*::
+The node that connects is the *caller*, the other one the *callee*::
 
     caller                                callee
-      hello (who I am, whom I want, a nonce)  ->
+      hello (own id, wanted id, a nonce)       ->
       <-                                  hello
       proof: HMAC(secret, "caller", both hellos)  ->
       <-                                  proof: HMAC(secret, "callee", both hellos)
-      <-                                  verdict: is the caller's directory the newest of its id?
+      <-                                  verdict: is the caller's directory its newest state?
       verdict on the callee's directory   ->
       peer messages, both ways
 
 A proof covers both hellos, nonces included, and the role: it can neither be replayed on another
-link nor handed back to the one who made it. The secret itself is never sent.
+link nor reflected to its sender. The secret itself is never sent.
 
-A verdict is given on the start of the directory that the hello names
-(:mod:`storage.disk.incarnation`); the link of one that is a copy is closed before any message.
+A verdict is about the incarnation of the directory in the hello
+(:mod:`storage.disk.incarnation`); if it is an old copy, the link is closed before any message.
 
 A hello ends with a signature by the secret. It does not replace the proof, as it can be replayed;
-it tells strangers from peers in the first frame, so that strangers can not take peers' places.
+it identifies peers in the first frame, so that other connections cannot take their slots.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROTOCOL_VERSION: Final = 3
-"""Of the hello and of everything after it; peers of different versions refuse each other."""
+"""The version of the peer protocol; peers with different versions refuse each other."""
 
 NEVER_STARTED: Final = Incarnation("")
 
@@ -53,12 +53,12 @@ CALLEE: Final = b"callee"
 
 
 class RefusedError(Exception):
-    """The other side is not one of us; the message is one sentence without a full stop."""
+    """The other end is not a valid peer; the message is one sentence without a full stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalNode:
-    """Who this coordinator is to its peers. The secret is the cluster's."""
+    """This coordinator's identity. The secret is the cluster's."""
 
     cluster_id: str
     node_id: int
@@ -67,13 +67,13 @@ class LocalNode:
     incarnation: Incarnation = NEVER_STARTED
 
     def __repr__(self) -> str:
-        """Say everything but the secret."""
+        """Return everything but the secret."""
         return f"LocalNode(node {self.node_id}, directory {self.directory_id} of {self.cluster_id})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """What a peer says of itself; ``wanted`` is the node that it believes to talk to."""
+    """A peer's identity; ``wanted`` is the node that it means to connect to."""
 
     version: int
     cluster_id: str
@@ -85,7 +85,7 @@ class Hello:
 
 
 def hello(me: LocalNode, wanted: int, nonce: bytes) -> bytes:
-    """Write the first frame."""
+    """Encode the first frame."""
     start = (me.incarnation.number, me.incarnation.tokens)
     rows = (
         MAGIC, PROTOCOL_VERSION, me.cluster_id, me.node_id, me.directory_id, wanted, nonce, *start
@@ -100,16 +100,16 @@ def _signature(secret: bytes, rows: Sequence[object]) -> bytes:
 
 
 def read_hello(frame: bytes, me: LocalNode) -> Hello:
-    """Read the other's first frame; raises :class:`RefusedError` when it can not be a peer."""
+    """Decode the other end's first frame; raises :class:`RefusedError` if it is not a peer."""
     try:
         magic, version, *rest = msgpack.unpackb(frame)
     except (ValueError, TypeError, msgpack.UnpackException):
         magic, version, rest = None, None, []
     if magic != MAGIC or not isinstance(version, int):
-        raise RefusedError("it does not speak to peers but sends something else")
+        raise RefusedError("it does not use the peer protocol")
     if version != PROTOCOL_VERSION:
         raise RefusedError(
-            f"it speaks version {version} of the peer protocol and we speak {PROTOCOL_VERSION}"
+            f"it uses version {version} of the peer protocol, and we use {PROTOCOL_VERSION}"
         )
     signature: object = rest[-1] if rest else b""
     rows = (magic, version, *rest[:-1])
@@ -142,7 +142,7 @@ def _rest(version: int, rest: list[object]) -> Hello:
                 nonce=nonce,
                 incarnation=Incarnation(directory_id, number, tuple(tokens)),
             )
-    raise RefusedError("its hello is not whole")
+    raise RefusedError("its hello is incomplete")
 
 
 def _are_tokens(tokens: list[object]) -> TypeGuard[list[str]]:
@@ -150,7 +150,7 @@ def _are_tokens(tokens: list[object]) -> TypeGuard[list[str]]:
 
 
 def proof(secret: bytes, role: bytes, caller_hello: bytes, callee_hello: bytes) -> bytes:
-    """Prove to know the secret, for this link and this role only."""
+    """Return a proof of knowing the secret, valid for this link and this role only."""
     digest = hmac.new(secret, digestmod=hashlib.sha256)
     for part in (role, caller_hello, callee_hello):
         digest.update(len(part).to_bytes(4, "big"))

@@ -30,51 +30,51 @@ if TYPE_CHECKING:
     from actors.peers.handshake import Hello, LocalNode
 
 BUFFER_BYTES_MAX: Final = 16 << 20
-"""What a peer has not taken yet beyond this: no more records are sent, replicas send them again.
-Messages without records are still sent until twice as much waits."""
+"""With more unsent bytes than this, no more records are sent; replicas send them again later.
+Messages without records are sent up to twice this limit."""
 
 HANDSHAKE_S: Final = 5.0
-"""How long a connection may take to prove that it is one of us."""
+"""How long the handshake of a connection may take."""
 
 UNACKNOWLEDGED_MS: Final = 5_000
-"""After so long without an acknowledgement of sent bytes the kernel gives the link up."""
+"""The kernel closes the link if sent bytes are not acknowledged for this long."""
 
 
 class Links(Protocol):
-    """What a link tells (:class:`actors.peers.peers.Peers`)."""
+    """The owner of links (:class:`actors.peers.peers.Peers`)."""
 
     me: LocalNode
 
     def appeared(self, link: Link) -> None:
-        """Count a new connection whose other end has said nothing yet."""
+        """Count a new connection whose other end has not identified itself yet."""
 
     def accepts(self, hello: Hello, link: Link) -> None:
-        """Take a hello signed by the secret; raises :class:`RefusedError` for no node of ours."""
+        """Accept a signed hello; raises :class:`RefusedError` if it is not from our nodes."""
 
     def vouches(self, link: Link) -> bool:
-        """Say whether the other end's directory may be the newest state of itself.
+        """Whether the other end's directory may be its newest state.
 
-        Its end has proved who it is. Raises :class:`RefusedError` when that can not be said.
+        The other end has been authenticated. Raises :class:`RefusedError` if that is unknown.
         """
 
     def is_stale(self, link: Link) -> None:
-        """Learn that the other end takes our own directory for a copy."""
+        """Handle the other end's verdict that our directory is an old copy."""
 
     def opened(self, link: Link) -> None:
-        """Take a link whose ends have proved who they are and vouch for each other."""
+        """Add a link whose handshake is complete."""
 
     def received(self, link: Link, frame: bytes) -> None:
-        """Take a frame of a peer; raises :class:`RefusedError` when it is garbage."""
+        """Handle a frame from a peer; raises :class:`RefusedError` if it is invalid."""
 
     def refused(self, link: Link, why: str) -> None:
-        """Take notice that a connection is being closed because of the other end."""
+        """Handle a connection that is being closed because of the other end."""
 
     def closed(self, link: Link) -> None:
-        """Take notice that the connection is gone."""
+        """Handle a connection that has ended."""
 
 
 class Link(asyncio.Protocol):
-    """One end. ``node_id`` is whom we called, or -1 until the caller has said who it is."""
+    """One end of a link. ``node_id`` is the node that we called; -1 until a caller is known."""
 
     def __init__(self, links: Links, node_id: int = -1) -> None:
         self.node_id = node_id
@@ -95,9 +95,9 @@ class Link(asyncio.Protocol):
     # --- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake."""
+        """Start the handshake."""
         self._transport = cast("asyncio.Transport", transport)
-        # Two thresholds that are never reached: we look at the buffer's size ourselves.
+        # A threshold that is never reached: we check the buffer's size ourselves.
         self._transport.set_write_buffer_limits(high=2 * (BODY_BYTES_MAX + 2 * BUFFER_BYTES_MAX))
         name = transport.get_extra_info("peername")
         self.address = f"{name[0]}:{name[1]}" if name else "unknown"
@@ -109,7 +109,7 @@ class Link(asyncio.Protocol):
             self._say_hello()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
-        """End: one of the two has closed, or the network has."""
+        """Clean up after the connection has ended."""
         self._transport = None
         if self._handshake_timer is not None:
             self._handshake_timer.cancel()
@@ -119,11 +119,11 @@ class Link(asyncio.Protocol):
             self.ended.set_result(None)
 
     def eof_received(self) -> None:
-        """Tell at once that the peer is gone; the end of the connection comes a turn later."""
+        """Report the end at once; ``connection_lost`` comes a turn of the event loop later."""
         self._links.closed(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take what the socket had."""
+        """Handle received bytes."""
         try:
             for frame in self._frames.feed(data):
                 if self._transport is None:
@@ -139,7 +139,7 @@ class Link(asyncio.Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """How much the other end has not taken yet."""
+        """The bytes that the other end has not received yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def takes(self, *, records: bool) -> bool:
@@ -152,15 +152,15 @@ class Link(asyncio.Protocol):
             self._transport.write(framed(body))
 
     def refuse(self, why: str) -> None:
-        """Close because of what the other end did."""
+        """Close because of the other end."""
         if self._transport is not None:
             self._links.refused(self, why)
-            # Not aborted: our own hello tells the other end what it did wrong.
+            # Not aborted, so that the other end gets our hello and knows why.
             self._transport.close()
             self._transport = None
 
     def close(self) -> None:
-        """Close without waiting for anything."""
+        """Close at once."""
         if self._transport is not None:
             self._transport.abort()
             self._transport = None
@@ -192,7 +192,7 @@ class Link(asyncio.Protocol):
         self.send(self._proof(CALLER))
 
     def _answer_hello(self, frame: bytes) -> None:
-        """As the callee: say who we are, even to one whom we refuse for what it is."""
+        """As the callee: send our hello, also to a peer that we refuse."""
         links = self._links
         try:
             found = read_hello(frame, links.me)
@@ -224,7 +224,7 @@ class Link(asyncio.Protocol):
             self._links.is_stale(self)
             raise RefusedError("it has seen a later state of our directory")
         if frame != CURRENT:
-            raise RefusedError("it does not say whether it vouches for our directory")
+            raise RefusedError("it sent no verdict on our directory")
         if self._handshake_timer is not None:
             self._handshake_timer.cancel()
         self._frames.frame_bytes_max = FRAME_BYTES_MAX
@@ -238,11 +238,11 @@ class Link(asyncio.Protocol):
         return proof(self._links.me.secret, role, first, second)
 
     def _handshake_timed_out(self) -> None:
-        self.refuse(f"it did not say who it is within {HANDSHAKE_S:g} s")
+        self.refuse(f"it did not identify itself within {HANDSHAKE_S:g} s")
 
 
 def _set_options(connection: socket.socket | None) -> None:
-    """Send at once, and notice a machine that is gone without a word."""
+    """Disable Nagle's algorithm, and detect a machine that has disappeared."""
     if connection is None:
         return
     with suppress(OSError):

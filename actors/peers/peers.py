@@ -1,9 +1,9 @@
-"""The coordinators' own links: what replicas say to each other never crosses a Ray call.
+"""The links between coordinators, over which replicas send messages without Ray.
 
 There is one TCP connection per pair of nodes, used both ways; the lower node id calls the higher.
-Who is there is told at once by the connection itself: a process that dies closes it.
+The connection also shows at once which nodes are alive: a process that dies closes it.
 
-Messages may be lost (a slow peer, a link that breaks): replicas send again.
+Messages may be lost (a slow peer, a broken link): replicas send them again.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ _log = logging.getLogger("rollcall.peers")
 BACK_OFF_S: Final = 0.05
 BACK_OFF_S_MAX: Final = 1.0
 UNIDENTIFIED_MAX: Final = 128
-"""So many connections may be open at the peers port that have not said yet who they are."""
+"""The maximum of connections to the peer listener that have not identified themselves yet."""
 GRACE_S: Final = 0.1
-"""The least time that each of them has for that. Beyond UNIDENTIFIED_MAX the oldest makes room once
-this is over; until then the next ones stay in the backlog. A peer says it at once."""
+"""The minimum time that each of them gets. Beyond UNIDENTIFIED_MAX the oldest is closed after this
+time; until then new connections stay in the backlog. A peer identifies itself at once."""
 BACKLOG: Final = 1_024
 EARLY_MAX: Final = 256
 """So many frames of a peer are kept until the handler is told that the peer can be reached."""
 
 
 class PeerHandler(Protocol):
-    """What the links need of the coordinator behind them."""
+    """Handles what the links receive (the coordinator)."""
 
     def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Take what a peer said in one frame."""
+        """Handle the messages of one frame."""
 
     def peer_up(self, node_id: int) -> None:
-        """Take notice that a peer can be reached."""
+        """Handle a link to a peer that has opened."""
 
     def peer_down(self, node_id: int) -> None:
-        """Take notice that a peer can not be reached any more."""
+        """Handle a link to a peer that has closed."""
 
     def found_stale(self, node_id: int) -> None:
-        """Learn from a peer that our directory is a copy: nothing more may be said for it."""
+        """Handle a peer's verdict that our directory is an old copy: send nothing more."""
 
 
 class Peers:
@@ -79,10 +79,10 @@ class Peers:
         vouch: Vouch = lambda _: True,
         patience_ms: int = 0,
     ) -> None:
-        """``address_of`` tells where a node's peers port is now; None when nobody knows.
+        """``address_of`` returns the address of a node's peer listener; None if unknown.
 
-        ``vouch`` judges the directories of peers (:meth:`storage.disk.rocks.RocksLog.vouch`).
-        Until all peers have judged ours, or for ``patience_ms``, nothing is said to anybody.
+        ``vouch`` checks the directories of peers (:meth:`storage.disk.rocks.RocksLog.vouch`).
+        Until all peers have checked ours, or for ``patience_ms``, nothing is sent.
         """
         self.me = me
         self._others = frozenset(others) - {me.node_id}
@@ -94,7 +94,7 @@ class Peers:
         self._open: dict[int, Link] = {}
         self._told: set[int] = set()
         self._early: dict[int, deque[tuple[Message, ...]]] = {}
-        self._unidentified: dict[Link, float] = {}  # and when each came; the oldest first
+        self._unidentified: dict[Link, float] = {}  # with the time of each; the oldest first
         self._entering = 0
         self._recognized: dict[int, Link] = {}
         self._cut: frozenset[int] = frozenset()
@@ -108,7 +108,7 @@ class Peers:
     # --- life
 
     async def open(self, host: str) -> None:
-        """Listen at a free port (:attr:`port`) and begin to call; nothing to do when alone."""
+        """Listen at a free port (:attr:`port`) and start to call; does nothing on a single node."""
         if not self._others:
             return
         loop = asyncio.get_running_loop()
@@ -136,16 +136,16 @@ class Peers:
 
     @property
     def linked(self) -> tuple[int, ...]:
-        """The nodes that can be reached now."""
+        """The nodes with an open link."""
         return tuple(sorted(self._open))
 
     # --- messages
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Send all messages of one turn; they are lost when there is no link.
+        """Send all messages of one turn; they are lost if there is no link.
 
-        A peer that takes too little is sent no records; these are sent again later. One message
-        that is too large for any peer is dropped, and the link stays.
+        A slow peer gets no records; replicas send these again later. A message that is too large
+        is dropped, and the link stays.
         """
         link = self._open.get(node_id)
         if link is None or not messages or node_id in self._cut or node_id not in self._told:
@@ -154,15 +154,15 @@ class Peers:
             small = without_payload(messages) if link.takes(records=False) else []
             if len(small) < len(messages):
                 self._warnings.warn(
-                    f"node {node_id} takes too little of what we send: "
-                    f"{len(messages) - len(small)} messages were dropped, to be sent again"
+                    f"node {node_id} receives too slowly: "
+                    f"{len(messages) - len(small)} messages were dropped and will be sent again"
                 )
             messages = small
         for body in bodies(messages):
             if len(body) > peer_packing.BODY_BYTES_MAX:
                 self._warnings.warn(
-                    f"a message of {len(body)} bytes to node {node_id} was dropped: it is larger"
-                    f" than {peer_packing.BODY_BYTES_MAX} bytes, the most that a peer takes"
+                    f"a message of {len(body)} bytes to node {node_id} was dropped: the limit is"
+                    f" {peer_packing.BODY_BYTES_MAX} bytes"
                 )
             else:
                 link.send(body)
@@ -170,26 +170,26 @@ class Peers:
     # --- for drills
 
     def cut(self, node_ids: Iterable[int]) -> None:
-        """Be a broken network: nothing reaches these nodes or comes from them, and nobody is told.
+        """Drop all messages to and from these nodes, as a broken network does.
 
         A second call replaces the first.
         """
         self._cut = frozenset(node_ids)
 
     def mend(self) -> None:
-        """Be a network again."""
+        """End :meth:`cut`."""
         self._cut = frozenset()
 
     # --- calling
 
     def moved(self, node_id: int, host: str, port: int) -> None:
-        """Learn where a node's peers port is, from itself: call it at once."""
+        """Store the address of a node's peer listener, and call it at once."""
         self._addresses[node_id] = (host, port)
         if node_id in self._wake:
             self._wake[node_id].set()
 
     async def _keep_calling(self, node_id: int) -> None:
-        """Have a link to a node with a higher id, for as long as we live."""
+        """Keep a link to a node with a higher id open."""
         wake = self._wake[node_id] = asyncio.Event()
         wait_s = BACK_OFF_S
         while True:
@@ -198,14 +198,14 @@ class Peers:
             is_allowed = address is not None and node_id not in self._cut
             if address is not None and is_allowed and await self._call(node_id, *address):
                 wait_s = BACK_OFF_S
-                self._addresses.setdefault(node_id, address)  # perhaps only the link broke
+                self._addresses.setdefault(node_id, address)  # maybe only the link broke
             with suppress(TimeoutError):
                 pause_s = wait_s * random.uniform(0.75, 1.0)
                 await asyncio.wait_for(wake.wait(), pause_s)
             wait_s = min(2 * wait_s, BACK_OFF_S_MAX)
 
     async def _ask(self, node_id: int, wake: asyncio.Event) -> tuple[str, int] | None:
-        """Ask where a node is, unless it tells so itself meanwhile."""
+        """Ask for a node's address, unless the node announces it meanwhile."""
         loop = asyncio.get_running_loop()
         asking = loop.create_task(self._address_told(node_id))
         waking = loop.create_task(wake.wait())
@@ -221,7 +221,7 @@ class Peers:
         return await self._address_of(node_id)
 
     async def _call(self, node_id: int, host: str, port: int) -> bool:
-        """Connect and stay until the link ends; say whether it ever was open."""
+        """Connect and wait until the link ends; return whether it was ever open."""
         loop = asyncio.get_running_loop()
         link: Link | None = None
         with suppress(OSError, TimeoutError):
@@ -238,7 +238,7 @@ class Peers:
     # --- who is accepted (:class:`actors.serving.acceptor.ConnectionGate`)
 
     def wait_s(self) -> float:
-        """Accept the next unless there are too many strangers, none of which has had its time."""
+        """Return how long to accept nothing: unidentified connections are limited."""
         if len(self._unidentified) + self._entering < UNIDENTIFIED_MAX:
             return 0.0
         oldest = next(iter(self._unidentified), None)
@@ -248,7 +248,7 @@ class Peers:
         if wait_s > 0:
             return wait_s
         del self._unidentified[oldest]
-        oldest.refuse(f"it does not say who it is and {UNIDENTIFIED_MAX} others wait to")
+        oldest.refuse(f"it did not identify itself while {UNIDENTIFIED_MAX} others wait")
         return 0.0
 
     def enter(self, address: str) -> bool:  # noqa: ARG002 - as ConnectionGate has it
@@ -257,24 +257,24 @@ class Peers:
         return True
 
     def leave(self, address: str) -> None:  # noqa: ARG002 - as ConnectionGate has it
-        """Forget a connection that never came to be."""
+        """Uncount a connection that failed to open."""
         self._entering -= 1
 
     # --- what links tell
 
     def appeared(self, link: Link) -> None:
-        """Count a connection whose caller has not said yet who it is."""
+        """Count a connection whose caller has not identified itself yet."""
         if not link.is_caller:
             self._entering -= 1
             self._unidentified[link] = asyncio.get_running_loop().time()
 
     def accepts(self, hello: Hello, link: Link) -> None:
-        """Refuse a node that is none of ours; else give the link a place that no stranger has.
+        """Refuse an unknown node; else move the link from the unidentified ones to its node's slot.
 
-        There is one for each node: the newest caller takes it.
+        Each node has one slot; the newest caller takes it.
         """
         if hello.node_id not in self._others:
-            raise RefusedError(f"no node {hello.node_id} belongs to this cluster")
+            raise RefusedError(f"node {hello.node_id} does not belong to this cluster")
         if link.is_caller:
             return
         self._unidentified.pop(link, None)
@@ -284,7 +284,7 @@ class Peers:
             before.close()
 
     def opened(self, link: Link) -> None:
-        """Take a link; an older one of the same node is a thing of the past."""
+        """Add a link, and close an older one of the same node."""
         node_id = link.node_id
         self._not_recognized(link)
         before = self._open.pop(node_id, None)
@@ -298,20 +298,18 @@ class Peers:
             self._tell_all()
 
     def vouches(self, link: Link) -> bool:
-        """Judge a peer's directory, and remember that."""
+        """Check a peer's directory, and store the result."""
         try:
             return self._vouch(link.incarnation)
         except LogError as error:
-            raise RefusedError(
-                f"what is known of its directory can not be kept ({error})"
-            ) from error
+            raise RefusedError(f"the state of its directory cannot be stored ({error})") from error
 
     def is_stale(self, link: Link) -> None:
-        """Tell the handler that a peer takes our directory for a copy."""
+        """Tell the handler that a peer considers our directory an old copy."""
         self._handler.found_stale(link.node_id)
 
     def _tell_all(self) -> None:
-        """Let the handler know which peers can be reached: they have judged our directory."""
+        """Tell the handler which peers can be reached, once they have checked our directory."""
         for node_id in sorted(self._open.keys() - self._told):
             self._told.add(node_id)
             self._handler.peer_up(node_id)
@@ -325,7 +323,7 @@ class Peers:
             self._handler.peer_down(node_id)
 
     def received(self, link: Link, frame: bytes) -> None:
-        """Hand on what a peer said."""
+        """Pass messages from a peer to the handler."""
         node_id = link.node_id
         if node_id in self._cut or self._open.get(node_id) is not link:
             return
@@ -335,16 +333,16 @@ class Peers:
             raise RefusedError(str(error)) from error
         if node_id in self._told:
             self._handler.receive_peer(node_id, messages)
-        else:  # who leads what is said only once
+        else:  # leaders announce themselves only once
             self._early.setdefault(node_id, deque(maxlen=EARLY_MAX)).append(messages)
 
     def refused(self, link: Link, why: str) -> None:
-        """Say in one sentence who was refused."""
+        """Log who was refused, and why."""
         who = f"node {link.node_id}" if link.is_open or link.is_caller else "a caller"
         self._warnings.warn(f"refused {who} at {link.address}: {why}")
 
     def closed(self, link: Link) -> None:
-        """Tell the handler at once that a peer is gone."""
+        """Tell the handler at once that a link has ended."""
         self._unidentified.pop(link, None)
         self._not_recognized(link)
         if self._open.get(link.node_id) is link:

@@ -1,8 +1,8 @@
 """Accepts connections from listening sockets, no faster than a gate allows.
 
-asyncio's own servers accept whatever comes. Here a connection that may not be accepted yet stays in
-the kernel's backlog, one that may not be accepted at all is closed before it costs anything, and an
-accept that fails (no open files are left) is tried again instead of being reported in a loop.
+asyncio's servers accept every connection. Here a connection that may not be accepted yet stays in
+the kernel's backlog, one that may not be accepted at all is closed at once, and an accept that
+fails (no open files are left) is retried later instead of in a loop.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.acceptor")
 
 ACCEPTS: Final = 64
-"""So many connections are accepted in one turn of the event loop: with a write to the disk in each
-turn, thousands that reconnect would come in slowly one by one."""
+"""Connections to accept in one turn of the event loop: with a disk write in each turn, accepting
+one at a time would be slow when thousands reconnect."""
 
 RETRY_S: Final = 1.0
 """How long to wait after an accept that failed, for instance because no open files are left."""
@@ -32,22 +32,22 @@ class ConnectionGate(Protocol):
     """Decides who is accepted, and when."""
 
     def wait_s(self) -> float:
-        """Return for how long to accept nothing; 0: accept the next. Asked before each accept."""
+        """Return how long to accept nothing; 0: accept the next. Called before each accept."""
 
     def enter(self, address: str) -> bool:
         """Count a connection from ``address``; False: close it at once."""
 
     def leave(self, address: str) -> None:
-        """Forget a connection that :meth:`enter` counted and that never came to be."""
+        """Uncount a connection that :meth:`enter` counted and that failed to open."""
 
 
 class Acceptor:
-    """Hands accepted connections to protocols; :meth:`close` ends it."""
+    """Passes accepted connections to asyncio protocols."""
 
     def __init__(
         self, gate: ConnectionGate, protocol: Callable[[str], asyncio.BaseProtocol]
     ) -> None:
-        """``protocol`` makes the protocol of a connection from an address."""
+        """``protocol`` creates the protocol of a connection from its address."""
         self._gate = gate
         self._protocol = protocol
         self._loop = asyncio.get_running_loop()
@@ -58,13 +58,13 @@ class Acceptor:
         self._warnings = RateLimitedLog(_log)
 
     async def open(self, host: str, port: int, backlog: int) -> int:
-        """Listen; return the port. Raises OSError when the address can not be bound."""
+        """Listen; return the port. Raises OSError if the address cannot be bound."""
         self._sockets = await listening_sockets(host, port, backlog)
         self._listen()
         return int(self._sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Stop listening; what is connected stays, and nothing more is."""
+        """Stop listening; open connections stay."""
         self.pause()
         for listening in self._sockets:
             listening.close()
@@ -80,7 +80,7 @@ class Acceptor:
             self._loop.remove_reader(listening)
 
     def resume(self) -> None:
-        """Ask the gate again now: something has changed."""
+        """Ask the gate again now."""
         if self._resume is not None:
             self._resume.cancel()
             self._listen()
@@ -129,7 +129,7 @@ class Acceptor:
 
 
 async def listening_sockets(host: str, port: int, backlog: int) -> list[socket.socket]:
-    """Bind and listen at every address of ``host``; raises OSError when one can not be bound."""
+    """Bind and listen at every address of ``host``; raises OSError if one cannot be bound."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,4 +1,4 @@
-"""How much clients may ask of one coordinator, and which connections it accepts.
+"""The limits of one coordinator's clients, and which connections it accepts.
 
 Kafka's rules: beyond ``max.connections`` and ``max.connection.creation.rate`` new connections wait
 in the backlog; beyond ``max.connections.per.ip`` they are closed.
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.listener")
 
 RESERVED_FILES: Final = 512
-"""Open files that clients' connections leave to the log, the peers and the process itself; of a
-small limit they leave half."""
+"""Open files reserved for the log, the peers and the process itself; with a small limit, half of
+it."""
 
 FULL_WAIT_S: Final = 1.0
-"""How long nothing is accepted while there are too many connections, unless one ends before."""
+"""How long to accept nothing while there are too many connections, unless one ends."""
 
 INT_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much clients may ask of one coordinator; the configs of these names."""
+    """The limits of one coordinator's clients, from its configs."""
 
     request_bytes_max: int
     idle_ms_max: int
@@ -49,7 +49,7 @@ class Limits:
 
     @classmethod
     def of(cls, configs: Configs) -> Limits:
-        """Read them."""
+        """Read the limits from the configs."""
         request_bytes_max = configs.integer("socket.request.max.bytes")
         queued_bytes = configs.integer("queued.max.request.bytes")
         return cls(
@@ -71,7 +71,7 @@ def _overrides(text: str) -> dict[str, int]:
 
 
 class Admission:
-    """Counts connections by address and says who is accepted: the acceptor's ``ConnectionGate``."""
+    """Counts connections by address and decides which are accepted."""
 
     def __init__(self, limits: Limits, clock_s: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
@@ -95,8 +95,8 @@ class Admission:
             if not self._has_told:
                 self._has_told = True
                 self._warnings.warn(
-                    f"there are {self._count} connections, as many as max.connections or the"
-                    " limit of open files allows; others wait to be accepted"
+                    f"there are {self._count} connections, the maximum by max.connections or the"
+                    " limit of open files; others wait to be accepted"
                 )
             return FULL_WAIT_S
         self._has_told = False
@@ -112,12 +112,12 @@ class Admission:
         return min((1 - self._allowance) / rate, FULL_WAIT_S) if rate else FULL_WAIT_S
 
     def enter(self, address: str) -> bool:
-        """Count a connection; False: its address has too many already."""
+        """Count a connection; False if its address already has too many."""
         limits = self.limits
         most = limits.connections_by_address.get(address, limits.connections_per_address_max)
         if self._counts[address] >= most:
             self._warnings.warn(
-                f"closed a new connection from {address}, which has {most} already"
+                f"closed a new connection from {address}, which already has {most}"
                 " (max.connections.per.ip)"
             )
             return False
@@ -127,7 +127,7 @@ class Admission:
         return True
 
     def leave(self, address: str) -> None:
-        """Forget a connection."""
+        """Uncount a connection."""
         self._count -= 1
         self._counts[address] -= 1
         if not self._counts[address]:
@@ -135,7 +135,7 @@ class Admission:
 
 
 def raise_open_files_limit() -> int:
-    """Allow this process as many open files (connections) as the system lets it; return that."""
+    """Raise this process's limit of open files to the hard limit; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         with suppress(ValueError, OSError):
@@ -144,6 +144,6 @@ def raise_open_files_limit() -> int:
 
 
 def open_files_left() -> int:
-    """Return how many of the open files that this process may have are for clients."""
+    """Return how many of this process's open files may be client connections."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return max(most - RESERVED_FILES, most // 2)

@@ -1,7 +1,7 @@
 """One client's connection: bytes in, one request in flight, answers in order.
 
-What a client sends before its answer has come waits here; when too much waits its socket is not
-read any more, and a client that does not read its answers is not answered any more.
+Requests that a client pipelines wait here. If too many wait, the socket is no longer read; if a
+client does not read its responses, its requests are no longer handled.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ if TYPE_CHECKING:
 
 WAITING_FRAMES_MAX: Final = 64
 WAITING_BYTES_MAX: Final = 1 << 20
-"""When so many requests, or bytes of them, wait in one connection, its socket is not read."""
+"""With more waiting requests, or bytes of them, than this, a connection's socket is not read."""
 
 TAKEN_AT_ONCE: Final = 8
-"""So many requests of one connection are looked at in a row; then it waits its turn with others.
-Repeated heartbeats are answered at once, so one reading can hold thousands of them: where it holds
-more than this, none is looked at before the coordinator's turn, which is bounded in time."""
+"""Requests of one connection to handle in a row before other connections get their turn. Repeated
+heartbeats are answered at once, and one read can contain thousands of them: if it contains more
+than this, all of them wait for the coordinator's turn, which is bounded in time."""
 
 WRITE_BUFFER_BYTES: Final = 64 << 10
-"""Answers not taken by the client beyond this: none of its requests is looked at any more."""
+"""With more unread responses than this, a client's requests are not handled."""
 
 FRAME_SWEEPS: Final = 6
 FRAME_BYTES_PER_SWEEP: Final = 1 << 20
-"""A frame must be whole after so many sweeps, and one more for each so many bytes of its length."""
+"""A frame must be complete after this many sweeps, plus one for each unit of its length."""
 
 NOTHING_ASKED: Final = (b"", None)
 
 
 class RequestHandler(Protocol):
-    """What the listener needs of the coordinator behind it."""
+    """Handles the listener's requests (the coordinator)."""
 
     def wake(self) -> None:
-        """Learn that requests wait: have a turn that calls :meth:`Listener.serve`."""
+        """Schedule a turn that calls :meth:`Listener.serve`, as requests wait."""
 
     def receive(self, request: Request) -> None:
-        """Take a request; the answer comes by :meth:`Listener.answer`."""
+        """Handle a request; the response comes by :meth:`Listener.answer`."""
 
     def abandon(self, ticket: Ticket) -> None:
-        """Forget a request whose client has gone away."""
+        """Drop a request whose client has disconnected."""
 
     def now(self) -> int:
-        """Return the Unix time in milliseconds."""
+        """Return the current time in Unix milliseconds."""
 
 
 class Connections(Protocol):
-    """What a connection needs of all of them (:class:`actors.serving.listener.Listener`)."""
+    """What a connection shares with all others (:class:`actors.serving.listener.Listener`)."""
 
     handler: RequestHandler
     memo: Memo
@@ -80,29 +80,29 @@ class Connections(Protocol):
         """Count a connection."""
 
     def forget(self, connection: Connection) -> None:
-        """Let go of a connection that is closed."""
+        """Remove a closed connection."""
 
     def enqueue(self, connection: Connection) -> None:
-        """Let a connection's request wait for its turn, under its ``queue_key``."""
+        """Queue a connection's request under its ``queue_key``."""
 
     def let_in(self) -> None:
-        """Let requests that were held back wait with the others: one of these is taken."""
+        """Queue requests that were held back: there is room again."""
 
     def ticket_for(self, in_flight: InFlight) -> Ticket:
-        """Draw a ticket for a request."""
+        """Return a new ticket for a request."""
 
     def too_many_unfinished(self) -> None:
-        """Look whether unfinished frames take too much."""
+        """Check whether incomplete frames take too much memory."""
 
     def unread(self, connection: Connection) -> None:
-        """Count a connection whose client does not read its answers."""
+        """Count a connection whose client does not read its responses."""
 
     def complain(self, sentence: str) -> None:
         """Log a warning, unless there were many just now."""
 
 
 class Connection(asyncio.Protocol):
-    """One client. Only the event loop touches it."""
+    """The connection of one client; used only on the event loop."""
 
     __slots__ = (
         "_asked",
@@ -140,9 +140,9 @@ class Connection(asyncio.Protocol):
         self._asked: tuple[bytes, bytes | None] = NOTHING_ASKED
         self._asked_bytes = 0
         self._frame_sweep = 0
-        self._is_crowded = False  # more waits here than may
+        self._is_crowded = False  # too much waits in this connection
         self._is_out_of_room = False  # all connections together hold too many bytes
-        self._is_full = False  # the client does not read its answers
+        self._is_full = False  # the client does not read its responses
         self._is_paused = False
         self.is_held_back = False  # too many requests wait for the coordinator
         self.is_busy = False
@@ -156,19 +156,19 @@ class Connection(asyncio.Protocol):
     # --- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin: a new client."""
+        """Handle a new client."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._connections.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's shape
-        """End: the client or we have closed."""
+        """Clean up after the connection has ended."""
         self._transport = None
         self._release()
         self._connections.forget(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take what the socket had."""
+        """Handle received bytes."""
         if self._transport is None:
             return
         connections = self._connections
@@ -200,13 +200,13 @@ class Connection(asyncio.Protocol):
             self._make_room()
 
     def pause_writing(self) -> None:
-        """Stop answering: the client does not read what it asked for."""
+        """Stop handling requests: the client does not read its responses."""
         self._is_full = True
         self._read_or_not()
         self._connections.unread(self)
 
     def resume_writing(self) -> None:
-        """Go on: the client has read."""
+        """Continue: the client has read its responses."""
         self._is_full = False
         self.full_sweeps = 0
         self._go_on()
@@ -215,7 +215,7 @@ class Connection(asyncio.Protocol):
     # --- the coordinator's side
 
     def send(self, answer: bytes) -> None:
-        """Write the answer to the request in flight and look at the next one."""
+        """Buffer the response to the request in flight and handle the next request."""
         self.in_flight = None
         self.is_busy = False
         if self._asked_bytes:
@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
                 self._go_on()
 
     def flush(self) -> None:
-        """Hand the answers so far to the socket: one system call for all of them."""
+        """Write all buffered responses to the socket with one system call."""
         out = self._out
         if out:
             if self._transport is not None:
@@ -237,32 +237,32 @@ class Connection(asyncio.Protocol):
             out.clear()
 
     def drop(self, why: str) -> None:
-        """Close at once, with one line in the log."""
+        """Close at once, and log why."""
         self._connections.complain(f"closed the connection from {self.peer}: {why}")
         self.close()
 
     def close(self) -> None:
-        """Close without waiting for the client to read."""
+        """Close without waiting until the client has read."""
         self._release()
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
 
     def read_again(self) -> None:
-        """Read the socket again: there is room for its bytes."""
+        """Read the socket again: there is memory for its bytes."""
         self._is_out_of_room = False
         self._read_or_not()
 
     def no_longer_held_back(self) -> None:
-        """Read the socket again: its request waits with the others now."""
+        """Read the socket again: its request is queued now."""
         self.is_held_back = False
         self._read_or_not()
 
     def hold_back(self) -> None:
-        """Do not read the socket once more has come: there is no place even for this request.
+        """Stop reading the socket once more data arrives: the queue is full.
 
-        To stop reading and to go on are two system calls each, which a client that waits for its
-        answer is spared.
+        Stopping and resuming cost two system calls each, so a client that waits for its response
+        is not stopped.
         """
         self.is_held_back = True
 
@@ -270,25 +270,25 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether answers wait because the client does not read."""
+        """Whether responses wait because the client does not read."""
         return self._is_full
 
     @property
     def has_asked(self) -> bool:
-        """Whether the client has ever sent a whole request."""
+        """Whether the client has ever sent a complete request."""
         return self._client is not None
 
     @property
     def unsent_bytes(self) -> int:
-        """How many bytes of answers the client has not taken."""
+        """The bytes of responses that the client has not read."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def is_dribbling(self, sweeps: int) -> bool:
-        """Tell at each sweep whether the frame that is coming takes too long."""
+        """Whether the incoming frame takes too long; called at each sweep."""
         if not self.unfinished_bytes:
             return False
         if self._is_paused:
-            self._frame_sweep += 1  # it is we who do not read
+            self._frame_sweep += 1  # we do not read the socket
         allowed = FRAME_SWEEPS + self._frames.wanted_bytes // FRAME_BYTES_PER_SWEEP
         return sweeps - self._frame_sweep > allowed
 
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
         connections.enqueue(self)
 
     def ask(self) -> None:
-        """Ask the coordinator what the client has asked."""
+        """Pass the waiting request to the coordinator."""
         self._connections.let_in()
         (frame, memo_key), self._asked = self._asked, NOTHING_ASKED
         if self._transport is None:
@@ -335,7 +335,7 @@ class Connection(asyncio.Protocol):
                 self.flush()
             return
         if wants_no_answer(decoded.api_key, decoded.message):
-            self.drop("its request wants no answer and can not be carried out")
+            self.drop("its request expects no response and is not supported")
             return
         client = self._client
         client_id = decoded.client_id or ""
@@ -354,7 +354,7 @@ class Connection(asyncio.Protocol):
         self._connections.handler.receive(request)
 
     def _go_on_later(self) -> None:
-        """Look at the next requests when the others that wait have had their turn."""
+        """Handle the next requests after those of other connections."""
         self.is_busy = True
         self.queue_key = self
         self._connections.enqueue(self)
@@ -403,7 +403,7 @@ class Connection(asyncio.Protocol):
         self._connections.held.add_unfinished(self.unfinished_bytes - before)
 
     def _make_room(self) -> None:
-        """Wait for room, as more bytes are held than may be, unless this is a small client."""
+        """Stop reading until there is memory, unless this connection holds little."""
         mine = self._asked_bytes + self._waiting_bytes + self.unfinished_bytes
         if mine > SMALL_BYTES and not self._is_out_of_room:
             self._is_out_of_room = True
@@ -412,7 +412,7 @@ class Connection(asyncio.Protocol):
         self._connections.too_many_unfinished()
 
     def _release(self) -> None:
-        """Hold nothing any more."""
+        """Release all buffers."""
         held = self._connections.held
         held.forget(self)
         unfinished, self.unfinished_bytes = self.unfinished_bytes, 0
@@ -430,7 +430,7 @@ class Connection(asyncio.Protocol):
 
 
 class InFlight:
-    """What is needed to answer a request: who asked, how, and under which name to remember it."""
+    """What is needed to answer a request: its connection, version, and key in the memo."""
 
     __slots__ = ("api_key", "api_version", "connection", "correlation", "memo_key", "ticket")
 

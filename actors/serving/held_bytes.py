@@ -1,8 +1,8 @@
-"""How many bytes of clients' requests one coordinator holds, whole or not, and what happens beyond.
+"""The memory of clients' requests in one coordinator, complete or not, and its limit.
 
 Beyond the limit (``queued.max.request.bytes``) a connection that holds more than a small request
-is not read until there is room; whole requests are answered meanwhile, which makes room. Frames
-that never become whole make none, so when they are half of what is held, the longest is closed.
+is not read until there is room; handling complete requests makes room. Incomplete frames make none,
+so if they take half of the limit, the longest are closed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SMALL_BYTES: Final = 64 << 10
-"""A connection that holds no more than this is read whatever the others hold."""
+"""A connection that holds no more than this is always read."""
 
 UNFINISHED_SHARE: Final = 0.5
 KEPT_SHARE: Final = 0.375
-"""When unfinished frames are more than the first part of the limit, the longest are closed until
-they are no more than the second."""
+"""If incomplete frames exceed the first share of the limit, the longest are closed until they are
+within the second."""
 
 CLOSED_AT_ONCE: Final = 64
 
@@ -30,10 +30,10 @@ class Holder(Protocol):
     unfinished_bytes: int
 
     def read_again(self) -> None:
-        """Read the socket again: there is room."""
+        """Read the socket again: there is memory."""
 
     def drop(self, why: str) -> None:
-        """Close at once, with one line in the log."""
+        """Close at once, and log why."""
 
 
 class HeldBytes:
@@ -48,13 +48,13 @@ class HeldBytes:
         self._unread: dict[Holder, None] = {}
 
     def add(self, count: int) -> None:
-        """Count bytes of whole requests; negative: they are answered."""
+        """Count bytes of complete requests; negative: they are answered."""
         self.held += count
         if count < 0 and self._unread:
             self._read_again()
 
     def add_unfinished(self, count: int) -> None:
-        """Count bytes of unfinished frames; negative: they are finished or gone."""
+        """Count bytes of incomplete frames; negative: they are complete or closed."""
         self.unfinished += count
         self.add(count)
 
@@ -64,15 +64,15 @@ class HeldBytes:
         return self.held > self.limit
 
     def leave_unread(self, holder: Holder) -> None:
-        """Tell a connection by :meth:`Holder.read_again` when there is room again."""
+        """Call :meth:`Holder.read_again` on a connection when there is room again."""
         self._unread[holder] = None
 
     def forget(self, holder: Holder) -> None:
-        """Forget a connection that is closed."""
+        """Remove a closed connection."""
         self._unread.pop(holder, None)
 
     def close_longest(self, holders: Iterable[Holder]) -> None:
-        """Close those with the longest unfinished frames, if these take too much of the limit."""
+        """Close the connections with the longest incomplete frames, if these exceed their share."""
         if not self.is_over or self.unfinished <= UNFINISHED_SHARE * self.limit:
             return
         longest = heapq.nlargest(CLOSED_AT_ONCE, holders, key=lambda each: each.unfinished_bytes)
@@ -80,8 +80,8 @@ class HeldBytes:
             if self.unfinished <= KEPT_SHARE * self.limit:
                 return
             holder.drop(
-                f"{holder.unfinished_bytes} bytes of an unfinished request are too many"
-                " while all requests together are above queued.max.request.bytes"
+                f"{holder.unfinished_bytes} bytes of an incomplete request are too many"
+                " while all requests together exceed queued.max.request.bytes"
             )
 
     def _read_again(self) -> None:

@@ -1,10 +1,10 @@
 """All connections of a coordinator on one side, requests with tickets on the other.
 
-A connection has one request in flight and gets its answers in order, as in Kafka. A heartbeat that
-is like the one before is answered as soon as it is read, without asking the host (see
-:class:`Memo`); all else waits in an :class:`Inbox`, from which the coordinator takes as much as it
-has time for. When ``queued.max.requests`` wait there, the next wait in their connections, whose
-sockets are not read on meanwhile; they too are let in by group in turn.
+A connection has one request in flight and gets its responses in order, as in Kafka. A heartbeat
+that equals the one before is answered as soon as it is read, without the host (see :class:`Memo`);
+all other requests wait in an :class:`Inbox`, from which the coordinator takes as many as it has
+time for. When ``queued.max.requests`` wait there, further requests wait in their connections, whose
+sockets are not read meanwhile; these too are admitted by group in turn.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ("Limits", "Listener")
 _log = logging.getLogger("rollcall.listener")
 
 SLOW_READER_SWEEPS: Final = 4
-"""A client that takes nothing for so many sweeps of a full buffer is let go."""
+"""A client that does not read its full buffer for this many sweeps is disconnected."""
 
 SILENT_SWEEPS: Final = 2
-"""A client that has asked nothing for so many sweeps makes room where there are too many."""
+"""With too many connections, a client that sent no request for this many sweeps is closed."""
 
 SWEEPS_PER_IDLE_TIME: Final = 8
 SWEEP_S_MAX: Final = 5.0
@@ -46,10 +46,10 @@ SWEEP_S_MAX: Final = 5.0
 class Listener:
     """All connections of one coordinator (:class:`actors.serving.connection.Connections`).
 
-    ``serve`` hands waiting requests to the handler for so many seconds, as
-    :func:`failover.requests.inbox.serve` does. It is this thread's own time that counts: on a
-    machine with too much to do a turn is not cut short by what others do, for then each turn, and
-    what it writes, would be for a few only.
+    ``serve`` passes waiting requests to the handler for a number of seconds, as
+    :func:`failover.requests.inbox.serve` does. This thread's CPU time counts: on an overloaded
+    machine, other processes do not shorten a turn, which would then handle only a few requests per
+    write.
 
     ``answered`` is told of each answer: its API key, ticket and bytes.
     """
@@ -77,7 +77,7 @@ class Listener:
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def open(self, host: str, port: int) -> int:
-        """Listen; return the port. Raises OSError when the address can not be had."""
+        """Listen; return the port. Raises OSError if the address cannot be bound."""
         port = await self._acceptor.open(host, port, self.limits.backlog)
         self._sweep(asyncio.get_running_loop())
         return port
@@ -91,7 +91,7 @@ class Listener:
             connection.close()
 
     def limit(self, limits: Limits) -> None:
-        """Take limits that have changed; what is there already stays."""
+        """Apply changed limits; open connections stay."""
         if limits != self.limits:
             self.limits = self._admission.limits = limits
             self.request_bytes_max = limits.request_bytes_max
@@ -104,7 +104,7 @@ class Listener:
     # --- requests that wait
 
     def enqueue(self, connection: Connection) -> None:
-        """Let a connection's request wait for its turn."""
+        """Queue a connection's request."""
         if len(self.inbox) < self.limits.queued_requests_max:
             self.inbox.push(connection.queue_key, connection)
             self.handler.wake()
@@ -113,7 +113,7 @@ class Listener:
             connection.hold_back()
 
     def let_in(self) -> None:
-        """Let requests that were held back wait with the others, as far as there is room."""
+        """Queue requests that were held back, as far as there is room."""
         held_back, inbox = self._held_back, self.inbox
         while held_back and len(inbox) < self.limits.queued_requests_max:
             connection = held_back.pop()
@@ -123,18 +123,18 @@ class Listener:
     # --- tickets
 
     def draw_ticket(self) -> Ticket:
-        """Draw a ticket that no client's request has."""
+        """Return a new ticket."""
         self._last_ticket += 1
         return self._last_ticket
 
     def ticket_for(self, in_flight: InFlight) -> Ticket:
-        """Draw a ticket for a client's request."""
+        """Return a new ticket for a client's request."""
         ticket = in_flight.ticket = self.draw_ticket()
         self._tickets[ticket] = in_flight
         return ticket
 
     def answer(self, reply: Reply) -> bool:
-        """Address an answer, for :meth:`flush` to send; False when its ticket is not ours."""
+        """Encode a response, for :meth:`flush` to send; False if its ticket is unknown."""
         in_flight = self._tickets.pop(reply.ticket, None)
         if in_flight is None:
             return False
@@ -144,8 +144,8 @@ class Listener:
                 in_flight.api_key, in_flight.api_version, correlation, reply.message
             )
         except Exception:
-            _log.exception("an answer can not be written")
-            in_flight.connection.drop("its answer can not be written")
+            _log.exception("a response cannot be encoded")
+            in_flight.connection.drop("its response cannot be encoded")
             return True
         if reply.lease is not None and in_flight.memo_key is not None:
             self.memo.remember(in_flight.memo_key, reply.lease, answer)
@@ -154,20 +154,20 @@ class Listener:
         return True
 
     def flush(self) -> None:
-        """Send what was answered in this turn: a socket is written once, however much it got."""
+        """Send the responses of this turn, with one write for each socket."""
         unflushed, self.unflushed = self.unflushed, []
         for connection in unflushed:
             connection.flush()
 
     def fail(self, ticket: Ticket, why: str) -> None:
-        """Close the connection of a request that can not be answered."""
+        """Close the connection of a request that cannot be answered."""
         in_flight = self._tickets.pop(ticket, None)
         if in_flight is not None:
             in_flight.connection.drop(why)
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their answer."""
+        """The number of requests without a response yet."""
         return len(self._tickets)
 
     # --- what connections tell
@@ -177,7 +177,7 @@ class Listener:
         self.connections.add(connection)
 
     def forget(self, connection: Connection) -> None:
-        """Let go of a connection that is closed."""
+        """Remove a closed connection."""
         self._unsent_bytes -= self._full.pop(connection, 0)
         if connection in self.connections:
             self.connections.remove(connection)
@@ -194,11 +194,11 @@ class Listener:
         self.warnings.warn(sentence)
 
     def too_many_unfinished(self) -> None:
-        """Close the longest unfinished frames, if all of them take too much."""
+        """Close connections with long incomplete frames, if all of these take too much memory."""
         self.held.close_longest(self.connections)
 
     def unread(self, connection: Connection) -> None:
-        """Count what a client does not read; beyond the limit the one with most is closed."""
+        """Count responses that a client does not read; beyond the limit, close the largest."""
         self._count_unsent(connection)
         if self._unsent_bytes <= self.limits.queued_bytes_max:
             return
@@ -207,7 +207,7 @@ class Listener:
         while self._unsent_bytes > self.limits.queued_bytes_max:
             most = max(self._full, key=self._full.__getitem__)
             self._unsent_bytes -= self._full.pop(most)
-            most.drop("all clients together do not read their answers, and this one least")
+            most.drop("clients read too few of their responses, and this one the fewest")
 
     def _count_unsent(self, connection: Connection) -> None:
         before = self._full.pop(connection, 0)
@@ -218,7 +218,7 @@ class Listener:
     # --- idle and slow clients
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close who has said nothing for ``connections.max.idle.ms``, and who is too slow."""
+        """Close connections that are idle for ``connections.max.idle.ms`` or too slow."""
         idle_s = self.limits.idle_ms_max / 1000
         period_s = min(idle_s / SWEEPS_PER_IDLE_TIME, SWEEP_S_MAX) if idle_s > 0 else SWEEP_S_MAX
         silent_max = idle_s / period_s if idle_s >= 0 else float("inf")
@@ -229,9 +229,9 @@ class Listener:
             if connection.is_full:
                 connection.full_sweeps += 1
                 if connection.full_sweeps > SLOW_READER_SWEEPS:
-                    connection.drop("the client does not read its answers")
+                    connection.drop("the client does not read its responses")
             elif connection.is_dribbling(self.sweeps):
-                connection.drop("a request does not come to its end")
+                connection.drop("a request is not complete in time")
             elif not connection.is_busy and (
                 silent > silent_max
                 or (is_crowded and silent > SILENT_SWEEPS and not connection.has_asked)

@@ -1,6 +1,6 @@
-"""Leased answers as bytes: a heartbeat's frame less its correlation id, and the answer's two parts.
+"""Cached responses to repeated heartbeats, as bytes without their correlation ids.
 
-Nearly all requests of a quiet cluster are heartbeats that differ from the one before in nothing but
+Nearly all requests of a quiet cluster are heartbeats that differ from the previous one only in
 their correlation id.
 """
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 LEASED_KEYS: Final = frozenset(
     api.key.to_bytes(2, "big") for api in API.values() if api.group.is_leased
 )
-"""The API keys, as a frame begins with them, whose answers may come with a lease."""
+"""The API keys, as bytes, whose responses may have a lease."""
 
 
 class Memo:
-    """The leased answers of one coordinator, by request frame less the correlation id."""
+    """The cached responses of one coordinator, by request frame without the correlation id."""
 
     __slots__ = ("_answers", "_tails")
 
@@ -32,13 +32,13 @@ class Memo:
         self._tails: dict[bytes, bytes] = {}
 
     def recall(self, key: bytes, frame: bytes, now: Callable[[], int]) -> bytes | None:
-        """Return the answer to ``frame`` and extend its member's session; None: ask the host."""
+        """Return the response to ``frame`` and extend its member's session; None: ask the host."""
         found = self._answers.recall(key, now)
         return None if found is None else found[0] + frame[4:8] + found[1]
 
     def remember(self, key: bytes, lease: HeartbeatLease, answer: bytes) -> None:
-        """Keep ``answer`` (with its length) for as long as the lease holds."""
-        # Healthy heartbeats all have the same few answers: keep one copy of each.
+        """Cache ``answer`` (with its length) while the lease is valid."""
+        # Heartbeats have few different responses: keep one copy of each.
         tail = self._tails.setdefault(answer[8:], answer[8:])
         head = self._tails.setdefault(answer[:4], answer[:4])
         if len(self._tails) > 1_000:

@@ -1,4 +1,4 @@
-"""What telemetry had to drop, counted, and said in the log at most once a minute."""
+"""Counts what telemetry drops, and logs it at most once a minute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REPORT_EVERY_S: Final = 60.0
 
 
 class TelemetryDrops:
-    """Counts from any thread; reading ``facts`` and ``spans`` gives the totals since the start."""
+    """Counters for any thread; ``facts`` and ``spans`` are the totals since the start."""
 
     def __init__(self) -> None:
         self.facts = 0
@@ -23,7 +23,7 @@ class TelemetryDrops:
         self._lock = threading.Lock()
 
     def count_facts(self, count: int) -> None:
-        """Count facts that came faster than they could be told."""
+        """Count facts that arrived too fast to be processed."""
         with self._lock:
             self.facts += count
 
@@ -34,7 +34,7 @@ class TelemetryDrops:
             self.why = why or self.why
 
     def report(self, *, finally_: bool = False) -> None:
-        """Say what was lost since the last report, if anything and if it is time to."""
+        """Log what was dropped since the last report, if a report is due."""
         with self._lock:
             now_s = time.monotonic()
             facts, spans = self.facts - self._reported[0], self.spans - self._reported[1]
@@ -44,12 +44,12 @@ class TelemetryDrops:
             self._next_report_s = now_s + REPORT_EVERY_S
             why, self.why = self.why, ""
         if facts:
-            _log.warning("%d facts were dropped: they came faster than they could be told", facts)
+            _log.warning("%d facts were dropped: they arrived too fast", facts)
         if spans:
             _log.warning("%d spans were not delivered%s", spans, f": {why}" if why else "")
 
     def next_report_in_s(self) -> float | None:
-        """Tell how long to wait with what is not reported yet; None when all is said."""
+        """Return the time until the next report in seconds; None if there is nothing to report."""
         if (self.facts, self.spans) == self._reported:
             return None
         return max(self._next_report_s - time.monotonic(), 0.0)

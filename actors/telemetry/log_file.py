@@ -1,4 +1,4 @@
-"""Where the log lines of a process go."""
+"""The log file of a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OLD_FILES: Final = 3
 
 
 def log_to_file(path: Path) -> None:
-    """Send this process's lines from INFO on to a file, kept small."""
+    """Write this process's log lines from INFO on to a rotating file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = RotatingFileHandler(
         path, maxBytes=FILE_BYTES_MAX, backupCount=OLD_FILES, encoding="utf-8"

@@ -1,4 +1,4 @@
-"""Facts as sentences for the log: one line each, whatever a client put into its names."""
+"""Log messages for facts: one line each, with clients' strings escaped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def log_message(fact: Fact, moved: PartitionMovement | None = None) -> str:
-    """Say what happened; ``moved`` counts the partitions of a rebalance, where known."""
+    """Return a fact's log message; ``moved`` counts the partitions of a rebalance, if known."""
     match fact:
         case RebalanceEnded():
             told = _rebalance(fact, moved)
@@ -50,14 +50,14 @@ def log_message(fact: Fact, moved: PartitionMovement | None = None) -> str:
 
 
 def log_message_for_many(events: list[MemberEvent]) -> str:
-    """Say at once what became of many members: events of one group, kind and reason."""
+    """Return one log message for many member events of one group, kind and reason."""
     first, count = events[0], len(events)
     text = f"group {plain(first.group_id)}: {count} members {MEMBER_EVENTS[first.kind]}"
     return f"{text}, the first of them {_who(first)}{_quoted(first.reason)}"
 
 
 def plain(text: str) -> str:
-    """Write out whatever could break the line or hide in it."""
+    """Escape characters that are not printable."""
     if text.isprintable():
         return text
     return "".join(
@@ -66,7 +66,7 @@ def plain(text: str) -> str:
 
 
 def duration_ms(rebalance: RebalanceEnded) -> int:
-    """Tell how long all phases took together."""
+    """Return the duration of all phases together."""
     return rebalance.phases[-1].ended_ms - rebalance.phases[0].started_ms
 
 

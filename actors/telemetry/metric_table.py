@@ -31,14 +31,14 @@ HELD_TIME_MS: Final = "event-loop-held-time-ms"
 
 
 class MetricKind(StrEnum):
-    """What a value does: a gauge goes up and down, a counter only up until the process ends."""
+    """The kind of a value: a gauge goes up and down, a counter only up while the process runs."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
 
 
 class MetricScope(StrEnum):
-    """What a value is about; a coordinator or worker is a label of it."""
+    """What a value describes; a coordinator or worker is a label of it."""
 
     COORDINATOR = "coordinator"
     WORKER = "worker"
@@ -46,14 +46,14 @@ class MetricScope(StrEnum):
 
 
 Values: TypeAlias = "Iterable[tuple[tuple[str, ...], float]]"
-"""A value with what its labels say, the label of its scope left out."""
+"""Values with their labels, without the label of the scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRow:
     """One metric, or one for each of ``percentiles``.
 
-    ``key`` is its name in the status. ``unit`` is written as OTLP does (UCUM): ``ms``, ``1`` for a
+    ``key`` is its name in the status. ``unit`` is in UCUM, as in OTLP: ``ms``, ``1`` for a
     ratio, ``{run}`` for a count of runs. ``read`` takes the status of one coordinator, of one
     worker, or the whole one, by ``scope``, and the full name.
     """
@@ -65,9 +65,9 @@ class MetricRow:
     help: str
     prometheus: str
     otlp: str = ""
-    """Its name over OTLP; empty: coordinators do not export it."""
+    """Its name in OTLP; empty: coordinators do not export it."""
     kafka: str = ""
-    """Kafka's name, of the group ``group-coordinator-metrics``; empty: Kafka has none."""
+    """Kafka's name, in the group ``group-coordinator-metrics``; empty: Kafka does not have it."""
     labels: tuple[str, ...] = ()
     """Labels beside that of the scope."""
     percentiles: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class MetricRow:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Return the names in the status, each with its end: ``-p50`` and so on, or nothing."""
+        """Return the names in the status, each with its suffix: ``-p50`` and so on, or ""."""
         ends = [f"-{each}" for each in self.percentiles] or [""]
         return {f"{self.key}{end}": end for end in ends}
 
@@ -92,7 +92,7 @@ class MetricRow:
 
 
 def escaped(name: str) -> str:
-    """Write a name as Prometheus has it."""
+    """Return a name in Prometheus' form."""
     return name.replace("-", "_").replace(".", "_")
 
 
@@ -123,7 +123,7 @@ def _under_replicated(status: Mapping[str, Any], name: str) -> Values:
 
 
 def _kafkas(key: str, unit: str, about: str, percentiles: Iterable[str] = ()) -> MetricRow:
-    """Return a gauge that Kafka has too, of the same name."""
+    """Return a gauge that Kafka has under the same name."""
     return MetricRow(
         key=key,
         kind=MetricKind.GAUGE,
@@ -158,32 +158,32 @@ ROWS: Final = (
     _kafkas(
         IDLE_RATIO,
         "1",
-        "The part of the workers' time that this coordinator did not use, in the last minute.",
+        "Share of the workers' time that this coordinator did not use in the last minute.",
     ),
     _kafkas(
         QUEUE_TIME_MS,
         "ms",
-        "How long tasks waited for an assignor worker, in the last minute.",
+        "Time that tasks waited for an assignor worker in the last minute.",
         PERCENTILES,
     ),
     _kafkas(
         PROCESSING_TIME_MS,
         "ms",
-        "How long an assignor worker ran a task, in the last minute.",
+        "Time that assignor workers took to run a task in the last minute.",
         PERCENTILES,
     ),
     _runs(RUNS, "Target assignments computed."),
     _runs(RUNS_IN_PLACE, "Target assignments that the coordinator computed itself."),
-    _runs(RUNS_RETRIED, "Runs of assignors that gave no assignment and were tried again."),
-    _runs(FAILURES, "Runs of assignors that failed for good.", ("group_type",)),
+    _runs(RUNS_RETRIED, "Assignor runs that failed and were retried."),
+    _runs(FAILURES, "Assignor runs that failed and were not retried.", ("group_type",)),
     MetricRow(
         key=HELD_TIME_MS,
         kind=MetricKind.GAUGE,
         scope=MetricScope.COORDINATOR,
         unit="ms",
         help=(
-            "How long the event loop was busy when its timer was due, in the last ten seconds. "
-            "Measured only with event.loop.watch.interval.ms, for which 1 is a good value."
+            "Time that the event loop was blocked when its timer was due, in the last ten seconds. "
+            "Measured only if event.loop.watch.interval.ms is set; 1 is a good value."
         ),
         prometheus=escaped(f"{GROUP}.{HELD_TIME_MS}"),
         otlp=f"{GROUP}.{HELD_TIME_MS}",
@@ -195,7 +195,7 @@ ROWS: Final = (
         kind=MetricKind.GAUGE,
         scope=MetricScope.COORDINATOR,
         unit="1",
-        help="1 when the coordinator serves clients, else 0.",
+        help="1 if the coordinator serves clients, else 0.",
         prometheus="rollcall_coordinator_up",
         read=_is_up,
     ),
@@ -213,7 +213,7 @@ ROWS: Final = (
         kind=MetricKind.GAUGE,
         scope=MetricScope.CLUSTER,
         unit="{partition}",
-        help="Partitions, the catalogue included, with fewer replicas in sync than they have.",
+        help="Partitions, including the catalogue, with fewer in-sync replicas than replicas.",
         prometheus="rollcall_under_replicated_partitions",
         read=_under_replicated,
     ),
@@ -222,7 +222,7 @@ ROWS: Final = (
         kind=MetricKind.GAUGE,
         scope=MetricScope.WORKER,
         unit="{task}",
-        help="Tasks that wait for the assignor worker.",
+        help="Tasks waiting for the assignor worker.",
         prometheus="rollcall_assignor_waiting",
         read=_of_worker,
     ),
@@ -231,7 +231,7 @@ ROWS: Final = (
         kind=MetricKind.GAUGE,
         scope=MetricScope.WORKER,
         unit="1",
-        help="The part of its time that the assignor worker was idle.",
+        help="Share of the time that the assignor worker was idle.",
         prometheus="rollcall_assignor_idle_ratio",
         read=_of_worker,
     ),

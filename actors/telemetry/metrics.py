@@ -1,6 +1,6 @@
 """A coordinator's background work in numbers: KIP-1263's metrics under Kafka's names, and ours.
 
-Counting happens on the event loop; whoever exports reads from any thread.
+Values are counted on the event loop; exporters may read them in any thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from protocol.groups.facts import Fact
 
 WINDOW_S: Final = 60.0
-"""What percentiles and ratios are about: the last minute."""
+"""The window of percentiles and ratios: the last minute."""
 
 SAMPLES_MAX: Final = 4_096
 
@@ -36,7 +36,7 @@ CONSUMER: Final = "consumer"
 
 
 class Samples:
-    """The measurements of the last ``window_s``, in milliseconds; the last so many of them."""
+    """The measurements of the last ``window_s``, in milliseconds; at most ``samples_max``."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class Samples:
         self._values: deque[tuple[float, float]] = deque(maxlen=samples_max)
 
     def add(self, value_ms: float) -> None:
-        """Take a measurement."""
+        """Add a measurement."""
         self._values.append((self._clock_s(), value_ms))
 
     def percentiles(self) -> dict[str, float]:
-        """Return p50, p95, p99, p999 and max; 0 where nothing was measured."""
+        """Return p50, p95, p99, p999 and max; 0 if nothing was measured."""
         values = percentiles(self._recent(), list(PERCENTILES.values()))
         return dict(zip(PERCENTILES, values, strict=True))
 
     def share(self) -> float:
-        """Tell how much of the time was measured: above 1 if several things were at once."""
+        """Return the measured share of the time; above 1 if measurements overlap."""
         window_s = min(max(self._clock_s() - self._began_s, 1.0), self._window_s)
         return sum(self._recent()) / (1000 * window_s)
 
@@ -69,10 +69,10 @@ class Samples:
 
 
 class BackgroundMetrics:
-    """What one coordinator had done in the background; ``threads`` workers could do it.
+    """The metrics of one coordinator's background tasks, which ``threads`` workers run.
 
-    The workers are shared: the idle ratio is that of this coordinator's work. How busy each worker
-    is for all of them stands in its own row of the status.
+    Workers are shared: the idle ratio counts this coordinator's tasks only. The load of each worker
+    is in its own row of the status.
     """
 
     def __init__(self, threads: int, clock_s: Callable[[], float] = time.monotonic) -> None:
@@ -83,12 +83,12 @@ class BackgroundMetrics:
         self._failures: Counter[str] = Counter({CONSUMER: 0})
 
     def ran(self, queue_ms: float, processing_ms: float) -> None:
-        """Note that a worker did a task."""
+        """Count a task that a worker ran."""
         self.queue_ms.add(queue_ms)
         self.processing_ms.add(processing_ms)
 
     def observe(self, fact: Fact) -> None:
-        """Count runs of assignors by how they ended."""
+        """Count runs of assignors by their result."""
         match fact:
             case TargetAssigned():
                 self._counts[RUNS] += 1
@@ -99,7 +99,7 @@ class BackgroundMetrics:
                 self._counts[RUNS_RETRIED] += 1
 
     def gauges(self) -> dict[str, float]:
-        """Return what Kafka shows, under its names."""
+        """Return Kafka's metrics under Kafka's names."""
         busy = self.processing_ms.share() / self._threads if self._threads else 0.0
         return {
             IDLE_RATIO: round(max(1 - busy, 0.0), 6),
@@ -108,7 +108,7 @@ class BackgroundMetrics:
         }
 
     def status(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+        """Return all metrics as plain values."""
         counts = {name: self._counts[name] for name in (RUNS, RUNS_IN_PLACE, RUNS_RETRIED)}
         return {**self.gauges(), **counts, FAILURES: dict(self._failures)}
 

@@ -1,8 +1,8 @@
-"""Facts become log sentences and, when OpenTelemetry is configured, one trace per rebalance.
+"""Turns facts into log lines and, if OpenTelemetry is configured, one trace per rebalance.
 
-``observe`` only puts the fact into a queue: everything else happens in a thread of its own, and
-what does not fit into the queue is dropped and counted. OpenTelemetry is imported only when its
-standard environment variables ask for an export (``docs/tracing.md``).
+``observe`` only puts the fact into a queue. A thread does everything else; facts that do not fit
+into the queue are dropped and counted. OpenTelemetry is imported only if its standard environment
+variables request an export (``docs/tracing.md``).
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _own_log = logging.getLogger("rollcall.telemetry")
 
 FACTS_WAITING_MAX: Final = 20_000
 LINGER_S: Final = 0.05
-"""A burst is taken in one go, so that the event loop does not compete with us for each fact."""
+"""The wait for more facts of a burst, so that the event loop does not compete for each."""
 
 TURN_FACTS_MAX: Final = 500
-"""After so many facts the thread lets others run for a moment."""
+"""The facts of one batch, after which the thread yields."""
 
 SAID_SINGLY_MAX: Final = 50
-"""So many members' sentences per group in one turn; after that, what is alike is told at once."""
+"""Member events of a group to log singly per batch; the others are summarized."""
 
 
 class Telemetry:
-    """Tells people what happens to the groups of one process."""
+    """The log lines and traces of one process's groups."""
 
     def __init__(
         self, resource: Mapping[str, str | int], facts_waiting_max: int = FACTS_WAITING_MAX
     ) -> None:
-        """``resource`` names this process in traces: ``service.instance.id`` and the like."""
+        """``resource`` has this process's attributes, such as ``service.instance.id``."""
         self.drops = TelemetryDrops()
         self._resource = resource
         self._waiting_max = facts_waiting_max
@@ -59,14 +59,14 @@ class Telemetry:
         self._thread.start()
 
     def observe(self, fact: Fact) -> None:
-        """Take a fact; never blocks, never raises."""
+        """Queue a fact; never blocks, never raises."""
         if self._facts.qsize() >= self._waiting_max:
             self.drops.count_facts(1)
             return
         self._facts.put(fact)
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Tell and deliver what is left, for at most about ``timeout_s``; blocks."""
+        """Process and deliver the remaining facts, for about ``timeout_s`` at most; blocks."""
         if not self._closing.is_set():
             self._closing_deadline_s = time.monotonic() + timeout_s
             self._closing.set()
@@ -81,14 +81,14 @@ class Telemetry:
                 self._tell(facts, traces)
             except Exception:
                 self.drops.count_facts(len(facts))
-                _own_log.exception("%d facts could not be told", len(facts))
+                _own_log.exception("%d facts could not be processed", len(facts))
             self.drops.report()
         if traces is not None:
             traces.close(max(self._closing_deadline_s - time.monotonic(), 0.1))
         self.drops.report(finally_=True)
 
     def _take(self) -> list[Fact]:
-        """Wait for facts and take a turn's worth; none when there is only something to report."""
+        """Wait for facts and return a batch; empty if only a report of drops is due."""
         try:
             first = self._facts.get(timeout=self.drops.next_report_in_s())
         except Empty:
@@ -113,12 +113,12 @@ class Telemetry:
 
 
 def exports_traces(environ: Mapping[str, str]) -> bool:
-    """Read from the standard variables whether traces are to be exported (and can be)."""
+    """Whether the standard variables request an export of traces that is supported."""
     return _exports("traces", environ)
 
 
 def exports_metrics(environ: Mapping[str, str]) -> bool:
-    """Read from the standard variables whether metrics are to be exported (and can be)."""
+    """Whether the standard variables request an export of metrics that is supported."""
     return _exports("metrics", environ)
 
 
@@ -135,12 +135,18 @@ def _exports(what: str, environ: Mapping[str, str]) -> bool:
     if not wanted and not any(environ.get(name, "").strip() for name in endpoints):
         return False
     if wanted and "otlp" not in wanted:
-        _own_log.warning("%s names %s: only otlp is here, no %s", exporter, wanted, what)
+        _own_log.warning(
+            "%s is %s, but only otlp is supported: exporting no %s", exporter, wanted, what
+        )
         return False
     protocols = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     protocol = next((environ[name].strip() for name in protocols if environ.get(name)), None)
     if protocol not in (None, "http/protobuf"):
-        _own_log.warning("OTLP over %s is not here, only over http/protobuf: no %s", protocol, what)
+        _own_log.warning(
+            "the OTLP protocol %s is not supported, only http/protobuf: exporting no %s",
+            protocol,
+            what,
+        )
         return False
     return True
 
@@ -148,7 +154,7 @@ def _exports(what: str, environ: Mapping[str, str]) -> bool:
 def open_metrics(
     resource: Mapping[str, str | int], read: Callable[[], Mapping[str, Any]]
 ) -> MetricsExport | None:
-    """Begin to export what ``read`` gives, if the environment asks for it."""
+    """Start to export the metrics of ``read``, if the environment requests it."""
     if not exports_metrics(os.environ):
         return None
     try:
@@ -156,7 +162,7 @@ def open_metrics(
 
         return MetricsExport(resource, read)
     except Exception as error:
-        _own_log.warning("no metrics are exported: %s: %s", type(error).__name__, error)
+        _own_log.warning("metrics cannot be exported: %s: %s", type(error).__name__, error)
         return None
 
 
@@ -168,7 +174,7 @@ def _open_traces(resource: Mapping[str, str | int], drops: TelemetryDrops) -> Tr
 
         return Traces(resource, drops)
     except Exception as error:
-        _own_log.warning("no traces are exported: %s: %s", type(error).__name__, error)
+        _own_log.warning("traces cannot be exported: %s: %s", type(error).__name__, error)
         return None
 
 
@@ -181,7 +187,7 @@ def _moved(fact: RebalanceEnded) -> PartitionMovement | None:
 def _log_messages(
     facts: Iterable[Fact], moved: Mapping[int, PartitionMovement | None]
 ) -> Iterator[str]:
-    """One sentence per fact, in order; a flood of one group's member events ends summed up."""
+    """Return a line per fact, in order; many member events of a group are summarized."""
     said: Counter[str] = Counter()
     alike: dict[tuple[str, str, str | None], list[MemberEvent]] = {}
     for fact in facts:

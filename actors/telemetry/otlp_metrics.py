@@ -1,4 +1,4 @@
-"""A coordinator's metrics over OTLP, exported by a thread of OpenTelemetry's own."""
+"""Exports a coordinator's metrics over OTLP, in a thread of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MetricsExport:
-    """Exports every ``OTEL_METRIC_EXPORT_INTERVAL`` (a minute by default), and at the end."""
+    """Exports every ``OTEL_METRIC_EXPORT_INTERVAL`` (default: a minute) and when it is closed."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class MetricsExport:
         read: Callable[[], Mapping[str, Any]],
         reader: MetricReader | None = None,
     ) -> None:
-        """``read`` gives what ``BackgroundMetrics.status`` does, in any thread."""
+        """``read`` returns ``BackgroundMetrics.status``, in any thread."""
         self._read = read
         self._provider = MeterProvider(
             [reader or PeriodicExportingMetricReader(OTLPMetricExporter())],
@@ -47,7 +47,7 @@ class MetricsExport:
                 makers[row.kind](f"{row.otlp}{end}", [self._observer(row, key)], row.unit, row.help)
 
     def close(self, timeout_s: float) -> None:
-        """Deliver what there is, for about so long at most; blocks."""
+        """Deliver the last metrics, for about ``timeout_s`` at most; blocks."""
         self._provider.shutdown(timeout_millis=1000 * timeout_s)
 
     def _observer(

@@ -1,4 +1,4 @@
-"""One line in the log per kind of trouble, however often a client causes it."""
+"""Limits the rate of log lines that clients can cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINES_PER_WINDOW: Final = 5
 
 
 class RateLimitedLog:
-    """Logs the first few sentences of each window and then only counts."""
+    """Logs the first few warnings of each window and only counts the others."""
 
     def __init__(
         self, log: logging.Logger, monotonic_s: Callable[[], float] = time.monotonic
@@ -26,7 +26,7 @@ class RateLimitedLog:
         self._unsaid = 0
 
     def warn(self, sentence: str) -> None:
-        """Log a warning, unless there were many of them just now."""
+        """Log a warning, unless there were many just now."""
         now_s = self._monotonic_s()
         if now_s - self._window_began_s > WINDOW_S:
             if self._unsaid:

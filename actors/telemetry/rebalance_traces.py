@@ -1,8 +1,8 @@
-"""Rebalances as traces, as plain values: facts are put together here and exported in ``traces``.
+"""Builds traces of rebalances from facts, as plain values; ``traces`` exports them.
 
-A classic group's rebalance ends with one fact that says it all. A consumer group's (KIP-848) begins
-with what moved the group epoch, goes on with a run of the assignor whose result is written, and is
-over when every member has its new target assignment, or when the next target comes first.
+A classic group's rebalance is one fact. A consumer group's rebalance (KIP-848) starts with what
+bumped the group epoch, continues with an assignor run whose result is written, and ends when every
+member has its new target assignment or when the next target replaces it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 EVENTS_PER_TRACE_MAX: Final = 128
 EVENTS_KEPT_MAX: Final = 50_000
-"""Over all groups; the events of the group that was quiet longest go first."""
+"""The limit over all groups; those of the least recently active group are dropped first."""
 
 RECONCILING_MAX: Final = 10_000
-"""Groups whose members may be on their way to a target; beyond that the oldest has no trace."""
+"""The limit of groups that may be reconciling; beyond it the oldest gets no trace."""
 
 CONVERTED: Final = "group-converted"
-"""The outcome of a rebalance that ends with the group's type."""
+"""The outcome of a rebalance that ends because the group is converted."""
 
 Attributes: TypeAlias = "Mapping[str, str | int | float | None]"
 GroupEvent: TypeAlias = MemberEvent | TopicsChanged | TargetAssignmentFailed | GroupConverted
@@ -65,7 +65,7 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One rebalance; ``spans`` follow one another and fill its time. None means: left out."""
+    """One rebalance; its ``spans`` are consecutive. Attributes that are None are left out."""
 
     group_id: str
     attributes: Attributes
@@ -74,24 +74,24 @@ class Trace:
 
     @property
     def started_ms(self) -> int:
-        """When it began, in Unix milliseconds."""
+        """The start, in Unix milliseconds."""
         return self.spans[0].started_ms
 
     @property
     def ended_ms(self) -> int:
-        """When it was over, in Unix milliseconds."""
+        """The end, in Unix milliseconds."""
         return self.spans[-1].ended_ms
 
 
 class RebalanceTraces:
-    """Makes traces of facts, which come in order; keeps what a later fact may complete."""
+    """Builds traces from facts in order; keeps facts that a later one completes."""
 
     def __init__(self) -> None:
         self._recent = RecentEvents()
         self._reconciling: OrderedDict[str, TargetAssigned] = OrderedDict()
 
     def tell(self, fact: Fact, moved: PartitionMovement | None) -> Iterator[Trace]:
-        """Take a fact and give the trace that it ends, if any."""
+        """Add a fact; return the trace that it completes, if any."""
         group_id = fact.group_id
         match fact:
             case RebalanceEnded():
@@ -121,11 +121,11 @@ class RebalanceTraces:
         )
 
     def _end(self, group_id: str, ended_ms: int, outcome: str) -> Iterator[Trace]:
-        """End a consumer group's rebalance, if one is under way."""
+        """End a consumer group's rebalance, if one is in progress."""
         fact = self._reconciling.pop(group_id, None)
         if fact is None:
             return
-        # What came while the assignor ran may have set off the next rebalance.
+        # Events during the assignor run may have started the next rebalance.
         events = self._recent.take(group_id, fact.changed_ms, ended_ms, fact.started_ms)
         attributes = {**_consumer_attributes(fact), "rollcall.rebalance.outcome": outcome}
         spans = (
@@ -138,14 +138,14 @@ class RebalanceTraces:
 
 
 class RecentEvents:
-    """What happened in groups that a rebalance under way may claim when it ends."""
+    """Recent events of groups, which become events of the rebalance that ends next."""
 
     def __init__(self) -> None:
         self._by_group: OrderedDict[str, deque[GroupEvent]] = OrderedDict()
         self._count = 0
 
     def add(self, event: GroupEvent) -> None:
-        """Remember an event; the oldest one of its group makes room."""
+        """Add an event; the oldest one of its group makes room."""
         events = self._by_group.setdefault(event.group_id, deque(maxlen=EVENTS_PER_TRACE_MAX))
         self._by_group.move_to_end(event.group_id)
         self._count += len(events) < EVENTS_PER_TRACE_MAX
@@ -156,7 +156,7 @@ class RecentEvents:
     def take(
         self, group_id: str, started_ms: int, ended_ms: int, kept_from_ms: int
     ) -> list[GroupEvent]:
-        """Give the events of a rebalance; from ``kept_from_ms`` on they may begin the next too."""
+        """Return a rebalance's events; those from ``kept_from_ms`` on stay for the next one."""
         events = self._by_group.get(group_id, deque())
         self.forget(group_id)
         for event in events:
@@ -219,7 +219,7 @@ def _consumer_attributes(fact: TargetAssigned) -> Attributes:
 
 
 def _cause(cause: MemberEvent | TopicsCause | None) -> Attributes:
-    """Say what moved the group epoch, as far as it is known."""
+    """Return what bumped the group epoch, if known."""
     if not isinstance(cause, MemberEvent):
         return {"rollcall.rebalance.trigger": cause}
     said = dict(_member_attributes(cause))

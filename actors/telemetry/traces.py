@@ -29,7 +29,7 @@ EXPORTER_LOG: Final = "opentelemetry.exporter.otlp"
 
 
 class Traces:
-    """Turns facts into spans; used by one thread."""
+    """Exports a trace for each rebalance; used by one thread."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Traces:
         drops: TelemetryDrops,
         exporter: SpanExporter | None = None,
     ) -> None:
-        """Export by the standard variables, or to ``exporter``."""
+        """Export as the standard variables say, or to ``exporter``."""
         self._provider = TracerProvider(resource=resource_of(resource), shutdown_on_exit=False)
         self._span_queue = SpanQueue(exporter or OTLPSpanExporter(), drops)
         self._provider.add_span_processor(self._span_queue)
@@ -45,12 +45,12 @@ class Traces:
         self._traces = RebalanceTraces()
 
     def tell(self, fact: Fact, moved: PartitionMovement | None) -> None:
-        """Make a trace of a rebalance that has ended with this fact."""
+        """Export the trace of a rebalance that ends with this fact, if any."""
         for trace in self._traces.tell(fact, moved):
             self._export(trace)
 
     def close(self, timeout_s: float) -> None:
-        """Deliver what is left, for at most ``timeout_s``."""
+        """Deliver the remaining spans, for at most ``timeout_s``."""
         self._span_queue.close(timeout_s)
 
     def _export(self, trace: Trace) -> None:
@@ -75,10 +75,10 @@ class Traces:
 
 
 class SpanQueue(SpanProcessor):
-    """Hands finished spans to the exporter from a thread of its own, and counts what is lost.
+    """Passes finished spans to the exporter in a thread, and counts dropped spans.
 
-    The SDK's batch processor counts no loss for the log and closes without a deadline; the
-    variables are its own (``docs/decisions/dependencies.md``).
+    The SDK's batch processor does not report drops and closes without a deadline; the environment
+    variables are the same (``docs/decisions/dependencies.md``).
     """
 
     def __init__(self, exporter: SpanExporter, drops: TelemetryDrops) -> None:
@@ -95,18 +95,18 @@ class SpanQueue(SpanProcessor):
         self._thread.start()
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Take a finished span, as long as there is room."""
+        """Queue a finished span, if there is room."""
         if span.context is None or not span.context.trace_flags.sampled:
             return
         with self._changed:
             if len(self._spans) >= self._waiting_max or self._is_closing:
-                self._drops.count_spans(1, "they came faster than the backend took them")
+                self._drops.count_spans(1, "the backend is too slow")
                 return
             self._spans.append(span)
             self._changed.notify()
 
     def close(self, timeout_s: float) -> None:
-        """Deliver what is left; what is not delivered in time is lost."""
+        """Deliver the remaining spans; drop those that are not delivered in time."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -114,7 +114,7 @@ class SpanQueue(SpanProcessor):
         with self._changed:
             self._drops.count_spans(len(self._spans), "the process ended")
             self._spans.clear()
-        self._exporter.shutdown()  # ends an attempt that is under way
+        self._exporter.shutdown()  # ends an export in progress
         self._thread.join(1)
         self._last_error.detach()
 
@@ -130,7 +130,7 @@ class SpanQueue(SpanProcessor):
             self._drops.report()
 
     def _next_batch(self) -> list[ReadableSpan]:
-        """Wait for a full batch or the delay; empty when everything is delivered and we close."""
+        """Wait for a full batch or the delay; empty when closed and all is delivered."""
         with self._changed:
             self._changed.wait_for(lambda: self._spans or self._is_closing)
             self._changed.wait_for(
@@ -141,7 +141,7 @@ class SpanQueue(SpanProcessor):
 
 
 class _LastError(logging.Handler):
-    """Keeps what the exporter says, so that it is said once a minute and not at each attempt."""
+    """Keeps the exporter's last error, which is logged once a minute and not for each attempt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,17 +151,17 @@ class _LastError(logging.Handler):
         self._logger.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Remember the newest message."""
+        """Store the newest message."""
         self.text = record.getMessage()
 
     def detach(self) -> None:
-        """Let the exporter speak for itself again."""
+        """Restore the exporter's own logging."""
         self._logger.removeHandler(self)
         self._logger.propagate = True
 
 
 def _known(attributes: Attributes) -> dict[str, str | int | float]:
-    """Leave out what is not there; plain strings in place of enumerations."""
+    """Drop missing attributes; convert enumerations to strings."""
     return {
         name: str(value) if isinstance(value, str) else value
         for name, value in attributes.items()
@@ -170,7 +170,7 @@ def _known(attributes: Attributes) -> dict[str, str | int | float]:
 
 
 def resource_of(given: Mapping[str, str | int]) -> Resource:
-    """Describe this process; what the environment says of it wins."""
+    """Return this process's resource; the environment takes precedence."""
     named = OTELResourceDetector().detect().attributes
     return Resource.create({SERVICE_NAME: "rollcall", **given, **named})
 

@@ -1,10 +1,10 @@
-"""An assignor worker: a process that computes assignments, so that no event loop has to wait.
+"""An assignor worker: a process that computes assignments, so that no event loop is blocked.
 
-``group.coordinator.background.threads`` says how many there are on each Ray node. A worker does one
-run at a time, in a thread of its own; its event loop takes new tasks meanwhile, serves coordinators
-and groups fairly, and watches the time: a run that goes on for too long (a custom assignor may
-hang) is answered for, and the process begins anew. If it holds the interpreter's lock, so that even
-that can not be said, the process ends all the same.
+``group.coordinator.background.threads`` is the number of workers on each Ray node. A worker runs
+one task at a time, in a thread; its event loop accepts new tasks meanwhile, schedules coordinators
+and groups fairly, and limits the time: if a run takes too long (a custom assignor may hang), the
+worker reports a failure and restarts. If the run holds the interpreter's lock, so that no report
+is possible, the process ends as well.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.assignor")
 
 FAREWELL_S: Final = 0.5
-"""Time for the last answers to leave before the process ends."""
+"""How long the last answers may take to be sent before the process ends."""
 
 PARTS_S: Final = 10.0
-"""For the parts of a task that were sent before the last one and are still on their way."""
+"""How long to wait for earlier parts of a task after its last part has arrived."""
 
 GRACE_S: Final = 5.0
-"""After the time limit: then nobody here can run any more, and the process is ended from below."""
+"""After the time limit: how long until faulthandler ends a blocked process."""
 
 
 @dataclass(slots=True, eq=False)
 class _PartialTask:
-    """The parts of a task that have come so far, by place; a later run has a higher number."""
+    """The parts of a task received so far, by index; a later run has a higher number."""
 
     run: int
     parts: dict[int, bytes] = field(default_factory=dict)
@@ -63,8 +63,7 @@ class _QueuedTask:
 class AssignorWorker:
     """One worker; ``time_limit_ms`` is the longest that a run may take.
 
-    ``log_path`` is the file of its log lines, if they are to have one; ``niceness`` is by how much
-    it stands back when processors are scarce.
+    ``log_path`` is its log file, if any; ``niceness`` lowers its CPU priority.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class AssignorWorker:
         self._tasks = Tasks(_log)
 
     async def pid(self) -> int:
-        """Return the process that does the work."""
+        """Return the process id."""
         return os.getpid()
 
     async def place(self) -> str:
@@ -109,13 +108,13 @@ class AssignorWorker:
         }
 
     async def warm_up(self) -> None:
-        """Load and compile what runs need, before the first one comes."""
+        """Load and compile what runs need, before the first one."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare)
 
     async def part(
         self, coordinator: str, group_id: str, run: int, place: int, packed: bytes
     ) -> None:
-        """Take a part of a task that :meth:`run` names too; Ray does not keep calls in order."""
+        """Store a part of a task; :meth:`run` has the last one. Ray may reorder calls."""
         partial = self._partial_task(coordinator, group_id, run)
         if partial is not None:
             partial.parts[place] = packed
@@ -124,10 +123,10 @@ class AssignorWorker:
     async def run(
         self, coordinator: str, group_id: str, run: int, place: int, packed: bytes
     ) -> bytes:
-        """Do a task whose last part is ``packed``, after ``place`` earlier ones."""
+        """Run a task whose last part is ``packed``, after ``place`` earlier parts."""
         partial = self._partial_task(coordinator, group_id, run)
         if partial is None:
-            raise ValueError("a newer task has come for the group")
+            raise ValueError("a newer task for the group has arrived")
         partial.parts[place] = packed
         async with asyncio.timeout(PARTS_S):
             while len(partial.parts) <= place:
@@ -145,14 +144,14 @@ class AssignorWorker:
         return await answer
 
     async def cancel(self, coordinator: str, group_id: str) -> None:
-        """Leave out what waits for a group: nobody wants the answer any more."""
+        """Cancel a group's waiting tasks: the answers are no longer needed."""
         self._parts.pop((coordinator, group_id), None)
         for waiting in self._queue.discard(coordinator, group_id):
             if not waiting.answer.done():
                 waiting.answer.set_result(_failed_answer(waiting.parts, "it was cancelled"))
 
     def _partial_task(self, coordinator: str, group_id: str, run: int) -> _PartialTask | None:
-        """Find what has come of a run; it makes those before it void. None: it is one of these."""
+        """Return the parts of a run, which replaces earlier runs; None if a later run exists."""
         found = self._parts.get((coordinator, group_id))
         if found is None or found.run < run:
             found = self._parts[coordinator, group_id] = _PartialTask(run)
@@ -174,17 +173,17 @@ class AssignorWorker:
         queue_ms = (began_at - waiting.asked_at) * 1000
         try:
             if self._executor is None:
-                await self.warm_up()  # which does not count: it may take long
+                await self.warm_up()  # not counted, as it may take long
             work = loop.run_in_executor(self._thread, self._work, waiting.parts, queue_ms)
             packed = await asyncio.wait_for(asyncio.shield(work), self._time_limit_s)
         except TimeoutError:
             reason = f"it took more than {self._time_limit_s:g} s"
             packed = _failed_answer(waiting.parts, reason, queue_ms, self._time_limit_s * 1000)
-            _log.error("a run took more than %g s: the worker begins anew", self._time_limit_s)
+            _log.error("a run took more than %g s: the worker restarts", self._time_limit_s)
             loop.call_later(FAREWELL_S, os._exit, 1)
             if not waiting.answer.done():
                 waiting.answer.set_result(packed)
-            await asyncio.sleep(FAREWELL_S + 1)  # nothing more is begun here
+            await asyncio.sleep(FAREWELL_S + 1)  # start no other run
         except Exception as error:
             if not waiting.answer.done():
                 waiting.answer.set_exception(error)
@@ -216,7 +215,7 @@ class AssignorWorker:
 def _failed_answer(
     parts: Sequence[bytes], reason: str, queue_ms: float = 0.0, processing_ms: float = 0.0
 ) -> bytes:
-    """Answer a task that came to nothing; it is tried again unless the assignor is a custom one."""
+    """Return the answer for a failed task; it is retried unless the assignor is a custom one."""
     task = read_task(parts)
     answer: Any
     if isinstance(task, ComputeAssignment):
@@ -233,7 +232,7 @@ def _failed_answer(
 
 @contextmanager
 def _watched(time_limit_s: float) -> Iterator[None]:
-    """End the process if this takes longer, whatever holds the interpreter."""
+    """End the process if the block takes longer, even if the interpreter is blocked."""
     faulthandler.dump_traceback_later(time_limit_s, exit=True)
     try:
         yield

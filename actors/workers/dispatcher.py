@@ -1,7 +1,7 @@
-"""A coordinator's way to the assignor workers: which worker gets a task, and what if it dies.
+"""Dispatches a coordinator's tasks to assignor workers, and handles the loss of a worker.
 
-A group stays with the worker that holds it, so that only its changes are sent. Groups whose runs
-are long keep off the last worker: however many there are, short runs find one that is soon free.
+A group stays with the worker that caches it, so that only its changes are sent. Groups with long
+runs do not use the last worker, so that short runs always find a worker that is soon free.
 """
 
 from __future__ import annotations
@@ -36,43 +36,43 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.background")
 
 LONG_RUN_MS: Final = 50.0
-"""A group whose last run took longer is kept off the last worker."""
+"""A group whose last run took longer does not use the last worker."""
 
 ASK_AGAIN_S: Final = 0.2
 PATIENCE_S: Final = 10.0
-"""Beyond the workers' own time limit: then the worker is taken for dead."""
+"""Added to the workers' own time limit; after that the worker is considered dead."""
 
 REMEMBERED_MAX: Final = 4_096
 
 
 class Workers(Protocol):
-    """The worker actors, by number; ``here`` names our own place as they name theirs."""
+    """The worker actors, by number; ``here`` is our Ray node, in the form of :meth:`place`."""
 
     @property
     def here(self) -> str:
-        """Where we are; empty: it does not matter."""
+        """This process's Ray node; empty: unknown."""
 
     async def ask(self, worker: int, method: str, *arguments: object, wait_s: float | None) -> Any:
-        """Call a method of a worker; raises when it is dead or does not answer in time."""
+        """Call a method of a worker; raises if it is dead or does not answer in time."""
 
     async def tell(self, worker: int, method: str, *arguments: object) -> None:
-        """Call a method of a worker without waiting for its end; calls may overtake each other."""
+        """Call a method of a worker without waiting for its result; calls may be reordered."""
 
 
 def load_assignors() -> None:
-    """Load what assigns in place: it takes seconds, in which a leader would lose its lease."""
+    """Load the assignors: it takes seconds, in which a leader would lose its lease."""
     from protocol.assignors.warm_up import warm_up
 
     warm_up()
 
 
 class NoWorkers:
-    """Nobody there: every run is done in place."""
+    """No workers: every run is done in place."""
 
     here = ""
 
     async def ask(self, *_: object, **__: object) -> Any:
-        """Fail, as there is nobody."""
+        """Raise ConnectionError."""
         raise ConnectionError("there are no assignor workers")
 
     async def tell(self, *_: object) -> None:
@@ -90,7 +90,7 @@ class _Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatcherSettings:
-    """Whose background this is, how many workers there are, and how long they may take."""
+    """The coordinator's name, the number of workers, and the time limit of a run."""
 
     name: str
     workers: int
@@ -98,12 +98,12 @@ class DispatcherSettings:
 
 
 class WorkerDispatcher:
-    """Hands tasks to workers and brings their answers back."""
+    """Sends tasks to workers and returns their answers."""
 
     def __init__(
         self, setting: DispatcherSettings, workers: Workers, answered: Callable[[int, Answer], None]
     ) -> None:
-        """Hand work to ``workers``; ``answered(partition, event)`` takes the answers."""
+        """Send tasks to ``workers``; ``answered(partition, event)`` gets the answers."""
         self.metrics = BackgroundMetrics(setting.workers)
         self._name = setting.name
         self._here = workers.here
@@ -120,7 +120,7 @@ class WorkerDispatcher:
         self._has_looked = not workers.here
 
     def submit(self, partition: int, task: Task) -> None:
-        """Have a task done; its answer comes later, and always."""
+        """Run a task; its answer always comes, later."""
         if isinstance(task, CancelAssignment):
             home = self._home.get(task.group_id)
             if home is not None and self._workers[home].is_up:
@@ -133,13 +133,13 @@ class WorkerDispatcher:
         self._tasks.spawn(self._run(partition, task))
 
     def prepare_in_place(self) -> asyncio.Future[None]:
-        """Load the assignors beside the event loop, for runs that are to be done in place."""
+        """Load the assignors in a thread, for runs in place."""
         if self._in_place_ready is None:
             self._in_place_ready = asyncio.ensure_future(asyncio.to_thread(load_assignors))
         return self._in_place_ready
 
     def close(self) -> None:
-        """Forget what is under way."""
+        """Cancel all tasks."""
         self._tasks.cancel()
 
     async def _run(self, partition: int, task: Work) -> None:
@@ -171,7 +171,7 @@ class WorkerDispatcher:
         self._answered(partition, answer)
 
     async def _ask(self, worker: int, task: Work) -> tuple[Answer, RunTiming]:
-        """Send a task in parts, and look at the sockets between two of them."""
+        """Send a task in parts; the event loop polls its sockets between two parts."""
         number, place, last = next(self._numbers), 0, b""
         for packed in task_parts(task):
             if last:
@@ -188,13 +188,15 @@ class WorkerDispatcher:
         )
         try:
             while not (await asyncio.wait({run}, timeout=self._wait_s))[0]:
-                await self._ways.ask(worker, "pid", wait_s=PATIENCE_S)  # it may have much to do
+                await self._ways.ask(
+                    worker, "pid", wait_s=PATIENCE_S
+                )  # raises if it is dead; it may just be busy
             return read_answer(await run)
         finally:
             run.cancel()
 
     def _choose(self, task: Work) -> _Worker | None:
-        """Prefer the worker that holds the group, and those of our own Ray node."""
+        """Prefer the worker that caches the group, and workers on our own Ray node."""
         alive = [worker for worker in self._workers if worker.is_up]
         if not alive:
             return None
@@ -210,7 +212,7 @@ class WorkerDispatcher:
         return home
 
     def _is_long(self, task: Work) -> bool:
-        """Tell whether a run may take long: it did so before, or nobody knows its assignor."""
+        """Whether a run may take long: the last one did, or its assignor is a custom one."""
         if isinstance(task, ComputeAssignment) and task.assignor not in BUILT_IN:
             return True
         return self._run_ms.get(task.group_id, 0.0) > LONG_RUN_MS
@@ -245,7 +247,7 @@ class WorkerDispatcher:
             return
 
     async def _look(self, worker: _Worker) -> bool:
-        """Ask a worker where it is; False when it does not answer."""
+        """Ask a worker for its Ray node; False if it does not answer."""
         try:
             place = await self._ways.ask(worker.number, "place", wait_s=PATIENCE_S)
         except asyncio.CancelledError:

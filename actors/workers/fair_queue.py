@@ -1,8 +1,8 @@
-"""Who is served next, when several coordinators with many groups each want a worker.
+"""A fair queue for several coordinators with many groups that share a worker.
 
-Served next is the coordinator that has used least of the worker's time, and of its groups the one
-that has: a group whose runs are long or many waits behind those that ask for little. Whoever was
-away for long begins level with those who are waiting; credit is not saved up.
+The next item is that of the coordinator that has used the least of the worker's time, and of its
+group that has used the least. So a group with long or many runs waits behind groups with few. A
+coordinator that was idle starts level with those that wait: it accumulates no credit.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 REMEMBERED_MAX = 10_000
-"""Groups whose use is remembered per coordinator."""
+"""The groups per coordinator whose used time is remembered."""
 
 
 @dataclass(slots=True)
 class _CoordinatorQueue(Generic[Item]):
-    """One coordinator's part of the queue."""
+    """The items of one coordinator."""
 
     used_ms: float = 0.0
     used_by_group_ms: dict[str, float] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class FairQueue(Generic[Item]):
         return self._length
 
     def push(self, coordinator: str, group_id: str, item: Item) -> None:
-        """Let an item wait."""
+        """Add an item."""
         queue = self._queues.setdefault(coordinator, _CoordinatorQueue())
         if not queue.waiting:
             others = (other.used_ms for other in self._queues.values() if other.waiting)
@@ -55,7 +55,7 @@ class FairQueue(Generic[Item]):
         self._length += 1
 
     def pop(self) -> tuple[str, str, Item] | None:
-        """Take out what is served next, with its coordinator and group; None when nobody waits."""
+        """Remove and return the next item, with its coordinator and group; None if empty."""
         active = {name: queue for name, queue in self._queues.items() if queue.waiting}
         if not active:
             return None
@@ -70,14 +70,14 @@ class FairQueue(Generic[Item]):
         return name, group_id, item
 
     def discard(self, coordinator: str, group_id: str) -> list[Item]:
-        """Take out everything that a group waits for."""
+        """Remove and return all items of a group."""
         queue = self._queues.get(coordinator)
         items = list(queue.waiting.pop(group_id, ())) if queue is not None else []
         self._length -= len(items)
         return items
 
     def charge(self, coordinator: str, group_id: str, used_ms: float) -> None:
-        """Note what serving an item took."""
+        """Add the time that an item took."""
         queue = self._queues.setdefault(coordinator, _CoordinatorQueue())
         queue.used_ms += used_ms
         used = queue.used_by_group_ms

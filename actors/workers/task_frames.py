@@ -1,8 +1,8 @@
-"""Tasks and their answers as bytes: what a coordinator and an assignor worker hand each other.
+"""The encoding of tasks and answers between a coordinator and an assignor worker.
 
-Each part of a task is a msgpack header with flat arrays in it. A large group is packed in parts of
-bounded size, lazily, so that the coordinator's loop can look at its sockets between two of them. An
-answer is a header and one buffer: the coordinator cuts a member's bytes out of it when it needs
+Each part of a task is a msgpack header with flat arrays. A large group is encoded lazily in parts
+of bounded size, so that the coordinator's event loop can poll its sockets between two parts. An
+answer is a header and one buffer, from which the coordinator slices a member's bytes when it needs
 them.
 """
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 PART_ROWS: Final = 1_000
-"""Rows per part: a quarter of a millisecond to pack."""
+"""Rows per part: a quarter of a millisecond to encode."""
 
 PART_RACKS: Final = 10_000
-"""Partitions per part whose racks are told: below a millisecond to look up."""
+"""Partitions with racks per part: less than a millisecond to look up."""
 
 PART_BYTES: Final = 64 * 1024
 """Bytes of target assignments per part."""
@@ -48,14 +48,14 @@ RESOLVE: Final = "resolve"
 
 @dataclass(frozen=True, slots=True)
 class RunTiming:
-    """What a run took, in milliseconds: waiting for the worker, and running."""
+    """The duration of a run in milliseconds: in the queue, and running."""
 
     queue_ms: float
     processing_ms: float
 
 
 def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
-    """Pack a task in parts, lazily: the first tells what it is, the others are rows of it."""
+    """Encode a task in parts, lazily: first a header, then rows."""
     if isinstance(task, ResolveRegexes):
         yield _pack([RESOLVE, task.group_id, task.version, task.regexes])
         for names in _slices(task.topics):
@@ -85,7 +85,7 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
 
 
 def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
-    """Put a task together again."""
+    """Decode a task."""
     left = iter(parts)
     kind, *header = _unpack(next(left))
     found: dict[str, list[list[Any]]] = {}
@@ -124,7 +124,7 @@ def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
 def pack_answer(
     answer: AssignmentComputed | AssignmentFailed | RegexesResolved, timing: RunTiming
 ) -> bytes:
-    """Pack a worker's answer, and what it took."""
+    """Encode a worker's answer and its timing."""
     times = [timing.queue_ms, timing.processing_ms]
     if isinstance(answer, AssignmentComputed):
         told = FlatTargets.of(answer.members)
@@ -144,7 +144,7 @@ def pack_answer(
 def read_answer(
     packed: bytes,
 ) -> tuple[AssignmentComputed | AssignmentFailed | RegexesResolved, RunTiming]:
-    """Read a worker's answer; the bytes of the members stay where they are."""
+    """Decode a worker's answer; the bytes of the members are not copied."""
     reader = msgpack.Unpacker(max_buffer_size=max(len(packed), 1), strict_map_key=False)
     reader.feed(packed)
     name, times, row = reader.unpack()
@@ -263,7 +263,7 @@ def _targets(member_ids: list[str], ends: bytes, buffer: bytes) -> Iterator[tupl
 
 
 def _rows(kind: type[Row], *columns: Iterable[Any]) -> Iterator[Row]:
-    """Make named tuples of whole rows: past their own constructor, in two thirds of the time."""
+    """Build named tuples without their constructor, in two thirds of the time."""
     return map(partial(tuple.__new__, kind), zip(*columns, strict=False))
 
 
@@ -274,7 +274,7 @@ def _slices(rows: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _raw(values: Any) -> bytes:
-    """Give an array as it lies in memory, little end first."""
+    """Return an array's bytes, little-endian."""
     raw: bytes = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
     return raw
 

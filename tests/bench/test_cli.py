@@ -26,9 +26,9 @@ def test_a_benchmark_without_a_peer_refuses_one(capsys):
 @pytest.mark.parametrize(
     ("words", "unused"),
     [
-        (["joins", "--seconds", "5"], "--seconds: leave it out"),
-        (["memory", "--rounds", "2"], "--rounds: leave it out"),
-        (["storm", "--members", "9", "--kills", "1"], "--kills, --members: leave them out"),
+        (["joins", "--seconds", "5"], "--seconds: omit it"),
+        (["memory", "--rounds", "2"], "--rounds: omit it"),
+        (["storm", "--members", "9", "--kills", "1"], "--kills, --members: omit them"),
     ],
 )
 def test_an_option_that_a_benchmark_does_not_use_is_refused(words, unused, capsys):

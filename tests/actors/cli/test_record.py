@@ -55,6 +55,6 @@ def test_an_operators_mistake_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "there").write_bytes(b"precious")
     with pytest.raises(BadInputError, match="is there already"):
         record.record(CLUSTER, 0, tmp_path / "there")
-    with pytest.raises(FailureError, match="can not be written"):
+    with pytest.raises(FailureError, match="cannot be written"):
         record.record(CLUSTER, 0, tmp_path / "no" / "directory")
     assert (tmp_path / "there").read_bytes() == b"precious"

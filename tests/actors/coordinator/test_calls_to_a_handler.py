@@ -79,6 +79,7 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
         dispatcher=SimpleNamespace(metrics=SimpleNamespace(observe=lambda _: None)),
         observer=SimpleNamespace(observe=lambda _: None),
         forwarding=None,
+        incidents=None,
         clock=SimpleNamespace(now=lambda: driver.now, stalled_ms=lambda: 0),
     )
     log: Any = Log()

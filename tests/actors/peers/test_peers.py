@@ -286,7 +286,7 @@ def test_messages_to_a_node_that_is_not_linked_are_lost() -> None:
     [
         ({"secret": b"t" * 32}, "refused a caller at {}: it does not know the cluster's secret"),
         ({"cluster_id": "other"}, "it belongs to cluster 'other' and not to cluster"),
-        ({"node_id": 7}, "no node 7 belongs to this cluster"),
+        ({"node_id": 7}, "node 7 does not belong to this cluster"),
     ],
 )
 def test_a_stranger_is_refused_in_one_sentence(
@@ -323,7 +323,7 @@ def test_peers_of_another_version_refuse_each_other(
             _send(writer, msgpack.packb([*newer, "something that came with the next version"]))
             answer = await asyncio.wait_for(reader.read(), WITHIN_S)
             assert msgpack.unpackb(answer[4:])[1] == PROTOCOL_VERSION  # so that it can say the same
-            said = f"speaks version {PROTOCOL_VERSION + 1} of the peer protocol"
+            said = f"uses version {PROTOCOL_VERSION + 1} of the peer protocol"
             await seen(lambda: said in caplog.text, "it is said")
             assert node.story == []
             writer.close()
@@ -405,7 +405,7 @@ def test_a_slow_peer_is_given_no_more_than_the_buffer_holds(
                 nodes[0].peers.send(1, many)
                 await asyncio.sleep(0)
             assert nodes[0].peers._open[1].waiting_bytes < 500_000
-            assert "node 1 takes too little of what we send" in caplog.text
+            assert "node 1 receives too slowly" in caplog.text
             link._transport.resume_reading()
             await seen(lambda: nodes[0].peers._open[1].waiting_bytes == 0, "it has taken all")
             nodes[0].peers.send(1, [leading(3)])
@@ -465,7 +465,7 @@ def test_a_message_larger_than_any_peer_takes_is_dropped_and_the_link_stays(
             await seen(lambda: len(nodes[1].said) == 3, "the others have come")
             assert [message for _, message in nodes[1].said] == [leading(n) for n in range(3)]
             assert nodes[1].story == [("up", 0)]
-            assert "to node 1 was dropped: it is larger than 1000000 bytes" in caplog.text
+            assert "to node 1 was dropped: the limit is 1000000 bytes" in caplog.text
 
     run(test)
 

@@ -103,7 +103,7 @@ def test_above_max_connections_per_ip_the_next_are_closed(
 
     with caplog.at_level(logging.WARNING, "rollcall.listener"):
         run(test)
-    assert f"closed a new connection from {HOST}, which has 3 already" in caplog.text
+    assert f"closed a new connection from {HOST}, which already has 3" in caplog.text
     assert len(caplog.records) <= 10
 
 
@@ -262,7 +262,7 @@ def test_unfinished_frames_take_no_more_than_the_limit_and_harm_no_other(
 
     with caplog.at_level(logging.WARNING, "rollcall.listener"):
         run(test)
-    assert "above queued.max.request.bytes" in caplog.text
+    assert "exceed queued.max.request.bytes" in caplog.text
     assert len(caplog.records) <= 10
 
 
@@ -316,7 +316,7 @@ def test_a_frame_that_does_not_come_to_its_end_is_closed(
 
     with caplog.at_level(logging.WARNING, "rollcall.listener"):
         run(test)
-    assert "a request does not come to its end" in caplog.text
+    assert "a request is not complete in time" in caplog.text
 
 
 def test_a_large_frame_has_longer_to_come_to_its_end() -> None:

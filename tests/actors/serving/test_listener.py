@@ -159,7 +159,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
         (heartbeat(1)[:4] + heartbeat(1)[4:].replace(b"\x02g", b"\x02\xff"), "cannot be read"),
         (
             encode_request(PRODUCE, 9, 1, "c", blank(ProduceRequest, acks=0)),
-            "wants no answer and can not be carried out",
+            "expects no response and is not supported",
         ),
     ],
 )

@@ -136,7 +136,7 @@ def test_prometheus_is_told_what_a_metric_means_and_its_unit() -> None:
     assert "# TYPE rollcall_assignor_runs_total counter" in text
     assert "# TYPE group_coordinator_metrics_background_queue_time_ms_p50 gauge" in text
     about = re.findall(r"^# HELP \S*queue_time_ms_p50 (.*)$", text, re.MULTILINE)
-    assert about == ["How long tasks waited for an assignor worker, in the last minute. Unit: ms."]
+    assert about == ["Time that tasks waited for an assignor worker in the last minute. Unit: ms."]
 
 
 def test_what_has_no_value_is_not_shown() -> None:

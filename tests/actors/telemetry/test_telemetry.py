@@ -253,7 +253,7 @@ def test_what_does_not_fit_is_dropped_counted_and_reported(
     telemetry.close()
     assert telemetry.drops.facts == 7
     assert [m for m in caplog.messages if "were dropped" in m] == [
-        "7 facts were dropped: they came faster than they could be told"
+        "7 facts were dropped: they arrived too fast"
     ]
 
 
@@ -313,7 +313,7 @@ def test_a_wrong_variable_costs_the_traces_and_one_sentence_but_not_the_log(
     telemetry = Telemetry({})
     telemetry.observe(member_event())
     telemetry.close()
-    assert [m for m in caplog.messages if m.startswith("no traces are exported: ValueError")]
+    assert [m for m in caplog.messages if m.startswith("traces cannot be exported: ValueError")]
     assert [m for m in caplog.messages if "left" in m]
 
 

@@ -34,7 +34,7 @@ def test_the_page_is_made_of_the_newest_results():
 
 def test_each_figure_has_its_unit_commit_and_command_and_stands_beside_kafkas():
     told = page(results(joins=part("rollcall", "kafka"))).splitlines()
-    assert "`rollcall bench joins`, commit `abc`, 7 s in all." in told
+    assert "`rollcall bench joins`, commit `abc`, 7 s in total." in told
     assert [line for line in told if line.startswith("|")] == [
         "| Case | Figure | Unit | Rollcall | Kafka | Ratio |",
         "|---|---|---|---:|---:|---:|",
