@@ -23,7 +23,7 @@ from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.dispatch import TableError, merge
 from protocol.groups.effects import CancelAssignment, Client, Elected, Request, Resigned, TimersDue
 from protocol.groups.group_types import EDGES, PARTS
-from protocol.groups.modern.form import Role, role_of
+from protocol.groups.modern.form import TaskRole, role_of
 from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.shard import GroupShard
 from protocol.records import decode_for_replay, encode
@@ -296,7 +296,7 @@ def test_an_active_task_goes_from_member_to_member_and_a_standby_waits_for_nobod
     assert toys.beat_owning("A", 2, "012") == (2, "02", "")
     group = toys.shard._context.groups["g"]
     assert {member_id: role_of(each) for each, member_id in group.holders.items()} == {
-        "A": Role.ACTIVE
+        "A": TaskRole.ACTIVE
     }
     toys.send(Resigned())
     toys.lead()  # a new leader reads the roles of tasks off the log

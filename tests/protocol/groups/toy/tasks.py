@@ -16,7 +16,7 @@ from protocol.groups.modern import group as modern
 from protocol.groups.modern import members, steps
 from protocol.groups.modern.assignment_records import CurrentAssignment
 from protocol.groups.modern.assignment_records import read_target as read_partitions
-from protocol.groups.modern.form import TASKS, Role, role_of, task_unit
+from protocol.groups.modern.form import TASKS, TaskRole, role_of, task_unit
 from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
 from protocol.groups.modern.kind import ModernKind
 from protocol.groups.modern.replay import Replays
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 HEARTBEAT = StreamsGroupHeartbeatRequest.__api_key__
 TOPICS = ("t", "t-standby")
-HELD = {topic_id("t"): Role.ACTIVE, topic_id("t-standby"): Role.STANDBY}
-REVOKING = {topic_id("t-gives-up"): Role.ACTIVE, topic_id("t-standby-gives"): Role.STANDBY}
+HELD = {topic_id("t"): TaskRole.ACTIVE, topic_id("t-standby"): TaskRole.STANDBY}
+REVOKING = {topic_id("t-gives-up"): TaskRole.ACTIVE, topic_id("t-standby-gives"): TaskRole.STANDBY}
 SUBTOPOLOGY = "0"
 
 
-def place(role: Role, index: int) -> int:
+def place(role: TaskRole, index: int) -> int:
     return task_unit(role, 0) << TOPIC_SHIFT | index
 
 
@@ -90,7 +90,7 @@ def read_current(data: bytes, _numbers: Any) -> CurrentAssignment:
     )
 
 
-def indexes_of(places: Iterable[int], role: Role) -> list[int]:
+def indexes_of(places: Iterable[int], role: TaskRole) -> list[int]:
     return sorted(each & INDEX_MASK for each in places if role_of(each) is role)
 
 
@@ -121,9 +121,9 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
     group_id, member_id = message.group_id, message.member_id
     members.find_group(ctx, TaskGroup, group_id, may_make=message.member_epoch == 0)
     said = member_record(request.client.client_id, request.client.host, TOPICS)
-    speech = steps.Speech(group_id, member_id, said, lambda: owned(message))
-    runtime, member, _ = steps.speak(ctx, TaskGroup, speech, now)
-    steps.expect(ctx, runtime, member, now)
+    heartbeat_input = steps.HeartbeatInput(group_id, member_id, said, lambda: owned(message))
+    runtime, member, _ = steps.process_heartbeat(ctx, TaskGroup, heartbeat_input, now)
+    steps.renew_session(ctx, runtime, member, now)
     active, standby = (
         (TaskIds(subtopology_id=SUBTOPOLOGY, partitions=tuple(indexes)),)
         for indexes in (indexes_of(member.assignment.assigned, role) for role in HELD.values())
@@ -141,7 +141,10 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
 def owned(message: Any) -> set[int] | None:
     if message.active_tasks is None:
         return None
-    says = ((Role.ACTIVE, message.active_tasks), (Role.STANDBY, message.standby_tasks or ()))
+    says = (
+        (TaskRole.ACTIVE, message.active_tasks),
+        (TaskRole.STANDBY, message.standby_tasks or ()),
+    )
     return {
         place(role, index) for role, tasks in says for each in tasks for index in each.partitions
     }
