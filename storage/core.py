@@ -42,7 +42,7 @@ class Setting:
 
     Without voters (or not among them) the replica is a learner: it asks the leader for the log.
     ``wanted`` are the nodes that should be voters in the end: the leader adds them when they are
-    caught up. The log is only read.
+    caught up, and removes nobody for not being among them. The log is only read.
     """
 
     me: ReplicaKey
