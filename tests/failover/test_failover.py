@@ -8,6 +8,7 @@ from failover.identity import CATALOG_PARTITION
 from protocol.groups.topics import Topics
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import FindCoordinatorRequest
+from storage import snapshot, tail
 from tests.failover.apis import asks
 from tests.failover.clusters import Cluster, Member
 
@@ -333,12 +334,21 @@ def test_groups_are_led_by_hosts_that_knew_the_catalogue_while_nobody_leads_it()
     assert "t" in cluster.leader(3).host.view.catalog.topics.names()
 
 
-def test_a_standby_far_behind_is_sent_the_state_and_serves_it() -> None:
+@pytest.mark.parametrize(
+    ("commits", "share"), [(450, 10), pytest.param(4_500, 1, marks=pytest.mark.thorough)]
+)
+def test_a_standby_far_behind_is_sent_the_state_and_serves_it(
+    commits: int, share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is dropped behind the state sooner where the test is to be quick."""
+    kept = ((snapshot, "STEP_RECORDS"), (snapshot, "KEPT_BATCHES"), (tail, "KEPT_BATCHES"))
+    for module, name in kept:
+        monkeypatch.setattr(module, name, getattr(module, name) // share)
     cluster = a_cluster()
     leader = cluster.leader()
     late = next(member for member in cluster.members if member is not leader)
     cluster.kill(late.node_id)
-    for offset in range(4_500):
+    for offset in range(commits):
         cluster.send(leader, COMMIT, 9, asks.commit("g", offset))
         if offset % 2 == 0:
             cluster.run(2)
@@ -352,7 +362,7 @@ def test_a_standby_far_behind_is_sent_the_state_and_serves_it() -> None:
     assert cluster.row(late).state == "Follower"
     leader.host.transfer(0, late.node_id, cluster.now)
     cluster.until(lambda: cluster.leaders(0) == [late], "it leads")
-    assert committed(cluster, late) == 4_499
+    assert committed(cluster, late) == commits - 1
 
 
 def test_a_draining_host_hands_over_everything_it_leads() -> None:

@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.effort import examples
 from tests.storage.replica_network import Network, calm_down, shorten_logs, torment
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(examples(100)))
 def test_whatever_happens_nothing_committed_is_lost_and_all_agree_in_the_end(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ import pytest
 from storage.leadership import USED_MS
 from storage.messages import Append
 from storage.replica import Replica
+from tests.effort import examples
 from tests.storage.replica_network import TIMING, Network, Node, calm_down, shorten_logs, torment
 
 A_SECOND_MS = 1_000
@@ -82,7 +83,7 @@ def test_a_leader_does_not_rest_while_a_voter_is_away() -> None:
     assert network.beats_in(A_SECOND_MS) >= 0.9 * A_SECOND_MS / TIMING.heartbeat_ms
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_with_leaders_that_always_want_to_rest_nothing_is_lost_and_no_two_leases_meet(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode, KafkaError
 from storage.batch import Batch
 from storage.log import AppendBatch, MemoryLog
+from tests.effort import examples
 from tests.failover.apis import asks
 from tests.failover.hosts import memory_driver
 from tests.failover.working import (
@@ -300,7 +301,7 @@ def test_a_change_of_the_catalogue_that_raises_half_way_leaves_it_as_it_was(
     assert [each.error_code for each in driver.ask(19, 7, create).topics] == [ErrorCode.none]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(examples(25)))
 def test_memory_is_what_the_log_says_whatever_raises(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
