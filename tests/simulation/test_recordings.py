@@ -1,0 +1,53 @@
+"""What simulated coordinators record, through failovers and migrations, replays as it was."""
+
+from collections import Counter
+
+import pytest
+
+from failover.recording.dump import About, read_dump, write_dump
+from failover.recording.recorder import BYTES_MAX
+from failover.recording.replay import replay
+from failover.simulation import cluster as clusters
+from failover.simulation import one_seed
+from failover.simulation.cluster import Cluster
+from failover.simulation.world import World
+from protocol.config import Configs
+
+ABOUT = About(version="1", cluster_id="cluster", node_id=0, at_ms=0)
+
+
+def replayed(cluster: Cluster, counts: Counter[str]) -> None:
+    """Replay what every process of a cluster has recorded."""
+    for process in cluster.processes:
+        host = process.host
+        recordings = [] if host is None else host.recorder.recordings("the end")
+        for dump in read_dump(write_dump(recordings, Configs(), ABOUT)):
+            again = replay(dump)
+            assert again.differences == []
+            assert again.failures == []
+            counts.update(step.what for step in dump.steps)
+            counts["recordings"] += 1
+            counts["sessions"] += sum(len(step.sessions) for step in dump.steps)
+
+
+@pytest.mark.parametrize("ring_bytes", [2_000_000, 150_000])
+def test_recordings_of_simulated_clusters_replay(
+    ring_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: Counter[str] = Counter()
+    configs, live = clusters._configs, one_seed._live
+
+    def with_recording(world: World) -> dict[str, str]:
+        return {**configs(world), BYTES_MAX: str(ring_bytes)}
+
+    def live_and_replay(cluster: Cluster) -> None:
+        live(cluster)
+        replayed(cluster, counts)
+
+    monkeypatch.setattr(clusters, "_configs", with_recording)
+    monkeypatch.setattr(one_seed, "_live", live_and_replay)
+    for seed in range(7_000, 7_003):
+        violation = one_seed.run_seed(seed).violation
+        assert violation is None, violation
+    assert counts["recordings"] > 1
+    assert counts["event"] > 50
