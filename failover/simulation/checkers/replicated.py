@@ -337,8 +337,16 @@ class Replicated:
                     f" {committed.end_offset}",
                     subject,
                 )
-        if replica.role is not Role.LEADER and process.has_backlog:
-            return
+        if replica.role is Role.LEADER or not process.has_backlog:
+            self._add_commits(process, partition, seen, has_led)
+        elif has_led:
+            self._deposed(process, partition, seen)
+
+    def _add_commits(
+        self, process: Process, partition: Partition, seen: Seen, has_led: bool
+    ) -> None:
+        number, end = partition.number, partition.replica.high_watermark
+        committed, subject = self._log(number), f"partition {number}"
         log = self._log_up_to(process, number, end) if has_led else process.log
         for batch in log.batches(number, seen.checked):
             if batch.end_offset > end:
@@ -355,11 +363,11 @@ class Replicated:
     def _deposed(self, process: Process, partition: Partition, seen: Seen) -> None:
         """Take notice of what a leader has committed before it heard, in this turn, of the next."""
         number, end = partition.number, partition.replica.high_watermark
-        log = self._log_up_to(process, number, end)
-        for batch in log.batches(number, seen.checked):
-            if batch.end_offset > end or not self._is_stored(number, seen.voters, batch):
-                break
-            self._log(number).add(batch)
+        for each in (process, *self.processes.values()):
+            for batch in each.log.batches(number, seen.checked):
+                if batch.end_offset > end or not self._is_stored(number, seen.voters, batch):
+                    break
+                self._log(number).add(batch)
 
     def _log_up_to(self, process: Process, number: int, end: int) -> MemoryLog:
         """Return a leader's log, or a peer's where its own disk has no room for what it commits."""
