@@ -68,13 +68,16 @@ class Kill:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; return the exit code."""
     parser = argparse.ArgumentParser(
-        prog=f"python -m {__package__}.demo", description="Kill and tell."
+        prog=f"python -m {__package__}.demo",
+        description="Kill a coordinator under load and report the effect.",
     )
-    parser.add_argument("--members", type=int, default=1_000, help="how many members (%(default)s)")
+    parser.add_argument(
+        "--members", type=int, default=1_000, help="the number of members (default: %(default)s)"
+    )
     members = parser.parse_args(arguments).members
     try:
         if members < MEMBERS_MIN:
-            raise StartError(f"Give --members {MEMBERS_MIN} or more: there are ten groups.")
+            raise StartError(f"--members must be at least {MEMBERS_MIN}: there are ten groups.")
         java_command()
         with interruptible(), ExitStack() as cleanup:
             return _demo(members, cleanup)
@@ -204,7 +207,7 @@ def _report(
     summary = summarize(history, offsets, kill.time_ms, kill.group_ids)
     print(f"\n{summary.text()}")
     if not summary.is_flawless:
-        print("The kill was noticed: see the lines above.", file=sys.stderr)
+        print("The kill had an effect: see the report above.", file=sys.stderr)
     return OK if summary.is_flawless else LOST
 
 

@@ -17,7 +17,7 @@ def mounted(place: Path, size_mib: int = 8) -> Iterator[Path]:
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(place)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("a small file system can not be mounted here: that takes the superuser")
+        pytest.skip("a small file system cannot be mounted without root")
     try:
         yield place
     finally:

@@ -1,10 +1,9 @@
-"""The whole way of a new target assignment, timed: group, arrays, worker process, record bytes.
+"""Times a new target assignment end to end: group, arrays, worker process, record bytes.
 
-The worker is a process at the other end of a pipe that does what an assignor worker does: it reads
-a task, brings the arrays that it holds up to date, assigns, checks, writes the values of the target
-assignment's records, and answers. ``full`` sends the whole group, ``join`` and ``leave`` only what
-has changed. Kafka's side is its ``TargetAssignmentBuilder`` alone, in place: its records are not
-written to bytes.
+A process at the other end of a pipe does what an assignor worker does: it reads a task, updates its
+cached arrays, assigns, checks, writes the values of the target assignment's records, and answers.
+``full`` sends the whole group, ``join`` and ``leave`` only what has changed. Kafka's side is its
+``TargetAssignmentBuilder`` alone, in place: its records are not written to bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ START_TIMEOUT_S: Final = 120
 
 
 class TimedWorker:
-    """The coordinator's end of the pipe: a consumer group, and what the worker knows of it."""
+    """The coordinator's end of the pipe: a consumer group, and what the worker has cached of it."""
 
     def __init__(self, pipe: Connection, spec: GroupSpec, assignor: str) -> None:
         self._pipe = pipe
@@ -57,7 +56,7 @@ class TimedWorker:
         self._last = next(reversed(self._group.members.values()))
 
     def whole(self) -> AssignmentComputed:
-        """Have the group assigned anew, from all that the coordinator knows."""
+        """Assign the whole group, without the worker's cache."""
         self._feed.start_over()
         return self._ask()
 
@@ -105,7 +104,7 @@ def running_worker(spec: GroupSpec, assignor: str) -> Iterator[TimedWorker]:
 
 
 def time_worker(spec: GroupSpec, assignor: str, mode: str, calls: int) -> list[float]:
-    """Give the ms of each call, from what the coordinator knows to the bytes of every record."""
+    """Return the ms of each call, from the coordinator's group to the bytes of every record."""
     took_ms = []
     with running_worker(spec, assignor) as worker:
         worker.whole()

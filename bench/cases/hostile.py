@@ -1,16 +1,16 @@
-"""``rollcall bench hostile``: a storm of bytes on three coordinators, and what the innocent feel.
+"""``rollcall bench hostile``: hostile traffic on three coordinators, and its effect on others.
 
-The verdict is good when no process ended, no partition had an election, every request of the
-innocents was answered as before, their p99 at most doubled, and no coordinator took more memory
-than the bound.
+The verdict is good if no process ended, no partition had an election, every request of the
+well-behaved clients got the same response as before, their p99 at most doubled, and no coordinator
+took more memory than the bound.
 
-Coordinators, innocents and the generator share one machine, whose part is kept apart in two ways.
-The generator only gets the CPU time that nobody else wants (SCHED_IDLE), and is paced: the figures
-tell whether it kept its pace. Before the storm it sends the same frames at the same pace to sinks
-(:mod:`bench.load.sink`), while the innocents go on with the idle cluster: the ``neutral`` phase.
+Coordinators, clients and the generator share one machine. Two measures separate its effect: the
+generator gets only CPU time that no other process wants (SCHED_IDLE), and it is paced; the figures
+show whether it kept its pace. Before the ``storm`` phase it sends the same frames at the same pace
+to sinks (:mod:`bench.load.sink`), while the clients use the idle cluster: the ``neutral`` phase.
 The p99 of the storm is compared with that of the calm or the neutral phase, whichever is greater;
-both ratios are among the figures. For each phase these also say how many CPUs other processes used,
-and which part of their time the coordinators, or the innocents, waited for a CPU.
+both ratios are among the figures. For each phase, the figures include the CPUs that other processes
+used, and the share of time that coordinators and clients waited for a CPU.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ answers that are not read, and the groups, topics and offsets that the storm mak
 P99_RATIO_MAX: Final = 2.0
 CALM, NEUTRAL, STORM = "calm", "neutral", "storm"
 METHOD: Final = (
-    "The generator only had the CPU time that nobody else wanted. In the neutral phase it sent the"
-    " same frames to servers that do nothing, while the innocents used the idle cluster."
+    "The generator used only CPU time that no other process wanted. In the neutral phase it sent"
+    " the same frames to servers that do nothing, while the well-behaved clients used the idle"
+    " cluster."
 )
 QUIET_CPUS: Final = 0.1
 """When others use more than this, the report says that the machine was not quiet."""
@@ -162,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         aligned([["figure", "value"], *([n, f"{v:,.3f}"] for n, v in figures.items())], right={1})
     )
-    print("\n".join([*notes, *(broken or ["Nothing was broken."])]))
+    print("\n".join([*notes, *(broken or ["All checks passed."])]))
     if asked.json:
         told = {**document("hostile", [row]), "notes": notes, "broken": broken}
         asked.json.write_text(json.dumps(told, indent=2) + "\n")
@@ -223,7 +224,7 @@ def _storm(*arguments: Any) -> Iterator[HostileLoad]:
 
 
 def _take_idle_time_only() -> None:
-    """Leave the CPUs to whoever else wants them, from now on."""
+    """Use only CPU time that no other process wants, from now on (SCHED_IDLE)."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
@@ -311,7 +312,7 @@ def _broken(
     if observed.elections:
         broken.append(f"{observed.elections} partitions had an election.")
     if result.failure:
-        broken.append(f"An innocent client's request failed: {result.failure}.")
+        broken.append(f"A well-behaved client's request failed: {result.failure}.")
     if observed.added_mib > MEMORY_BOUND_MIB:
         broken.append(
             f"A coordinator took {observed.added_mib:.0f} MiB more, above {MEMORY_BOUND_MIB}."
@@ -319,8 +320,8 @@ def _broken(
     calm, neutral, storm = (figures.get(f"{name}_p99_ms", 0.0) for name in (CALM, NEUTRAL, STORM))
     if not result.failure and storm > P99_RATIO_MAX * max(calm, neutral):
         broken.append(
-            f"The innocents' p99 went from {calm:.2f} ms, and {neutral:.2f} ms beside a generator"
-            f" that does not trouble the cluster, to {storm:.2f} ms."
+            f"The well-behaved clients' p99 rose from {calm:.2f} ms, and {neutral:.2f} ms in the"
+            f" neutral phase, to {storm:.2f} ms."
         )
     return broken
 
@@ -332,15 +333,15 @@ def _notes(figures: dict[str, float]) -> list[str]:
     if others > QUIET_CPUS:
         notes.append(
             f"The machine was not quiet: in one phase other processes used {others:.2f} CPUs, so"
-            " the p99 says little of the cluster, whether it doubled or not."
+            " the p99 says little about the cluster."
         )
     kept, asked = figures["frames_per_s"], figures["asked_frames_per_s"]
     if kept < KEPT_PACE * asked:
         notes.append(f"The generator sent {kept:.0f} of {asked:.0f} frames per second.")
     waited = figures["storm_coordinators_waited_share"]
     notes.append(
-        f"In the storm the coordinators waited for a CPU in {waited:.0%} of the time in which they"
-        " had something to do."
+        f"In the storm, the coordinators waited for a CPU for {waited:.0%} of the time in which"
+        " they had work."
     )
     return notes
 
@@ -386,13 +387,20 @@ def _is_for_peers(address: tuple[str, int]) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="rollcall bench hostile", description="A storm of bytes on a cluster of its own."
+        prog="rollcall bench hostile",
+        description="Send hostile traffic to a cluster started for it.",
     )
-    parser.add_argument("--frames", type=int, default=10_000_000, help="frames to send (10000000)")
-    parser.add_argument("--minutes", type=float, default=15.0, help="but no longer than this (15)")
-    parser.add_argument("--calm", type=float, default=CALM_S, help="seconds of calm before (10)")
-    parser.add_argument("--seed", type=int, default=1, help="draws the frames (1)")
-    parser.add_argument("--verbose", action="store_true", help="print what was done every second")
+    parser.add_argument(
+        "--frames", type=int, default=10_000_000, help="frames to send (default: 10000000)"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=15.0, help="the maximum duration (default: 15)"
+    )
+    parser.add_argument(
+        "--calm", type=float, default=CALM_S, help="seconds of the calm phase before (default: 10)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the frames (default: 1)")
+    parser.add_argument("--verbose", action="store_true", help="print progress every second")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE")
     return parser
 

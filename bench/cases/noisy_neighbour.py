@@ -1,9 +1,9 @@
-"""What an innocent group feels of a bad one on the same coordinator: KIP-1263's problem.
+"""The effect of a noisy group on another group of the same coordinator (KIP-1263).
 
 On one coordinator, a group of 20 members heartbeats quietly. Then 1,000 members of another group
 join at once, each subscribed to 100 random topics of 1,000 topics of 50 partitions; and when they
-have settled, 200 of them a second change their subscription. What the innocent group feels is told
-for each phase, and of the last one how long the changes themselves wait for their answers.
+have settled, 200 of them a second change their subscription. The latencies of the quiet
+group are measured in each phase, and in the last one also those of the changes themselves.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOOP_HELD: Final = re.compile(r"event_loop_held_time_ms_(p99|p999|max)\{.*\} (\S
 
 
 def bench_noisy_neighbour(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
-    """Measure the quiet, the joining and the storm on every server, one after the other."""
+    """Measure the quiet, the join and the change phase on every server, one after the other."""
     rows: list[BenchRow] = []
     for server in servers:
         _create_topics(server, setting.partitions)

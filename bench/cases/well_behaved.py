@@ -1,4 +1,4 @@
-"""Innocent clients in a process of their own, while something else goes on.
+"""Well-behaved clients in their own process, which measure the effect of other load.
 
 On each coordinator a group of 20 static members heartbeats and commits, and looks for its topic
 and its coordinator. Each answer must be exactly the one that the first of its kind was. Latency
@@ -59,20 +59,20 @@ class WellBehavedResult:
 
 
 class WellBehavedClients:
-    """The process with the innocents."""
+    """The process with the well-behaved clients."""
 
     def __init__(self, pipe: Pipe, pid: int) -> None:
         self._pipe = pipe
         self.pid = pid
 
     def stop(self) -> WellBehavedResult:
-        """End it, and take what it measured."""
+        """Stop it, and return its measurements."""
         self._pipe.send(None)
         result: WellBehavedResult = self._pipe.recv()
         return result
 
     def has_failed(self) -> bool:
-        """Whether it ended by itself, as a request failed."""
+        """Whether it has ended because a request failed."""
         return self._pipe.poll()
 
 

@@ -1,6 +1,6 @@
-"""A blocking client connection for what a benchmark asks before and after: topics, groups, offsets.
+"""A blocking client for requests before and after a measurement: topics, groups, offsets.
 
-Load and measurement use their own, cheaper ways; see ``load`` and ``reactor``.
+The load itself uses cheaper clients; see ``load`` and ``reactor``.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ RETRY_SECONDS: Final = 30.0
 
 
 class BlockingClient(BlockingConnection):
-    """One connection to one node, in the newest versions that name topics."""
+    """A connection to one node, with the newest API versions that have topic names."""
 
     def __init__(self, address: tuple[str, int], timeout_s: float = 30.0) -> None:
         super().__init__(address, timeout_s, CLIENT_ID, newest())
 
     def api_versions(self) -> None:
-        """Ask for the API versions: the server is there and answers."""
+        """Send ApiVersions, to check that the server answers."""
         self.ask(ApiVersionsRequest(client_software_name="rollcall", client_software_version="0"))
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic on one replica; one that is there already is fine."""
+        """Create a topic with one replica, unless it exists."""
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
         )
@@ -55,7 +55,7 @@ class BlockingClient(BlockingConnection):
             raise KafkaError(error, answer.topics[0].error_message)
 
     def topic_ids(self, names: Iterable[str]) -> dict[str, UUID]:
-        """Return the ids of topics that are there."""
+        """Return the ids of topics that exist."""
         request = MetadataRequest(
             topics=tuple(MetadataRequestTopic(topic_id=None, name=name) for name in names),
             allow_auto_topic_creation=False,
@@ -65,7 +65,7 @@ class BlockingClient(BlockingConnection):
         return {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
 
     def coordinator(self, group_id: str) -> tuple[str, int]:
-        """Return where the group's coordinator listens; waits while there is none."""
+        """Return the address of the group's coordinator; waits while there is none."""
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
         found = poll(
             lambda: self.ask(request).coordinators[0],

@@ -1,9 +1,9 @@
-"""Which node a load client asks who coordinates its group, and over which connection.
+"""Chooses the connection for a load client's FindCoordinator requests.
 
-A real client asks over the connection that it has for its metadata; it takes the node that owes it
-the fewest answers and leaves one alone for a while to which its connection has broken. Members of a
-load share a few such connections to each node. More than one: a coordinator answers what comes over
-one connection in turn, and thousands of clients in one queue would wait for each other.
+A real client sends them over its metadata connection: it uses the node with the fewest requests in
+flight, and avoids a node for a while after its connection broke. Members of a load share several
+such connections to each node: a coordinator answers the requests of one connection in turn, and
+thousands of clients in one queue would wait for each other.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class LookupConnection(Protocol):
 
     @property
     def in_flight(self) -> int:
-        """How many questions have no answer yet."""
+        """The number of requests without a response yet."""
 
 
 C = TypeVar("C", bound=LookupConnection)
 
 
 class LookupConnections(Generic[C]):
-    """All connections of a load to all nodes; ``make`` is one that opens when it is needed."""
+    """All lookup connections of a load; ``make`` creates one, which opens when it is used."""
 
     def __init__(self, addresses: Iterable[Address], make: Callable[[Address], C]) -> None:
         each = tuple(addresses)
@@ -45,7 +45,7 @@ class LookupConnections(Generic[C]):
         self._backoff_until: dict[Address, float] = dict.fromkeys(each, 0.0)
 
     def next(self) -> C:
-        """Return the connection to ask on: equal ones take turns."""
+        """Return the next connection; equal ones take turns."""
         connections = self.all
         connections.rotate(-1)
         now = time.monotonic()
@@ -58,7 +58,7 @@ class LookupConnections(Generic[C]):
         return min(fit or connections, key=_owed)
 
     def broke(self, address: Address) -> None:
-        """Take notice that a connection to a node has broken, or could not be had."""
+        """Avoid a node for a while: a connection to it has broken or failed to open."""
         self._backoff_until[address] = time.monotonic() + RECONNECT_BACKOFF_S
 
 

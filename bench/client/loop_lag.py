@@ -1,4 +1,4 @@
-"""Whether a load client itself stands still: what it measures then is its own doing."""
+"""Measures stalls of a load client, which distort its measurements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOK_S: Final = 0.01
 
 
 class LoopLag:
-    """Looks often whether its event loop is late; to be used on that loop only."""
+    """Measures the delay of a timer on its event loop; use it on that loop only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,8 +1,7 @@
-"""Closed loop and paced sending of requests whose answers are all alike but for the number.
+"""Sends requests in a closed loop or paced, whose responses differ only in the correlation id.
 
-Heartbeats and one-partition commits are such requests: their frames are made once, a request is
-its frame with the correlation id patched in, and an answer is right when it is, byte for byte, the
-one that was expected under that correlation id.
+Heartbeats and one-partition commits are such requests: each frame is encoded once and sent with its
+correlation id patched in, and a response must equal the expected one byte for byte.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ ANSWER_SECONDS_MAX: Final = 30
 
 
 class AnswerError(Exception):
-    """A request was not answered as the first of its kind was, or not at all."""
+    """A response differs from the expected one, or is missing."""
 
 
 @dataclass(slots=True, eq=False)
 class RepeatedRequest:
-    """A frame to send again and again, and the answer that it should have each time.
+    """A frame to send repeatedly, and its expected response.
 
     ``counts_at`` is the place of an int64 in it that grows with every sending, if it has one: the
     offset of a commit, for nobody commits the same offset twice.
@@ -50,7 +49,7 @@ class RepeatedRequest:
 
 
 class Pipeline:
-    """One connection that sends its requests in turn and times their answers.
+    """A connection that pipelines its requests in turn and measures their latencies.
 
     All answers have the same size. ``depth`` is how many requests to keep in flight, ``taken`` the
     latency of each answer in seconds.
@@ -80,7 +79,7 @@ class Pipeline:
 
     @property
     def in_flight(self) -> int:
-        """Requests without an answer so far."""
+        """The number of requests without a response yet."""
         return len(self._sent)
 
     def send(self, count: int, at: float) -> None:

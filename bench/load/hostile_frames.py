@@ -1,4 +1,4 @@
-"""Frames that no honest client sends, made from the schemas of every API that is served.
+"""Frames that no well-behaved client sends, generated from the schemas of all served APIs.
 
 A pool is made once from a seed and its frames are sent many times: a generator that wrote each
 frame would be slower than the servers. Most frames keep their connection open: they can be read,
@@ -74,7 +74,7 @@ class Writer:
             try:
                 body = encoder(shape)(self._message(shape, api_key))
             except (ValueError, TypeError, OverflowError, struct.error):
-                continue  # a value that this version can not say
+                continue  # a value that this version cannot encode
             return self._header(api_key, version, flexible=shape.__flexible__) + body
 
     def _header(self, api_key: int, version: int, *, flexible: bool) -> bytes:

@@ -1,7 +1,7 @@
 """A load that can be changed while it runs: members that join later, static ones that restart.
 
-The members live in a thread of their own, whose event loop is theirs alone; whoever drives a drill
-asks from another. The engine is that of :mod:`bench.load.driver`.
+The members run in a thread with its own event loop; a drill calls from another thread. The members'
+driver is that of :mod:`bench.load.driver`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class LiveLoad:
         self._run(self._start(configs))
 
     def restart_static(self, share: float) -> int:
-        """End this share of the static members as a kill does, start them anew; say how many.
+        """Kill this share of the static members and restart them; return how many.
 
         They are taken from all groups alike, but not from consumer groups: there the protocol
         lets nobody take the place of a member that has not said good-bye.

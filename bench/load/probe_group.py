@@ -1,4 +1,4 @@
-"""An innocent group, heartbeating in a process of its own while something else goes on.
+"""A group that heartbeats in its own process, to measure the effect of other load.
 
 20 members of one consumer group heartbeat every 100 ms each. Latency counts from the time at which
 a heartbeat was due, so that neither the server nor the generator can hide a stall.
@@ -37,7 +37,7 @@ class ProbeGroup:
         self._taken = array("d")
 
     def stop(self) -> None:
-        """End it, and take what it measured."""
+        """Stop it, and load its measurements."""
         self._pipe.send(None)
         self._due, self._taken = self._pipe.recv()
 
@@ -49,7 +49,7 @@ class ProbeGroup:
 
 @contextmanager
 def running_probe_group(address: tuple[str, int], group_id: str) -> Iterator[ProbeGroup]:
-    """Have an innocent group heartbeat until the block ends; it must be stopped in it."""
+    """Run a probe group; it must be stopped before the block ends."""
     with side_process(_heartbeat, address, group_id) as pipe:
         yield ProbeGroup(pipe)
 

@@ -1,4 +1,4 @@
-"""What a benchmark does now, shown on a terminal while nobody sees a figure yet."""
+"""Shows the progress of a benchmark on a terminal."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def note(text: str) -> None:
 
 @contextmanager
 def turns(case: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar of ``total`` turns; the function that is given says on which server the next is.
+    """Show a progress bar of ``total`` turns; call the yielded function with each turn's server.
 
-    It is drawn between turns only, by the caller's thread: a bar that moves by itself would take
-    CPU time of what is measured. Nothing is shown when standard error is no terminal.
+    The caller's thread draws it between turns only, as an animated bar would take CPU time from
+    the measurement. Nothing is shown if standard error is not a terminal.
     """
     if not sys.stderr.isatty():
         yield lambda _server: None

@@ -1,4 +1,4 @@
-"""The demo's report: what a crowd kept through the loss of a coordinator, in a few lines."""
+"""The demo's report: what the members kept when a coordinator was killed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Summary:
 
     @property
     def is_flawless(self) -> bool:
-        """Whether nobody noticed: no rebalance, no member that lost anything, no commit gone."""
+        """Whether there was no rebalance, no member lost anything, and no commit was lost."""
         return (
             all(share.kept_everything for share in (self.static, self.dynamic))
             and not self.rebalances

@@ -1,4 +1,4 @@
-"""Real Apache Kafka 4.3.1 beside us: one node, or three brokers and a KRaft controller.
+"""A real Apache Kafka 4.3.1 to compare with: one node, or three brokers and a KRaft controller.
 
 The settings are fair: Kafka's own JVM flags for servers and a heap that is touched before use (one
 that is paged in during a run makes Java look slow): 1 GiB for a single node, half of it for each of
@@ -130,7 +130,7 @@ class Kafka:
         process.wait()
 
     def start_again(self, number: int) -> None:
-        """Start a broker that was killed; its log lines begin anew. Does not wait for it."""
+        """Restart a killed broker with a new log file; does not wait for it."""
         self._launch(self._brokers[number])
 
     def log_path(self, number: int) -> Path:

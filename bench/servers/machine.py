@@ -24,7 +24,7 @@ class CpuUsage:
     """CPU seconds since some time in the past; :meth:`since` gives the difference of two."""
 
     machine_s: float
-    """All CPUs, whoever used them."""
+    """All CPUs, all processes."""
 
     ours_s: float
     """This process and everything below it."""

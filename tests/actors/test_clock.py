@@ -50,7 +50,7 @@ def test_a_machine_that_stood_still_with_its_steady_clock_is_noticed_before_the_
     machine.clock.upon_jump = lambda _: told.append(machine.clock.now())
     machine.wall_ms += 32_000
     told.append(machine.clock.now())
-    assert len(told) == 2, "whoever asked for the time compares it with a lease next"
+    assert len(told) == 2, "the caller compares the time with a lease next"
 
 
 def test_a_clock_that_is_slewed_was_not_set() -> None:
@@ -80,7 +80,7 @@ def test_a_process_that_beats_in_time_has_not_stood_still() -> None:
         assert machine.clock.beat() == 0
 
 
-def test_a_stall_is_told_once_and_by_whoever_asks_first() -> None:
+def test_a_stall_is_returned_once_to_the_first_caller() -> None:
     machine = Machine()
     machine.runs(BEAT_MS + 10_000)
     assert machine.clock.stalled_ms() == 10_000

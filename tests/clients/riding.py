@@ -37,7 +37,7 @@ class Life:
     closed: int = 0
 
     def forget(self) -> None:
-        """Begin to count anew; what was acknowledged stays."""
+        """Reset the counters, except for acknowledged offsets."""
         self.callbacks = []
         self.commits = self.longest_gap_ms = 0
         self.trouble = Counter()
@@ -185,7 +185,7 @@ def are_shared_out(lives: Sequence[Life], everything: set[Partition]) -> bool:
 
 
 def acknowledged(lives: Iterable[Life]) -> Offsets:
-    """Give the largest acknowledged offset of every partition, whoever committed it."""
+    """Return the largest acknowledged offset of every partition, by any member."""
     return _largest(life.acknowledged for life in lives)
 
 

@@ -73,7 +73,7 @@ def member_ids(bootstrap: str, group_id: str) -> dict[str, str]:
 def test_a_static_restart_keeps_partitions_and_generation(
     bootstrap: str, name: str, closing: Closing, assignor: str
 ) -> None:
-    # KIP-345: whoever restarts, leader or follower, nobody else notices.
+    # KIP-345: no other member notices a restart, of the leader or of a follower.
     members = static_pair(bootstrap, name, closing, assignor)
     for instance_id, other in (("one", "two"), ("two", "one")):
         before = members[instance_id].assigned

@@ -26,7 +26,7 @@ def program() -> Path:
     command = ["go", "build", "-o", str(BUILT), "."]
     done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, check=False)
     if done.returncode != 0 and "dial tcp" in done.stderr:
-        pytest.skip("Go's module proxy can not be reached: franz-go is not tested")
+        pytest.skip("Go's module proxy cannot be reached: franz-go is not tested")
     assert done.returncode == 0, done.stderr
     return BUILT
 

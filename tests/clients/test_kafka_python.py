@@ -55,7 +55,7 @@ class Member:
     """One consumer of the test's group, polled by a thread of its own as in an application.
 
     Joining takes several rounds of polling; two members polled in turn by one thread make each
-    other wait, and kafka-python then begins anew.
+    other wait, and kafka-python then starts again.
     """
 
     def __init__(

@@ -201,7 +201,7 @@ def offset_of(driver: Driver, group: str) -> int:
     return asks.offsets_in(driver.ask(9, 9, asks.fetch(group)))[group]["t", 0]
 
 
-def test_whoever_waits_for_a_full_disk_is_sent_away_at_once() -> None:
+def test_a_request_that_needs_a_record_fails_at_once_on_a_full_disk() -> None:
     driver, log = full_host()
     assert commit_code(driver, "g", 2) is ErrorCode.coordinator_not_available
     assert driver.host.disk_is_full

@@ -164,7 +164,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         (unreleased_partition_handed_out, 0, Groups.CONSUMER, "others' partitions are given away"),
         (revocation_not_awaited, 0, Groups.CONSUMER, "nobody waits for a member to give up"),
         (epoch_not_persisted, 0, Groups.CONSUMER, "a group epoch is in the leader's memory only"),
-        (static_successor_loses_its_share, 39, Groups.CONSUMER, "a static member begins anew"),
+        (static_successor_loses_its_share, 39, Groups.CONSUMER, "a static member starts empty"),
         (
             classic_member_told_by_group_epoch,
             7,
@@ -176,6 +176,6 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
         (downgrade_takes_targets_for_owned, 7, Groups.MIXED, "what classic members have is lost"),
         (sessions_not_armed_after_election, 1, Groups.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 1, Groups.CONSUMER, "a worker is not told who has gone"),
-        (zombie_commits, 29, Groups.MIXED, "whoever has lost its place may commit all the same"),
+        (zombie_commits, 29, Groups.MIXED, "a member that lost its place may still commit"),
     )
 }

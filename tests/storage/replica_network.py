@@ -241,7 +241,7 @@ class Network:
         self.pump(node)
 
     def reload(self, node: Node, ready: Ready, writes: list[Write]) -> None:
-        """A snapshot replaces the log: what was built from it is forgotten, or built anew."""
+        """A snapshot replaces the log: what was built from it is dropped or rebuilt."""
         assert ready.snapshot is not None
         assert node.replica is not None
         node.installing = not ready.snapshot.done

@@ -361,7 +361,7 @@ def test_a_damaged_directory_set_aside_leaves_room_for_an_empty_one(
     assert len(ids) == 3, "each new directory is another replica"
 
 
-def test_a_closed_log_can_be_opened_anew_whoever_still_reads_it(tmp_path: Path) -> None:
+def test_a_closed_log_can_be_reopened_while_something_still_reads_it(tmp_path: Path) -> None:
     log = RocksLog.open(tmp_path, IDENTITY)
     log.write([ApplyState(0, 1, 1, [(b"%d" % n, b"x") for n in range(500)])], sync=True)
     log.write([AppendBatch(0, batch(1)), AppendBatch(0, batch(2))], sync=True)

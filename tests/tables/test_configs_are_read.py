@@ -83,7 +83,7 @@ def test_a_config_is_read_or_says_that_it_is_not(
     )
 
 
-def test_a_config_without_effect_says_so_to_whoever_describes_it() -> None:
+def test_a_config_without_effect_says_so_when_it_is_described() -> None:
     for _, row in ROWS:
         assert row.doc.strip(), row.name
         assert row.documentation.endswith("Accepted, without effect.") is not row.is_read

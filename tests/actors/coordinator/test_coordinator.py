@@ -461,7 +461,7 @@ def test_an_address_that_is_taken_for_a_while_is_bound_when_it_is_free(
             async def has_tried() -> bool:
                 return bool(coordinator.status()["failure"])
 
-            await until_async(has_tried, 20, "it can not listen")
+            await until_async(has_tried, 20, "it cannot listen")
             said = f"cannot listen at {HOST}:{port} (Address already in use); trying again"
             assert coordinator.status()["failure"] == said
             assert coordinator.state != "Failed"

@@ -109,7 +109,7 @@ class Willing(Cluster):
 def test_a_cluster_that_starts_is_ready_when_preferred_nodes_lead(
     enabled: str, home: dict[int, int]
 ) -> None:
-    """Whoever was up first leads everything, groups and catalogue, unless nothing may be moved."""
+    """The node that is up first leads everything, groups and catalogue, if nothing may be moved."""
     spec = replace(SPEC, overrides={"auto.leader.rebalance.enable": enabled})
 
     async def test() -> None:

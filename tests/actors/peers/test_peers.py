@@ -248,7 +248,7 @@ def test_the_longest_hello_is_taken() -> None:
     assert read_hello(frame, me(0, cluster_id="c" * 64)).incarnation == long.incarnation
 
 
-def test_a_node_that_says_where_it_is_is_called_at_once_whoever_is_still_being_asked() -> None:
+def test_a_node_that_announces_its_address_is_called_at_once_during_a_lookup() -> None:
     async def test() -> None:
         async with some() as made:
             other = await made.add(me(1))

@@ -34,7 +34,7 @@ def test_groups_take_turns_the_longer_the_more_they_are_and_the_first_come_is_se
     assert not inbox
 
 
-def test_whoever_comes_again_stands_behind_those_who_wait() -> None:
+def test_a_key_that_comes_again_waits_behind_the_others() -> None:
     inbox: Inbox[str] = Inbox()
     for item in ("a1", "a2", "b1"):
         inbox.push(item[0], item)

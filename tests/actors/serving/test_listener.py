@@ -334,7 +334,7 @@ def test_a_leased_heartbeat_does_not_wait_behind_the_requests_of_others() -> Non
     run(test)
 
 
-def test_floods_of_leased_heartbeats_wait_their_turn_whoever_sends_one_does_not() -> None:
+def test_floods_of_leased_heartbeats_wait_their_turn_and_a_single_one_does_not() -> None:
     class Counting(Memo):
         recalls = 0
 

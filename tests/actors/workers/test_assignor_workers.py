@@ -219,7 +219,7 @@ def test_a_custom_assignor_that_fails_leaves_the_old_target_and_tells_the_group(
     second.leave()
     until(lambda: first.beat() == PARTITIONS and first.epoch > 2, WITHIN_S, "it goes on")
     if assignor == "hangs":
-        until(lambda: pids(workplace) not in ((), before), WITHIN_S, "the worker began anew")
+        until(lambda: pids(workplace) not in ((), before), WITHIN_S, "the worker restarted")
     first.leave()
     innocent.leave()
 
@@ -232,7 +232,7 @@ def test_an_assignor_that_nothing_can_interrupt_ends_its_worker_and_no_more(
     second = Member(workplace, "stuck", "second", "stuck")
     second.beat()
     innocent = settled(workplace, "beside-stuck")
-    until(lambda: pids(workplace) not in ((), before), WITHIN_S, "the worker began anew")
+    until(lambda: pids(workplace) not in ((), before), WITHIN_S, "the worker restarted")
     until(lambda: metrics(workplace)["assignor-runs-retried"], WITHIN_S, "it was tried again")
     second.leave()
     assert first.beat() == PARTITIONS

@@ -2,9 +2,9 @@
 
 Run as ``PROGRAM key=value ... member=LABEL,GROUP[,INSTANCE] ...``. Each event is one line,
 ``AT_MS LABEL EVENT topic/partition[=offset],...``; times are of the monotonic clock, which every
-process of a machine shares. Committed offsets are such times as well, so that whoever owns a
-partition next commits a larger one. ``close LABEL`` on standard input closes a member, ``open
-LABEL`` opens it (anew), ``restart LABEL`` does both; the end of the input closes all. The members
+process of a machine shares. Committed offsets are such times as well, so that the next owner of a
+partition commits a larger one. ``close LABEL`` on standard input closes a member, ``open
+LABEL`` opens it (again), ``restart LABEL`` does both; the end of the input closes all. The members
 named by ``closed=LABEL,...`` are not open at the beginning.
 """
 
@@ -122,7 +122,7 @@ def _open_and_close(orders: Queue[str], opened: Callable[[], Rider], tell: Telle
 
 
 def until_opened(opened: Callable[[], Rider], tell: Teller) -> Rider:
-    """Open a member, again if it fails within ``OPEN_S``, as whoever supervises a service does.
+    """Open a member, again if it fails within ``OPEN_S``, as a supervisor of services does.
 
     A library may give up while it looks for a broker, because the machine or a failover is slow.
     """

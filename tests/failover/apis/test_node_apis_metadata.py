@@ -139,7 +139,7 @@ class TestMetadata:
             answer(keeper.view(), 3, asked(UUID(int=9)), 11)
         assert raised.value.code is ErrorCode.invalid_request
 
-    def test_operations_are_told_to_whoever_asks(self, keeper: Keeper) -> None:
+    def test_operations_are_returned_if_requested(self, keeper: Keeper) -> None:
         plain = answer(keeper.view(), 3, asked("orders"))
         assert plain.cluster_authorized_operations == NO_OPERATIONS
         assert plain.topics[0].topic_authorized_operations == NO_OPERATIONS

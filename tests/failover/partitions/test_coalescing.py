@@ -1,4 +1,4 @@
-"""A large record waits for the other requests that rewrite it; whoever needs it does not wait."""
+"""A large record waits for the other requests that rewrite it; requests that need it do not."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def group_records(driver: Driver) -> int:
     return sum(key[:2] == b"\0\2" for batch in batches for key, _ in batch.records)
 
 
-def test_a_run_that_is_long_enough_ends_with_the_turn_whoever_comes_in_it() -> None:
+def test_a_run_that_is_long_enough_ends_with_the_turn_for_any_request() -> None:
     runs = Runs()
     for following in range(20, 10, -1):
         runs.served("g", 64, following, now=0)
@@ -129,7 +129,7 @@ def test_a_commit_of_the_group_is_written_and_answered_with_it(driver: Driver) -
     assert {commit, last} <= driver.replies.keys()
 
 
-def test_whoever_asks_for_the_group_sees_what_is_written(driver: Driver) -> None:
+def test_a_request_for_the_group_sees_what_is_written(driver: Driver) -> None:
     waiting = come_back(driver, 0, 9)
     described = driver.ask(DESCRIBE, 5, DESCRIBED).groups[0]
     assert driver.replies[waiting].member_id in {each.member_id for each in described.members}

@@ -1,6 +1,6 @@
 """Random conversations over both protocols with one group: any request, any order, any moment.
 
-Requests are drawn without regard for sense: whoever speaks, in whatever epoch, of either protocol;
+Requests are drawn without regard for sense: any member, any epoch, either protocol;
 configs, topics, time and leadership change in between. Nothing may raise, no offset may be left
 without a group, and when everybody has fallen silent two new members share all partitions.
 

@@ -1,4 +1,4 @@
-"""Every transcript still says what happens; ``REWRITE_TRANSCRIPTS=1`` writes it anew for review."""
+"""Every transcript still matches; ``REWRITE_TRANSCRIPTS=1`` rewrites them for review."""
 
 from __future__ import annotations
 

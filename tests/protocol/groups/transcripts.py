@@ -39,7 +39,7 @@ class Player(Protocol):
 
 
 def play(text: str, player: Player | None = None) -> str:
-    """Play a transcript anew: the same comments and commands, with what comes of them now."""
+    """Replay a transcript: the same comments and commands, with their current output."""
     stage = player or Stage()
     played = []
     for block in re.split(r"\n{2,}", text.strip("\n")):

@@ -1,4 +1,4 @@
-"""Protocol voting against counting every member anew (Kafka: the vote among common protocols)."""
+"""Protocol voting against a recount of every member (Kafka: the vote among common protocols)."""
 
 from __future__ import annotations
 

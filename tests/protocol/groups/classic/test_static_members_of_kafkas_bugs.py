@@ -76,7 +76,7 @@ def test_a_static_member_that_comes_back_with_the_same_topics_finds_its_generati
 def test_the_later_of_two_joins_of_one_instance_has_its_place() -> None:
     """KAFKA-20985: a client abandons a join that is delivered all the same, and joins again.
 
-    The coordinator can not tell it from another process; the client mends that by keeping its id.
+    The coordinator cannot tell it from another process; the client avoids that by keeping its id.
     """
     talk = stable("A", "B")
     kept = talk.client("A").member_id

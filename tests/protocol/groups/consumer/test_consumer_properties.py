@@ -51,7 +51,7 @@ class Members(RuleBasedStateMachine):
         return self.talk.client(name).epoch > 0
 
     def renew(self, name: str) -> None:
-        """Start the client's process anew, under another member id."""
+        """Restart the client's process under another member id."""
         self.lives[name] += 1
         client = self.talk.client(name)
         client.member_id, client.epoch = f"{name}{self.lives[name]}", 0

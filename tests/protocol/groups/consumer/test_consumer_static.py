@@ -106,7 +106,7 @@ def test_what_a_static_member_was_giving_up_is_free_when_it_goes() -> None:
     assert talk.owned("B") == [2]
 
 
-def test_nobody_waits_for_a_static_member_that_is_away_whoever_leads() -> None:
+def test_nobody_waits_for_a_static_member_that_is_away_under_any_leader() -> None:
     talk = stable("A=i")
     talk.join("B")
     talk.beat("A")  # is to give up two

@@ -143,7 +143,7 @@ class MixedTalk(ConsumerTalk):
         )
 
     def sync_group(self, name: str, **fields: Any) -> Any:
-        """SyncGroup, with the assignments of whoever leads; the answer, None while parked."""
+        """SyncGroup, with the leader's assignments; the answer, None while parked."""
         client = self.classic(name)
         assignments = _assign(client.leads, self.topics) if client.leads else {}
         client.waits_for = "sync"

@@ -730,7 +730,7 @@ def test_a_run_of_the_assignor_that_ends_after_the_downgrade_is_ignored() -> Non
     assert len(talk.records) == before
 
 
-def test_whoever_ran_under_a_classic_group_finds_its_offsets_after_both_conversions() -> None:
+def test_a_consumer_of_a_classic_group_finds_its_offsets_after_both_conversions() -> None:
     talk = MixedTalk()
     talk.classic_group("A", "B")
     (topic, index), *_ = sorted(talk.classic("A").owned)

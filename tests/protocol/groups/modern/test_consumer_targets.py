@@ -321,7 +321,7 @@ def test_the_records_of_a_large_target_begin_in_a_batch_of_their_own() -> None:
     assert not talk.handle(TimersDue()).ends_batch
 
 
-def test_half_a_target_is_never_in_force_whoever_leads() -> None:
+def test_half_a_target_is_never_in_force_under_any_leader() -> None:
     count = 2 * target.SLICE_MEMBERS + 1
     for from_compacted in (False, True):
         talk = many(count)
