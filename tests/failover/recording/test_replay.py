@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from tests.failover.hosts import CLIENT
 from tests.failover.working import Working, beat, classic_member, prepare
 
 DESCRIBE = m.DescribeGroupsRequest(groups=("classic", "other"), include_authorized_operations=False)
+ROOT = Path(__file__).parents[3]
 ABOUT = About(version="1", cluster_id="cluster", node_id=0, at_ms=1)
 SECRET = "nobody may read this"
 CONFIGS = {BYTES_MAX: "4000000", "cluster.secret": SECRET}
@@ -243,3 +246,14 @@ def test_a_file_can_name_only_what_recordings_have(value: Any) -> None:
 def test_a_file_that_is_no_recording_is_refused(data: bytes) -> None:
     with pytest.raises(NotReadableError):
         read_dump(data)
+
+
+def test_groups_read_the_end_of_a_session_where_it_is_recorded() -> None:
+    """Repeated heartbeats move it and are no events: a replay knows only what was read so."""
+    readers = set()
+    for path in (ROOT / "protocol" / "groups").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_read = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+            if is_read and node.attr == "session_deadline_ms":
+                readers.add(path.name)
+    assert readers == {"invariants.py"}, "ctx.session_end reads it"
