@@ -159,16 +159,17 @@ class MigrationEdge:
 def type_of(ctx: Context, group_id: str) -> GroupType | None:
     """Find the type of a group; None: there is no group with this id."""
     group = ctx.groups.get(group_id)
-    return None if group is None else _types(ctx)[group.type_name]
+    types: Mapping[str, GroupType] = ctx.tables.types
+    return None if group is None else types[group.type_name]
 
 
 def committing_type(ctx: Context, group_id: str) -> GroupType:
     """Find the type whose offset policy counts: for an unknown group that of simple groups."""
     group = ctx.groups.get(group_id)
-    if group is not None:
-        return _types(ctx)[group.type_name]
-    simple: GroupType = ctx.tables.simple_type
-    return simple
+    found: GroupType = (
+        ctx.tables.simple_type if group is None else ctx.tables.types[group.type_name]
+    )
+    return found
 
 
 def edge_to(ctx: Context, group: HardGroup, target: str) -> MigrationEdge | None:
@@ -187,8 +188,3 @@ def edge_when_leaving(
         if is_due is not None and is_due(ctx, group, leaving):
             return edge
     return None
-
-
-def _types(ctx: Context) -> Mapping[str, GroupType]:
-    types: Mapping[str, GroupType] = ctx.tables.types
-    return types
