@@ -179,6 +179,7 @@ def settle(cluster: Cluster) -> None:
     rested_at = world.now
     _read_all(cluster)
     _has_answered_all(cluster, rested_at)
+    _has_no_deleted_topics(cluster)
     cluster.checkers.states.check(cluster.processes)
     for number, committed in sorted(cluster.checkers.replicated.committed.items()):
         world.mark(number)
@@ -206,6 +207,19 @@ def _has_answered_all(cluster: Cluster, rested_at: int) -> None:
                     f" {cluster.world.now - asked_at} ms",
                     getattr(message, "group_id", ""),
                 )
+
+
+def _has_no_deleted_topics(cluster: Cluster) -> None:
+    """Hold that no group has offsets of a topic that was deleted, whoever led it then."""
+    deleted = cluster.administrator.deleted
+    for number in range(cluster.world.settings.partitions):
+        leader = cluster.leader_of(number)
+        if leader is None or not leader.settled:
+            continue  # another one is about to lead by now
+        offsets = leader.machine._context.offsets  # type: ignore[attr-defined]
+        for group_id, by_topic in offsets.items():
+            if gone := sorted(deleted & by_topic.keys()):
+                raise Violation(f"there are offsets of {gone}, which were deleted", group_id)
 
 
 def _read_all(cluster: Cluster) -> None:

@@ -259,6 +259,16 @@ QUIET: Final = {
 """Which of fifty seeds, counted in twos, have quiet hours."""
 
 
+SLOW_TURNS: Final = 0.15
+SLOW_TURN_MS: Final = 100
+"""In so many seeds processes are busy: much comes in at once, and is written as one batch."""
+
+
+def _turn_ms(seed: int, usual_ms: int) -> int:
+    is_slow = random.Random(f"slow turns {seed}").random() < SLOW_TURNS
+    return SLOW_TURN_MS if is_slow else usual_ms
+
+
 def _settings_for(seed: int) -> Settings:
     rng = random.Random(f"settings {seed}")
     rough = rng.choice((0.4, 1.0, 1.0, 2.5))
@@ -290,7 +300,7 @@ def _settings_for(seed: int) -> Settings:
         loss=rng.choice((0.0, 0.01, 0.1)),
         duplication=rng.choice((0.01, 0.05)) if is_datagram else 0.0,
         reordering=rng.choice((0.02, 0.1)) if is_datagram else 0.0,
-        turn_ms=rng.choice((0, 3)),
+        turn_ms=_turn_ms(seed, rng.choice((0, 3))),
         delay_ms=rng.choice(((0, 2), (1, 6), (1, 200))),
         commit_interval_ms=rng.choice((4_000, 15_000)),
         controller=rng.random() < 0.75,

@@ -162,7 +162,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
             "a late answer is taken for the next run's",
         ),
         (unreleased_partition_handed_out, 0, Groups.CONSUMER, "others' partitions are given away"),
-        (revocation_not_awaited, 0, Groups.CONSUMER, "nobody waits for a member to give up"),
+        (revocation_not_awaited, 1, Groups.CONSUMER, "nobody waits for a member to give up"),
         (epoch_not_persisted, 0, Groups.CONSUMER, "a group epoch is in the leader's memory only"),
         (static_successor_loses_its_share, 39, Groups.CONSUMER, "a static member starts empty"),
         (
@@ -171,7 +171,7 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
             Groups.MIXED,
             "a generation is ahead of the target",
         ),
-        (upgrade_forgets_who_owns_what, 16, Groups.MIXED, "classic members' partitions are free"),
+        (upgrade_forgets_who_owns_what, 36, Groups.MIXED, "classic members' partitions are free"),
         (answers_repeated_for_ever, 2, Groups.CONSUMER, "a new target does not end leases"),
         (downgrade_takes_targets_for_owned, 7, Groups.MIXED, "what classic members have is lost"),
         (sessions_not_armed_after_election, 1, Groups.CONSUMER, "a new leader expects nobody"),

@@ -289,7 +289,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         (epoch_not_bumped, 0, "a candidate stands in the old epoch"),
         (incomplete_candidate_elected, 1, "a vote goes to a candidate that lacks records"),
         (logs_not_matched, 50, "a follower appends where the logs differ"),
-        (lease_kept_while_handing_over, 1, "a leader that hands over keeps its lease"),
+        (lease_kept_while_handing_over, 2, "a leader that hands over keeps its lease"),
         (waiting_answered_after_demotion, 7, "who waits is answered by a leader of the past"),
         (sessions_not_renewed, 4, "sessions go on counting through a failover"),
     )

@@ -9,6 +9,7 @@ from failover.partitions.partition import Partition
 from failover.partitions.replies import Replies
 from failover.simulation.patches import Patch
 from protocol.groups.classic.group import ClassicGroupRuntime
+from protocol.groups.offsets import deleted_topics
 from storage.core import Role
 from storage.election import Election
 from storage.following import Following
@@ -219,6 +220,17 @@ def fenced_members_heard() -> list[Patch]:
     return [(ClassicGroupRuntime, "member", member)]
 
 
+# --- deleted topics
+
+
+def deleted_topics_keep_offsets() -> list[Patch]:
+    return [(deleted_topics, "remove", lambda ctx, group_id, names: None)]
+
+
+def deleted_topics_forgotten_by_new_leaders() -> list[Patch]:
+    return [(deleted_topics, "elected", lambda ctx, now: None)]
+
+
 RULE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (follower_acknowledges_its_whole_log, 8, "a follower acknowledges what was not compared"),
     (follower_believes_the_watermark, 0, "a follower commits what was not compared"),
@@ -238,6 +250,8 @@ RULE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (waiting_forgotten_after_demotion, 3, "who waits is not told of the demotion"),
     (deferred_requests_forgotten, 0, "requests that wait for a lease are forgotten"),
     (fenced_members_heard, 1, "a replaced static member is taken for its successor"),
+    (deleted_topics_keep_offsets, 0, "offsets of deleted topics stay"),
+    (deleted_topics_forgotten_by_new_leaders, 17, "a new leader keeps offsets of deleted topics"),
 )
 RULE_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed) for function, seed, about in RULE_PLANTED
