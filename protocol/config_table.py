@@ -123,10 +123,10 @@ _CLUSTER = (
         importance=HIGH,
     ),
     _int("replica.heartbeat.interval.ms", 50, 1,
-         "How often a leader tells its standbys that it lives."),
+         "How often a leader sends heartbeats to its standbys."),
     _int("replica.lease.ms", 150, 1,
-         "How long a leader may answer without hearing from a majority; no other can be elected"
-         " before that."),
+         "How long a leader may respond without hearing from a majority; no other leader"
+         " can be elected before that."),
     _int("replica.election.timeout.ms", 1000, 1,
          "How long a standby waits for a silent leader before it stands for election: between this"
          " and twice this. A broken connection is noticed at once and does not wait."),
@@ -145,24 +145,30 @@ _CLUSTER = (
         name="cluster.secret",
         type=ConfigType.PASSWORD,
         default="",
-        doc="What coordinators prove to each other that they know; made up at the first start.",
+        doc=(
+            "The secret by which coordinators authenticate to each other; generated at the"
+            " first start."
+        ),
     ),
     _int("event.loop.watch.interval.ms", 0, 0,
-         "How often a coordinator looks how long its event loop was held, for the metrics"
-         " event-loop-held-time-ms-*; 0 is never. Each look costs about 10 microseconds."),
+         "How often a coordinator measures how long its event loop was blocked, for the"
+         " metrics event-loop-held-time-ms-*; 0 is never. Each measurement costs about 10"
+         " microseconds."),
     ConfigRow(
         name="incident.recording.max.bytes",
         type=ConfigType.LONG,
         default=0,
         low=0,
-        doc="How many bytes a coordinator keeps of what its groups were told lately. They are"
-        " written to a file when a handler raises, and by rollcall record; 0 keeps nothing. The"
-        " file has client ids, addresses and group ids in it, but no password.",
+        doc=(
+            "How many bytes of recent group events a coordinator keeps. They are written to a"
+            " file when a handler raises, and by rollcall record; 0 keeps nothing. The file"
+            " contains client ids, addresses and group ids, but no password."
+        ),
         dynamic=True,
     ),
     _text("broker.rack", None,
-          "The rack of coordinators whose Ray node has none of its own: that is the environment"
-          " variable ROLLCALL_RACK there, or its label ray.io/availability-zone."),
+          "The rack of coordinators whose Ray node has none: a Ray node's rack is its"
+          " environment variable ROLLCALL_RACK or its label ray.io/availability-zone."),
     _int("node.id", 0, 0, "This coordinator's node id.", importance=HIGH),
     _int("broker.id", -1, None, "The old name of node.id.", importance=HIGH, is_read=False),
     _int("socket.request.max.bytes", 104857600, 1, "The largest request accepted, in bytes.",
@@ -173,43 +179,50 @@ _CLUSTER = (
         name="connections.max.idle.ms",
         type=ConfigType.LONG,
         default=600000,
-        doc="A connection without requests for this long is closed; below 0 never.",
+        doc="A connection without requests for this long is closed; a negative value means never.",
     ),
     _int("max.connections", INT_MAX, 0,
-         "Connections to one coordinator; the next wait in the backlog. The system's limit of open"
-         " files lowers it.", dynamic=True),
+         "The maximum of connections to one coordinator; others wait in the backlog. The"
+         " system's limit of open files lowers it.", dynamic=True),
     _int("max.connections.per.ip", INT_MAX, 0,
-         "Connections to one coordinator from one address; the next are closed.", dynamic=True),
+         "The maximum of connections to one coordinator from one address; others are closed.",
+         dynamic=True),
     _text("max.connections.per.ip.overrides", "",
-          "Other limits for some addresses: ADDRESS:COUNT,ADDRESS:COUNT; addresses, not names.",
+          "Other limits for some addresses: ADDRESS:COUNT,ADDRESS:COUNT. Host names are"
+          " not supported.",
           pattern=r"([^,\s]+:\d+(,[^,\s]+:\d+)*)?", dynamic=True),
     _int("max.connection.creation.rate", INT_MAX, 0,
-         "Connections that one coordinator accepts in a second; the next wait in the backlog.",
+         "Connections that one coordinator accepts per second; others wait in the backlog.",
          dynamic=True),
     _int("queued.max.requests", 500, 1,
-         "Requests that may wait for the coordinator; the sockets of more are not read.",
+         "Requests that may wait for the coordinator; the sockets of further requests are"
+         " not read.",
          importance=HIGH),
     ConfigRow(
         name="queued.max.request.bytes",
         type=ConfigType.LONG,
         default=134217728,
-        doc="Bytes of requests, whole or not, that one coordinator holds; then it reads no more of"
-        " large ones. One of socket.request.max.bytes always has room. -1 is no limit, which is"
-        " Kafka's default.",
+        doc=(
+            "Bytes of requests, complete or not, that one coordinator holds; beyond it, large"
+            " requests are not read. A request of socket.request.max.bytes always fits. -1,"
+            " Kafka's default, is no limit."
+        ),
     ),
-    _flag("auto.create.topics.enable", True, "Create a topic when a client first asks for it.",
+    _flag("auto.create.topics.enable", True,
+        "Whether a topic is created when a client first asks for it.",
           importance=HIGH),
     _flag("delete.topic.enable", True, "Whether topics can be deleted.", importance=HIGH),
-    _int("num.partitions", 1, 1, "Partitions of a topic that does not say how many."),
+    _int("num.partitions", 1, 1, "The default number of partitions of a new topic."),
     ConfigRow(
         name="default.replication.factor",
         type=ConfigType.INT,
         default=1,
-        doc="Replicas of a topic that does not say how many.",
+        doc="The default replication factor of a new topic.",
     ),
-    _int("min.insync.replicas", 1, 1, "Shown for topics; a majority rules the coordinators' log.",
+    _int("min.insync.replicas", 1, 1,
+        "Shown for topics only: the coordinators' log needs a majority.",
          importance=HIGH, dynamic=True, is_read=False),
-    _int("fetch.max.bytes", 57671680, 1024, "The most a fetch may return, in bytes.",
+    _int("fetch.max.bytes", 57671680, 1024, "The maximum size of a fetch response, in bytes.",
          is_read=False),
     _int("max.request.partition.size.limit", 2000, 1,
          "Partitions in one DescribeTopicPartitions response."),
@@ -229,7 +242,7 @@ _OFFSETS = (
         type=ConfigType.LONG,
         default=600000,
         low=1,
-        doc="How often offsets past their retention are looked for.",
+        doc="How often to remove expired offsets.",
         importance=HIGH,
     ),
     _int("offsets.retention.minutes", 10080, 1,

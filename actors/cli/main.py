@@ -95,15 +95,17 @@ def _parser() -> argparse.ArgumentParser:
     from actors.cli.commands import add_parsers
 
     add_parsers(commands)
-    record = commands.add_parser("record", help="save what the groups were told lately")
+    record = commands.add_parser("record", help="save recent group events to a file, for a replay")
     _add_which(record)
-    record.add_argument("--node", type=int, metavar="N", help="one coordinator (default: all)")
+    record.add_argument(
+        "--node", type=int, metavar="N", help="only this coordinator (default: all)"
+    )
     record.add_argument(
         "--out",
         type=Path,
         default=Path("recording.msgpack"),
         metavar="FILE",
-        help="default: %(default)s",
+        help="the file to write (default: %(default)s)",
     )
     record.set_defaults(run=_record)
     commands.add_parser("bench", help="run a benchmark", add_help=False)

@@ -1,4 +1,4 @@
-"""``rollcall record``: save what the groups of a running cluster were told lately, for a replay."""
+"""``rollcall record``: save the recent events of a running cluster's groups, for a replay."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ONLY_US: Final = 0o600
 
 
 def record(found: RegisteredCluster, node_id: int | None, out: Path) -> int:
-    """Ask one coordinator, or all, and write one file; name the partitions that are not in it."""
+    """Save one coordinator's events, or all, in a file; name the partitions that are missing."""
     if node_id is not None and not 0 <= node_id < found.partitions:
         raise BadInputError(f"There is no coordinator {node_id}.")
     if out.exists():
-        raise BadInputError(f"{out} is there already: name another file by --out.")
+        raise BadInputError(f"{out} already exists: choose another file with --out.")
     nodes = range(found.partitions) if node_id is None else (node_id,)
 
     def question() -> list[Recorded]:

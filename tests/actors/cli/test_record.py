@@ -53,7 +53,7 @@ def test_an_operators_mistake_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="There is no coordinator 2"):
         record.record(CLUSTER, 2, tmp_path / "r")
     (tmp_path / "there").write_bytes(b"precious")
-    with pytest.raises(BadInputError, match="is there already"):
+    with pytest.raises(BadInputError, match="already exists"):
         record.record(CLUSTER, 0, tmp_path / "there")
     with pytest.raises(FailureError, match="cannot be written"):
         record.record(CLUSTER, 0, tmp_path / "no" / "directory")
