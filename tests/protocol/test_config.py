@@ -44,6 +44,7 @@ OURS = {
     "group.consumer.unsettled.heartbeat.interval.ms",
     "group.coordinator.background.timeout.ms",
     "event.loop.watch.interval.ms",
+    "incident.recording.max.bytes",
     "log.flush",
     "cluster.secret",
     "replica.heartbeat.interval.ms",
