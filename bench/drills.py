@@ -35,12 +35,12 @@ from failover.drills.drill import (
     Action,
     Condition,
     Drill,
-    Step,
+    DrillStep,
     Target,
     named,
     names,
 )
-from failover.drills.verdict import Record, Verdict, judge
+from failover.drills.verdict import DrillRecord, Verdict, judge
 from storage.disk import witness
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class DrillRun:
             time.sleep(workload.settle_ms / 1000)
             stories, stalled_ms = crowd.stories(), crowd.stalled_ms(self._fault_ms)
             committed = self._committed()
-            record = Record(
+            record = DrillRecord(
                 stories=stories,
                 committed=committed,
                 fault_ms=self._fault_ms,
@@ -229,7 +229,7 @@ class DrillRun:
                 file=sys.stderr,
             )
 
-    def _run_step(self, step: Step, crowd: LiveLoad) -> None:
+    def _run_step(self, step: DrillStep, crowd: LiveLoad) -> None:
         time.sleep(step.after_ms / 1000)
         if step.do in FAULTS and not self._fault_ms:
             self._fault_ms = now_ms()
@@ -241,45 +241,45 @@ class DrillRun:
             self._replicated_ms = now_ms() - self._last_fault_ms
         self._say(f"{step}{done}")
 
-    def kill(self, step: Step, _crowd: LiveLoad) -> str:
+    def kill(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """End processes at once."""
         if step.target is Target.CONTROLLER:
             return f" (process {self.live.kill_controller()})"
         nodes = self._nodes(step)
         return _targets(nodes, self.live.kill(nodes))
 
-    def start(self, step: Step, _crowd: LiveLoad) -> str:
+    def start(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """See what was killed back; Ray starts it."""
         self.live.wait(self.live.is_led, step.within_ms, "led by nodes that all serve")
         return ""
 
-    def freeze(self, step: Step, _crowd: LiveLoad) -> str:
+    def freeze(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """Stop processes without ending them."""
         nodes = self._nodes(step)
         return _targets(nodes, self.live.freeze(nodes))
 
-    def thaw(self, _step: Step, _crowd: LiveLoad) -> str:
+    def thaw(self, _step: DrillStep, _crowd: LiveLoad) -> str:
         """Let them go on."""
         self.live.thaw()
         return ""
 
-    def cut(self, step: Step, _crowd: LiveLoad) -> str:
+    def cut(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """Part nodes from their peers."""
         nodes = self._nodes(step)
         self.live.cut(nodes)
         return _targets(nodes, ())
 
-    def mend(self, _step: Step, _crowd: LiveLoad) -> str:
+    def mend(self, _step: DrillStep, _crowd: LiveLoad) -> str:
         """Bring them together."""
         self.live.mend()
         return ""
 
-    def lose_disk(self, step: Step, _crowd: LiveLoad) -> str:
+    def lose_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """Kill nodes and take what they wrote."""
         nodes = self._nodes(step)
         return _targets(nodes, self.live.lose_disk(nodes))
 
-    def roll(self, step: Step, _crowd: LiveLoad) -> str:
+    def roll(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """Restart nodes one by one, as an operator does."""
         nodes = self._nodes(step)
         for node_id in nodes:
@@ -287,32 +287,32 @@ class DrillRun:
             self._say(f"node {node_id} was drained and is back")
         return ""
 
-    def fill_disk(self, step: Step, _crowd: LiveLoad) -> str:
+    def fill_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """Leave no space."""
         nodes = self._nodes(step)
         return _targets(nodes, ()) + f", {self.live.fill_disk(nodes) >> 20} MiB filled"
 
-    def free_disk(self, _step: Step, _crowd: LiveLoad) -> str:
+    def free_disk(self, _step: DrillStep, _crowd: LiveLoad) -> str:
         """Give it back."""
         self.live.free_disk()
         return ""
 
-    def slow_disk(self, step: Step, _crowd: LiveLoad) -> str:
+    def slow_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
         """Let syncs take longer."""
         nodes = self._nodes(step)
         self.live.slow_disk(nodes, step.sync_ms)
         return _targets(nodes, ()) + f", {step.sync_ms} ms for each sync"
 
-    def fast_disk(self, _step: Step, _crowd: LiveLoad) -> str:
+    def fast_disk(self, _step: DrillStep, _crowd: LiveLoad) -> str:
         """Let them take their own time again."""
         self.live.slow_disk(self.live.nodes, 0)
         return ""
 
-    def restart_members(self, step: Step, crowd: LiveLoad) -> str:
+    def restart_members(self, step: DrillStep, crowd: LiveLoad) -> str:
         """Restart static members."""
         return f" ({crowd.restart_static(step.share)} static members)"
 
-    def join_members(self, step: Step, crowd: LiveLoad) -> str:
+    def join_members(self, step: DrillStep, crowd: LiveLoad) -> str:
         """Let dynamic members join every group."""
         workload = self.drill.workload
         each = max(1, round(step.share * workload.members / workload.groups))
@@ -325,7 +325,7 @@ class DrillRun:
         )
         return f" ({each} into each group)"
 
-    def wait(self, step: Step, crowd: LiveLoad) -> str:
+    def wait(self, step: DrillStep, crowd: LiveLoad) -> str:
         """Wait for a condition."""
         holds = {
             Condition.LED: self.live.is_led,
@@ -338,7 +338,7 @@ class DrillRun:
             raise DrillError(f"{error} Members by state: {crowd.counts()}.") from None
         return ""
 
-    def _nodes(self, step: Step) -> tuple[int, ...]:
+    def _nodes(self, step: DrillStep) -> tuple[int, ...]:
         return self.live.find(step.target, self._group_ids[0])
 
     def _make_topics(self) -> None:
@@ -360,7 +360,7 @@ class DrillRun:
         _say(f"{time.monotonic() - self._begun:7.1f} s  {text}")
 
 
-ACTIONS: Final[Mapping[Action, Callable[[DrillRun, Step, LiveLoad], str]]] = {
+ACTIONS: Final[Mapping[Action, Callable[[DrillRun, DrillStep, LiveLoad], str]]] = {
     Action.KILL: DrillRun.kill,
     Action.START: DrillRun.start,
     Action.FREEZE: DrillRun.freeze,

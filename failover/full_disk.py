@@ -29,7 +29,7 @@ RETRY_MS: Final = 100
 """How often a full disk is tried again."""
 
 
-class Unit(NamedTuple):
+class TurnWrites(NamedTuple):
     """The writes of one turn; ``sync`` as in :class:`Effects`."""
 
     number: int
@@ -42,7 +42,7 @@ class Backlog:
 
     def __init__(self, log: LogPort) -> None:
         self._log = log
-        self._kept: list[Unit] = []
+        self._kept: list[TurnWrites] = []
         self.retry_ms: int | None = None
 
     @property
@@ -50,11 +50,11 @@ class Backlog:
         """Whether something waits for room on the disk."""
         return self.retry_ms is not None
 
-    def write(self, effects: Effects, now: int) -> list[Unit]:
+    def write(self, effects: Effects, now: int) -> list[TurnWrites]:
         """Write what a turn wants written; return the units that are in the log now."""
         if not effects.writes:
             return []
-        self._kept.append(Unit(effects.number, effects.writes, effects.sync))
+        self._kept.append(TurnWrites(effects.number, effects.writes, effects.sync))
         if self.is_full:
             return []
         try:
@@ -64,7 +64,7 @@ class Backlog:
             self.retry_ms = now + RETRY_MS
             return []
 
-    def retry(self, now: int) -> list[Unit]:
+    def retry(self, now: int) -> list[TurnWrites]:
         """Try again when it is time; return the units that are in the log now."""
         if self.retry_ms is None or now < self.retry_ms:
             return []
@@ -76,7 +76,7 @@ class Backlog:
         self.retry_ms = None
         return units
 
-    def _write(self) -> list[Unit]:
+    def _write(self) -> list[TurnWrites]:
         units = self._kept
         if len(units) == 1:
             self._log.write(units[0].writes)

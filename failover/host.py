@@ -20,15 +20,15 @@ from failover.catalogue.cluster_view import ClusterView, effective_configs
 from failover.catalogue.known import CatalogKnowledge
 from failover.common_time import CommonTime
 from failover.effects import Effects
-from failover.hand_over import HandOver
-from failover.held import Held
+from failover.host_state import HostState
 from failover.identity import CATALOG_PARTITION, Identity
-from failover.kinds import CATALOG_KIND, GROUPS_KIND, catalog_maker, shard_maker
 from failover.leaders import Leaders
+from failover.leadership_drain import LeadershipDrain
+from failover.machine_adapters import CATALOG_ADAPTER, GROUPS_ADAPTER, catalog_maker, shard_maker
 from failover.partitions.partition import Partition, PartitionState
 from failover.partitions.status import PartitionStatus, status_of
 from failover.recording.recorder import BYTES_MAX, Recorder
-from failover.requests.fanout import Part
+from failover.requests.fanout import RequestPart
 from failover.requests.router import Requests
 from failover.routing import partition_for
 from failover.sync_times import SyncTimes
@@ -47,7 +47,7 @@ from storage.log import (
     TruncateFrom,
 )
 from storage.messages import ClockShows, Leading
-from storage.replica import Role, Setting
+from storage.replica import ReplicaOptions, Role
 from storage.timing import Timing
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class Host:
         self.recorder = Recorder()
         timing = _timing(configs)
 
-        def setting(number: int, wanted: tuple[int, ...]) -> Setting:
-            return Setting(
+        def setting(number: int, wanted: tuple[int, ...]) -> ReplicaOptions:
+            return ReplicaOptions(
                 me=identity.me,
                 partition=number,
                 voters=tuple(identity.voters.get(number, ())),
@@ -104,7 +104,7 @@ class Host:
         catalog = Partition(
             setting(CATALOG_PARTITION, identity.catalog_nodes),
             catalog_maker(configs, rng.getrandbits(64)),
-            CATALOG_KIND,
+            CATALOG_ADAPTER,
             now,
         )
         catalog.upon_election = lambda: (ClusterFormed(identity.placement),)
@@ -112,19 +112,19 @@ class Host:
             pass  # it is small: nodes and topics are known before any client comes
         leaders = Leaders()
         view = _view(identity, configs, catalog, leaders)
-        self._held = held = Held(identity, catalog, leaders, view)
-        held.own(
+        self._state = state = HostState(identity, catalog, leaders, view)
+        state.set_groups(
             {
                 number: Partition(
                     setting(number, identity.placement[number]),
                     shard_maker(
-                        lambda: held.view,
+                        lambda: state.view,
                         rng.getrandbits(64),
                         self.wall,
                         self.recorder,
                         number,
                     ),
-                    GROUPS_KIND,
+                    GROUPS_ADAPTER,
                     now,
                 )
                 for number in identity.holds
@@ -132,11 +132,11 @@ class Host:
         )
         self.syncs = SyncTimes(timing.election_min_ms)
         self._known = CatalogKnowledge(catalog, timing.election_max_ms, now)
-        for partition in held.groups.values():
+        for partition in state.groups.values():
             partition.may_lead(False)
-        self._requests = Requests(held, now)
+        self._requests = Requests(state, now)
         self.receive = self._requests.receive
-        self._hand_over = HandOver(held)
+        self._leadership_drain = LeadershipDrain(state)
         self._clamped: frozenset[str] = frozenset()
         self._note_clamped()
         self.recorder.limit(view.configs.integer(BYTES_MAX))
@@ -153,42 +153,42 @@ class Host:
 
     def catalog_event(self, event: NodeChanged | ClusterFormed, now: int) -> bool:
         """Tell the catalogue about the nodes; False when another node leads it, or none yet."""
-        partition = self._held.catalog
-        if partition.state is not PartitionState.LEADER or partition.is_paused:
+        partition = self._state.catalog
+        if partition.state is not PartitionState.LEADER or partition.lacks_lease:
             return False
-        self._held.schedule.touch(CATALOG_PARTITION)
+        self._state.schedule.touch(CATALOG_PARTITION)
         partition.handle(event, now)
         return True
 
     def computed(self, partition: int, event: Event, now: int) -> None:
         """Take a task's result as an event; dropped when the partition is not led here."""
-        led = self._held.groups.get(partition)
+        led = self._state.groups.get(partition)
         if led is not None and led.state is PartitionState.LEADER:
-            self._held.schedule.touch(partition)
+            self._state.schedule.touch(partition)
             led.handle(event, now)
 
     # --- time
 
     def tick(self, now: int, stalled_ms: int = 0) -> None:
         """Run what is due; ``stalled_ms`` is how long this process itself stood still."""
-        schedule, partitions = self._held.schedule, self._held.all
+        schedule, partitions = self._state.schedule, self._state.all
         if stalled_ms:
             schedule.touch_all()
         for partition in partitions.values() if stalled_ms else schedule.due(now):
             if partition.is_reloading:
                 partition.load_slice(RELOAD_RECORDS)
             partition.tick(now)
-            if partition.state is PartitionState.LEADER and not partition.is_paused:
+            if partition.state is PartitionState.LEADER and not partition.lacks_lease:
                 if stalled_ms:
-                    partition.machine.forgive(stalled_ms)
+                    partition.machine.shift_deadlines(stalled_ms)
                 due = partition.machine.next_deadline()
                 if due is not None and due <= now:
                     partition.handle(TimersDue(), now)
             silent_at_ms = partition.replies.silent_at_ms
             if silent_at_ms is not None and silent_at_ms <= now:
-                self._hand_over.pass_on(partition, now)
+                self._leadership_drain.transfer_unleased(partition, now)
         self._requests.tick(now)
-        self._hand_over.tick(now)
+        self._leadership_drain.tick(now)
         if (due_ms := self._known.due_ms) is not None and due_ms <= now:
             schedule.touch(CATALOG_PARTITION)
 
@@ -216,8 +216,8 @@ class Host:
         Its clocks can have stood still with it, so that the lease only seems to last. A majority is
         asked before the next answer.
         """
-        self._held.schedule.touch_all()
-        for partition in self._held.all.values():
+        self._state.schedule.touch_all()
+        for partition in self._state.all.values():
             partition.doubt(now)
 
     def _show_clock(self, node_id: int, now: int) -> None:
@@ -225,7 +225,7 @@ class Host:
         wall_ms = self._time.shown(now)
         if wall_ms is not None:
             shows = ClockShows(CATALOG_PARTITION, 0, self.identity.node_id, wall_ms)
-            self._held.effects.messages.setdefault(node_id, []).append(shows)
+            self._state.effects.messages.setdefault(node_id, []).append(shows)
 
     def _clock_told(self, message: ClockShows, now: int) -> None:
         if self._time.told(message.node_id, message.wall_ms, now):
@@ -238,15 +238,15 @@ class Host:
 
     def next_deadline(self) -> int | None:
         """When :meth:`tick` is wanted next, if at all; 0 is at once."""
-        first = _earlier(self._hand_over.due_ms, self._requests.next_deadline())
+        first = _earlier(self._leadership_drain.due_ms, self._requests.next_deadline())
         first = _earlier(first, self._known.due_ms)
-        return _earlier(first, self._held.schedule.next_deadline())
+        return _earlier(first, self._state.schedule.next_deadline())
 
     # --- replication
 
     def receive_peer(self, node_id: int, messages: Sequence[Message], now: int) -> None:  # noqa: ARG002
         """Take what another node said; what is meant for no partition of ours is left alone."""
-        touch, partitions = self._held.schedule.touch, self._held.all
+        touch, partitions = self._state.schedule.touch, self._state.all
         for message in messages:
             if isinstance(message, ClockShows):
                 self._clock_told(message, now)
@@ -264,69 +264,69 @@ class Host:
         It may lead in a moment: what it writes must not go by a wrong clock of its own until the
         others have something to tell again.
         """
-        held = self._held
-        held.unlinked.discard(node_id)
-        held.schedule.touch_all()
-        for partition in held.all.values():
+        state = self._state
+        state.unlinked.discard(node_id)
+        state.schedule.touch_all()
+        for partition in state.all.values():
             partition.replica.peer_up(node_id, now)
-        for number in held.leaders.led_by(node_id):
+        for number in state.leaders.led_by(node_id):
             self._requests.leader_found(number, now)
-        if node_id == held.leaders.of(CATALOG_PARTITION):
+        if node_id == state.leaders.of(CATALOG_PARTITION):
             self._requests.catalog_found(now)
-        if told := list(held.leaders.told()):
-            held.effects.messages.setdefault(node_id, []).extend(told)
+        if told := list(state.leaders.told()):
+            state.effects.messages.setdefault(node_id, []).extend(told)
         self._show_clock(node_id, now)
 
     def peer_down(self, node_id: int, now: int) -> None:
         """Learn that the link to another node broke."""
-        held = self._held
-        held.unlinked.add(node_id)
-        held.schedule.touch_all()
-        for partition in held.all.values():
+        state = self._state
+        state.unlinked.add(node_id)
+        state.schedule.touch_all()
+        for partition in state.all.values():
             partition.replica.peer_down(node_id, now)
-        for number in held.leaders.led_by(node_id):
+        for number in state.leaders.led_by(node_id):
             self._requests.leader_lost(number, now)
 
     def campaign(self, partition: int, now: int) -> None:
         """Stand for election, on the controller's advice."""
-        replicated = self._held.all.get(partition)
+        replicated = self._state.all.get(partition)
         if replicated is not None and replicated.replica.role is not Role.LEADER:
-            self._held.schedule.touch(partition)
+            self._state.schedule.touch(partition)
             replicated.replica.campaign(now)
 
     def transfer(self, partition: int, node_id: int, now: int) -> None:
         """Hand a partition that is led here over to another node, once that has all of it."""
-        led = self._held.all.get(partition)
+        led = self._state.all.get(partition)
         if led is not None and led.state is PartitionState.LEADER:
-            self._held.schedule.touch(partition)
+            self._state.schedule.touch(partition)
             led.replica.transfer_to(node_id, now)
 
     @property
     def draining(self) -> bool:
         """Whether this host is to be stopped: it hands over what it leads, again and again."""
-        return self._hand_over.draining
+        return self._leadership_drain.draining
 
     @draining.setter
     def draining(self, draining: bool) -> None:
-        self._hand_over.draining = draining
+        self._leadership_drain.draining = draining
 
     @property
     def disk_is_full(self) -> bool:
-        """Whether drained writes wait for room on the disk (see :class:`HandOver`)."""
-        return self._hand_over.disk_is_full
+        """Whether drained writes wait for room on the disk (see :class:`LeadershipDrain`)."""
+        return self._leadership_drain.disk_is_full
 
     @disk_is_full.setter
     def disk_is_full(self, is_full: bool) -> None:
-        self._hand_over.disk_is_full = is_full
+        self._leadership_drain.disk_is_full = is_full
 
     # --- turns
 
     def load_slice(self, max_records: int) -> bool:
         """Read on in the log; True when every partition is loaded. Call until then."""
-        left, partitions = max_records, self._held.all.values()
+        left, partitions = max_records, self._state.all.values()
         for partition in partitions:
             if partition.state is PartitionState.LOADING:
-                self._held.schedule.touch(partition.number)
+                self._state.schedule.touch(partition.number)
                 left -= partition.load_slice(left)
                 if left <= 0:
                     return False
@@ -337,16 +337,16 @@ class Host:
 
     def drain(self, now: int) -> Effects:
         """End the turn: everything to be done now, falsy when there is nothing."""
-        held = self._held
-        effects = held.effects
-        while touched := held.schedule.take():
+        state = self._state
+        effects = state.effects
+        while touched := state.schedule.take():
             for partition in touched:
                 if partition.deferred:
                     self._resume(partition, now)
                 has_moved = partition.drain(now, effects)
-                if has_moved and partition is held.catalog:
+                if has_moved and partition is state.catalog:
                     self._refresh(now)
-                if partition is held.catalog and self._known.look(now):
+                if partition is state.catalog and self._known.look(now):
                     self._let_lead()
                 if partition.has_news:
                     self._note_leader(partition, effects, now)
@@ -356,18 +356,18 @@ class Host:
             self._units.append((effects.number, partitions))
             effects.sync = self._must_sync(effects)
         if effects:
-            held.effects = Effects(number=effects.number + 1)
+            state.effects = Effects(number=effects.number + 1)
         return effects
 
     def _let_lead(self) -> None:
         """Let groups be led here: their topics are known."""
-        for partition in self._held.groups.values():
+        for partition in self._state.groups.values():
             partition.may_lead(True)
-        self._held.schedule.touch_all()
+        self._state.schedule.touch_all()
 
     def _resume(self, partition: Partition, now: int) -> None:
-        for request, waits in partition.resumed():
-            self._requests.ask(Part(partition.number, request, waits), now)
+        for request, depends_on in partition.resumed():
+            self._requests.ask(RequestPart(partition.number, request, depends_on), now)
 
     def persisted(self, now: int, through: int | None = None) -> None:
         """Learn that the units up to number ``through`` are on disk (None: all that were drained).
@@ -379,8 +379,8 @@ class Host:
             number, partitions = units.popleft()
             touched |= partitions
         for partition in sorted(touched):
-            self._held.schedule.touch(partition)
-            self._held.all[partition].replica.persisted(now, number)
+            self._state.schedule.touch(partition)
+            self._state.all[partition].replica.persisted(now, number)
 
     def checkpoint(self) -> Effects:
         """Bring the compacted state on disk up to the last commit, before a clean stop.
@@ -390,7 +390,7 @@ class Host:
         effects = Effects(sync=True)
         if self.disk_is_full:
             return effects
-        for partition in self._held.all.values():
+        for partition in self._state.all.values():
             effects.writes += partition.compact()
         return effects
 
@@ -399,17 +399,17 @@ class Host:
     @property
     def view(self) -> ClusterView:
         """What this node knows of the cluster: catalogue, leaders, effective configs."""
-        return self._held.view
+        return self._state.view
 
     def leader_of(self, partition: int) -> int:
         """Return the node that leads a partition (-1: the catalogue), -1 when none is known."""
-        return self._held.leaders.of(partition)
+        return self._state.leaders.of(partition)
 
     def _note_leader(self, partition: Partition, effects: Effects, now: int) -> None:
         """Take over what a replica knows about its leader; tell everybody when it is this one."""
         partition.has_news = False
         (epoch, leader), me, number = partition.leader, self.identity.node_id, partition.number
-        leaders = self._held.leaders
+        leaders = self._state.leaders
         if leader == NOBODY:
             self._requests.leader_lost(number, now)
             if leaders.of(number) == me:
@@ -425,39 +425,39 @@ class Host:
                     effects.messages.setdefault(node_id, []).append(row)
 
     def _heard(self, partition: int, epoch: int, node_id: int, now: int) -> bool:
-        is_news = self._held.leaders.learn(partition, epoch, node_id)
+        is_news = self._state.leaders.learn(partition, epoch, node_id)
         if is_news:
             self._show_leaders(now)
             self._requests.leader_found(partition, now)
         return is_news
 
     def _show_leaders(self, now: int) -> None:
-        held = self._held
-        controller_id = held.leaders.of(CATALOG_PARTITION)
-        leaders = held.leaders.by_partition()
-        held.view = replace(held.view, leaders=leaders, controller_id=controller_id, described={})
+        state = self._state
+        controller_id = state.leaders.of(CATALOG_PARTITION)
+        leaders = state.leaders.by_partition()
+        state.view = replace(state.view, leaders=leaders, controller_id=controller_id, described={})
         if controller_id != NOBODY:
             self._requests.catalog_found(now)
 
     def _refresh(self, now: int) -> None:
         """Show a changed catalogue to clients and shards, once all of it is committed."""
-        held = self._held
-        catalog = _catalog(held.catalog)
-        if not held.catalog.settled or catalog.image is held.view.catalog:
+        state = self._state
+        catalog = _catalog(state.catalog)
+        if not state.catalog.settled or catalog.image is state.view.catalog:
             return
-        before = held.view.catalog.topics
-        held.view = _view(self.identity, self._static_configs, held.catalog, held.leaders)
-        topics = held.view.catalog.topics
-        catalog.configs = held.view.configs
-        group_configs = held.view.catalog.group_configs()
+        before = state.view.catalog.topics
+        state.view = _view(self.identity, self._static_configs, state.catalog, state.leaders)
+        topics = state.view.catalog.topics
+        catalog.configs = state.view.configs
+        group_configs = state.view.catalog.group_configs()
         self._note_clamped()
-        self.recorder.limit(held.view.configs.integer(BYTES_MAX))
+        self.recorder.limit(state.view.configs.integer(BYTES_MAX))
         gone = [] if topics is before else _deleted(before, topics)
-        held.schedule.touch_all()
-        for partition in held.groups.values():
+        state.schedule.touch_all()
+        for partition in state.groups.values():
             shard = _shard(partition)
             shard.topics = topics
-            shard.configs = held.view.configs
+            shard.configs = state.view.configs
             shard.group_configs = group_configs
             if gone and partition.state is PartitionState.LEADER:
                 partition.handle(TopicsDeleted(gone), now)
@@ -467,18 +467,18 @@ class Host:
 
         It was within them when it was set.
         """
-        view = self._held.view
+        view = self._state.view
         clamped = [
             f"group {shown(group_id)}: {sentence}"
             for group_id, own in view.catalog.group_configs().items()
             for sentence in out_of_bounds(own, view.configs)
         ]
         told, self._clamped = self._clamped, frozenset(clamped)
-        self._held.effects.notes += [sentence for sentence in clamped if sentence not in told]
+        self._state.effects.notes += [sentence for sentence in clamped if sentence not in told]
 
     def _must_sync(self, effects: Effects) -> bool:
         """Sync a promise always, and appended records unless ``log.flush`` is ``os``."""
-        majority = self._held.view.configs.text("log.flush") == "majority"
+        majority = self._state.view.configs.text("log.flush") == "majority"
         synced = SYNCED_BY_MAJORITY if majority else SYNCED
         return any(isinstance(write, synced) for write in effects.writes)
 
@@ -487,17 +487,17 @@ class Host:
     @property
     def partitions(self) -> tuple[Partition, ...]:
         """Every partition of which this node has a replica, the catalogue's first."""
-        return tuple(self._held.all.values())
+        return tuple(self._state.all.values())
 
     def status(self, now: int = 0) -> list[PartitionStatus]:
         """Return one row per partition held here; the times in it are right for ``now``."""
         is_slow = self.syncs.are_slow(now)
-        rows = sorted(self._held.all.items())
+        rows = sorted(self._state.all.items())
         return [status_of(partition, now, is_slow=is_slow) for _, partition in rows]
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the diary of a group led here, oldest first."""
-        partition = self._held.groups.get(partition_for(group_id, self.identity.partitions))
+        partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
         return [] if partition is None else _shard(partition).events(group_id)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from failover.effects import Effects
-    from failover.full_disk import Unit
+    from failover.full_disk import TurnWrites
     from failover.host import Host
     from failover.ports import Ports
     from protocol.groups.effects import Request
@@ -111,7 +111,7 @@ class Turn:
             self._ports.facts.note(ROOM_AGAIN)
             self.host.disk_is_full = False
 
-    def _took(self, units: Sequence[Unit]) -> None:
+    def _took(self, units: Sequence[TurnWrites]) -> None:
         """Count units that are in the log now."""
         for unit in units:
             self._written = unit.number

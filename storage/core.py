@@ -37,7 +37,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class ReplicaOptions:
     """Where a replica stands and what it is given. ``voters`` are used while none are stored.
 
     Without voters (or not among them) the replica is a learner: it asks the leader for the log.
@@ -88,7 +88,7 @@ class Ready:
 
 
 @dataclass(slots=True)
-class Unit:
+class UnsyncedWrites:
     """Writes of this replica that were handed out and are not known to be synced.
 
     When they are, the log is on disk up to ``end_offset`` and the epoch is at least ``epoch``; the
@@ -104,7 +104,9 @@ class Unit:
 class Core:
     """The state of one replica, and the few moves that every part makes in the same way."""
 
-    def __init__(self, setting: Setting, stored: Stored, tail: Iterable[Batch], now: int) -> None:
+    def __init__(
+        self, setting: ReplicaOptions, stored: Stored, tail: Iterable[Batch], now: int
+    ) -> None:
         self.setting = setting
         self.partition = setting.partition
         self.me = setting.me
@@ -130,7 +132,7 @@ class Core:
         self.durable = stored.end_offset
         """The log is on disk, as it is in memory, before this offset."""
 
-        self.units: deque[Unit] = deque()
+        self.units: deque[UnsyncedWrites] = deque()
         """The writes under way, oldest first."""
 
         self.out = Ready()
@@ -188,7 +190,7 @@ class Core:
         units = self.units
         if ready.writes:
             if not units or units[-1].number != number:
-                units.append(Unit(number, 0, 0))
+                units.append(UnsyncedWrites(number, 0, 0))
             units[-1].end_offset, units[-1].epoch = self.tail.end_offset, self.epoch
         if ready.promises:
             rests_on = units[-1].promises if units else ready.messages
@@ -196,7 +198,7 @@ class Core:
             ready.promises = []
         return ready
 
-    def persisted(self, through: int) -> Unit | None:
+    def persisted(self, through: int) -> UnsyncedWrites | None:
         """Learn that units up to this number are on disk; return the last of them, if any."""
         last, units = None, self.units
         while units and units[0].number <= through:

@@ -42,7 +42,7 @@ class Election:
         self._granted: set[ReplicaKey] = set()
         self._refused: set[ReplicaKey] = set()
         self._voted_key: ReplicaKey | None = None  # of this epoch; None also after a restart
-        self._parked: dict[ReplicaKey, Vote] = {}
+        self._delayed_votes: dict[ReplicaKey, Vote] = {}
         self._timeout = core.election_timeout()
         self._waits_from = core.now
         if core.is_voter:
@@ -54,7 +54,7 @@ class Election:
         at = FOREVER_MS
         if self._may_stand and self.core.role is not Role.LEADER:
             at = min(self.campaign_at, self._deadline)
-        if self._parked:
+        if self._delayed_votes:
             at = min(at, self.core.bound_until)
         return at
 
@@ -69,8 +69,8 @@ class Election:
     def tick(self, now: int) -> None:
         """Answer the votes whose time has come; stand when no leader was heard for too long."""
         core = self.core
-        if self._parked and now >= core.bound_until:
-            parked, self._parked = self._parked, {}
+        if self._delayed_votes and now >= core.bound_until:
+            parked, self._delayed_votes = self._delayed_votes, {}
             for vote in parked.values():
                 self.on_vote(vote)
         if (
@@ -93,8 +93,10 @@ class Election:
     def heard_leader(self) -> None:
         """Drop what a leader's sign of life makes idle."""
         self.campaign_at = self.stands_since = FOREVER_MS
-        if self._parked:
-            self._parked = {key: vote for key, vote in self._parked.items() if not vote.pre_vote}
+        if self._delayed_votes:
+            self._delayed_votes = {
+                key: vote for key, vote in self._delayed_votes.items() if not vote.pre_vote
+            }
 
     def wait_anew(self) -> None:
         """Begin another election timeout."""
@@ -129,7 +131,7 @@ class Election:
         elif vote.epoch == core.epoch:
             self._answer(vote, granted=self._voted_key == vote.candidate)
         elif self._is_bound(vote):
-            self._parked[vote.candidate] = vote
+            self._delayed_votes[vote.candidate] = vote
             core.wake_at(core.bound_until)
         elif vote.pre_vote:
             self._answer(vote, granted=self._is_complete(vote))

@@ -14,7 +14,7 @@ from storage.control import LEADER_CHANGE_KEY, VOTERS_CHANGE_KEY, leader_change,
 from storage.core import FOREVER_MS
 from storage.log import NOBODY, SnapshotGoneError
 from storage.messages import TransferLeadership
-from storage.progress import NEVER_MS, Pace, Progress
+from storage.progress import NEVER_MS, Progress, ReplicationMode
 from storage.quorum import committed_offset, majority
 from storage.sending import Sender
 
@@ -204,7 +204,7 @@ class Leadership:
         return tuple(sorted(found))
 
     @property
-    def roomier(self) -> tuple[int, ...]:
+    def peers_with_space(self) -> tuple[int, ...]:
         """The voters that have acknowledged what is not on this leader's own disk.
 
         Nobody, when they are too few to elect one of them.
@@ -212,8 +212,8 @@ class Leadership:
         core = self.core
         voters = core.voters.current
         found = [peer for peer in self.peers.values() if peer.match > core.durable]
-        roomier = tuple(peer.key.node_id for peer in found if peer.key in voters)
-        return roomier if len(roomier) >= majority(len(voters)) else ()
+        peers_with_space = tuple(peer.key.node_id for peer in found if peer.key in voters)
+        return peers_with_space if len(peers_with_space) >= majority(len(voters)) else ()
 
     @property
     def needed_from(self) -> int | None:
@@ -221,7 +221,7 @@ class Leadership:
         offsets = [
             peer.match if peer.transfer is None else peer.transfer.snapshot.offset
             for peer in self.peers.values()
-            if peer.pace is not Pace.PROBE and self._is_heard(peer)
+            if peer.mode is not ReplicationMode.PROBE and self._is_heard(peer)
         ]
         return min(offsets, default=None)
 
@@ -238,7 +238,7 @@ class Leadership:
         if message.accepted:
             if peer.accepted(message.end_offset) and peer.match > core.high_watermark:
                 self.advance()
-        elif peer.pace is not Pace.SNAPSHOT and not (
+        elif peer.mode is not ReplicationMode.SNAPSHOT and not (
             message.end_offset < peer.match and sent_ms <= earlier_ms  # an old answer
         ):
             # A log that ends before what it once acknowledged: only a disk that lies can do that.
@@ -288,7 +288,7 @@ class Leadership:
         peer.is_up = is_up
         self._beat_by(self.core.now + self.core.timing.heartbeat_ms)
         if is_up:
-            peer.waits, peer.beat_due, self.to_send = False, True, True
+            peer.awaits_answer, peer.beat_due, self.to_send = False, True, True
             if peer.transfer is not None:
                 peer.transfer.sent_ms = NEVER_MS
         elif self.handing_over == node_id and not self.has_handed_over:
@@ -350,7 +350,7 @@ class Leadership:
             and self.handing_over == NOBODY
             and not self._has_strangers
             and all(
-                peer.is_up and peer.pace is Pace.STREAM and peer.match == end_offset
+                peer.is_up and peer.mode is ReplicationMode.STREAM and peer.match == end_offset
                 for peer in self.peers.values()
             )
         )
@@ -367,7 +367,11 @@ class Leadership:
         """
         core = self.core
         peer = self.peers[self.handing_over]
-        if self.has_handed_over or peer.match < core.high_watermark or peer.pace is not Pace.STREAM:
+        if (
+            self.has_handed_over
+            or peer.match < core.high_watermark
+            or peer.mode is not ReplicationMode.STREAM
+        ):
             return
         self._sender.feed(peer)
         if peer.next_offset == core.tail.end_offset and core.high_watermark > self.epoch_start:
@@ -430,7 +434,9 @@ class Leadership:
 
     def _is_near(self, peer: Progress) -> bool:
         behind = self.core.tail.end_offset - peer.match
-        return peer.pace is Pace.STREAM and behind <= NEAR_OFFSETS and self._is_heard(peer)
+        return (
+            peer.mode is ReplicationMode.STREAM and behind <= NEAR_OFFSETS and self._is_heard(peer)
+        )
 
     def _review_voters(self) -> None:
         """Let replicas that are caught up count: first the lost one of that node leaves."""

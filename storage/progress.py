@@ -22,7 +22,7 @@ IN_FLIGHT_MESSAGES_MAX = 64
 """A peer that does not answer is sent so much and no more."""
 
 
-class Pace(StrEnum):
+class ReplicationMode(StrEnum):
     """How a peer is fed.
 
     One message at a time until the logs are known to agree, then as fast as it can take; with the
@@ -34,7 +34,7 @@ class Pace(StrEnum):
     SNAPSHOT = "snapshot"
 
 
-class Transfer:
+class SnapshotTransfer:
     """One snapshot on its way: one slice at a time, each kept until it is acknowledged."""
 
     def __init__(self, snapshot: Snapshot, now: int) -> None:
@@ -70,16 +70,16 @@ class Progress:
 
     __slots__ = (
         "acked_ms",
+        "awaits_answer",
         "beat_due",
         "in_flight",
         "in_flight_bytes",
         "is_up",
         "key",
         "match",
+        "mode",
         "next_offset",
-        "pace",
         "transfer",
-        "waits",
     )
 
     def __init__(self, key: ReplicaKey, next_offset: int, is_up: bool) -> None:
@@ -90,13 +90,13 @@ class Progress:
         """What the peer has on its disk, and equal to the leader's log."""
         self.acked_ms = NEVER_MS
         """The leader's time in the newest message that the peer answered in this epoch."""
-        self.pace = Pace.PROBE
+        self.mode = ReplicationMode.PROBE
         self.is_up = is_up
-        self.waits = False
+        self.awaits_answer = False
         self.beat_due = True
         self.in_flight: deque[tuple[int, int]] = deque()
         self.in_flight_bytes = 0
-        self.transfer: Transfer | None = None
+        self.transfer: SnapshotTransfer | None = None
 
     @property
     def has_room(self) -> bool:
@@ -108,8 +108,8 @@ class Progress:
 
     def sent(self, end_offset: int, size: int) -> None:
         """Take notice of batches sent up to ``end_offset``."""
-        if self.pace is Pace.PROBE:
-            self.waits = True
+        if self.mode is ReplicationMode.PROBE:
+            self.awaits_answer = True
             return
         self.next_offset = end_offset
         self.in_flight.append((end_offset, size))
@@ -120,16 +120,16 @@ class Progress:
 
         It may be an old answer: nothing goes back.
         """
-        if self.pace is Pace.SNAPSHOT:
+        if self.mode is ReplicationMode.SNAPSHOT:
             if self.transfer is not None and end_offset < self.transfer.snapshot.offset:
                 return False
             self.probe(end_offset)
         advanced = end_offset > self.match
         if advanced:
             self.match = end_offset
-        if self.pace is Pace.PROBE:
-            self.pace = Pace.STREAM
-            self.waits = False
+        if self.mode is ReplicationMode.PROBE:
+            self.mode = ReplicationMode.STREAM
+            self.awaits_answer = False
             self.next_offset = self.match
         elif self.next_offset < self.match:
             self.next_offset = self.match
@@ -140,15 +140,15 @@ class Progress:
 
     def probe(self, next_offset: int) -> None:
         """Find out anew where the logs agree: everything on its way may be lost."""
-        self.pace = Pace.PROBE
+        self.mode = ReplicationMode.PROBE
         self.next_offset = next_offset
-        self.waits = False
+        self.awaits_answer = False
         self.transfer = None
         self.in_flight.clear()
         self.in_flight_bytes = 0
 
-    def install(self, transfer: Transfer) -> None:
+    def install(self, transfer: SnapshotTransfer) -> None:
         """Send the state instead of the log."""
         self.probe(self.next_offset)
-        self.pace = Pace.SNAPSHOT
+        self.mode = ReplicationMode.SNAPSHOT
         self.transfer = transfer

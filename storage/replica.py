@@ -28,7 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.control import LEADER_CHANGE_KEY, leader_change
-from storage.core import FOREVER_MS, Core, Ready, Role, Setting, SnapshotNotice
+from storage.core import FOREVER_MS, Core, Ready, ReplicaOptions, Role, SnapshotNotice
 from storage.election import Election
 from storage.following import Following
 from storage.leadership import Leadership
@@ -56,8 +56,8 @@ __all__ = [
     "LEADER_CHANGE_KEY",
     "Ready",
     "Replica",
+    "ReplicaOptions",
     "Role",
-    "Setting",
     "SnapshotNotice",
     "leader_change",
 ]
@@ -69,7 +69,7 @@ class Replica:
     """The replication state machine of one partition on one node."""
 
     def __init__(
-        self, setting: Setting, stored: Stored, tail: Iterable[Batch] = (), now: int = 0
+        self, setting: ReplicaOptions, stored: Stored, tail: Iterable[Batch] = (), now: int = 0
     ) -> None:
         """Start from what the log holds; ``tail`` are its batches after the applied offset."""
         self.partition = setting.partition
@@ -140,9 +140,9 @@ class Replica:
         return () if self._leadership is None else self._leadership.complete
 
     @property
-    def roomier(self) -> tuple[int, ...]:
+    def peers_with_space(self) -> tuple[int, ...]:
         """The voters with room for what this leader's disk has none for, if they are a majority."""
-        return () if self._leadership is None else self._leadership.roomier
+        return () if self._leadership is None else self._leadership.peers_with_space
 
     @property
     def needed_from(self) -> int | None:

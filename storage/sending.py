@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.messages import Append, InstallSnapshot
-from storage.progress import MESSAGE_BYTES_MAX, Pace, Transfer
+from storage.progress import MESSAGE_BYTES_MAX, ReplicationMode, SnapshotTransfer
 from storage.tail import size_of, within
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ class Sender:
                 self._send_append(peer, 0, ())
                 peer.beat_due = False
             return
-        if peer.pace is Pace.STREAM:
+        if peer.mode is ReplicationMode.STREAM:
             end_offset = self._core.tail.end_offset
             while peer.next_offset < end_offset and peer.has_room:
                 if not self._send_batches(peer):
                     break
-        elif peer.pace is Pace.PROBE and not peer.waits:
+        elif peer.mode is ReplicationMode.PROBE and not peer.awaits_answer:
             self._send_batches(peer)
-        if peer.pace is Pace.SNAPSHOT:
+        if peer.mode is ReplicationMode.SNAPSHOT:
             self._send_slice(peer)
         elif peer.beat_due:
             self._send_append(peer, peer.next_offset, ())
@@ -126,7 +126,7 @@ class Sender:
 
     def _install(self, peer: Progress) -> None:
         core = self._core
-        peer.install(Transfer(core.setting.log.snapshot(core.partition), core.now))
+        peer.install(SnapshotTransfer(core.setting.log.snapshot(core.partition), core.now))
 
     def _send_slice(self, peer: Progress) -> None:
         """Send the slice in hand, once until it may be lost; between, signs of life."""

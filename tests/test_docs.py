@@ -144,7 +144,9 @@ def test_every_command_in_a_document_exists(document: Path) -> None:
 
 
 def test_the_report_of_a_drill_is_explained_line_by_line() -> None:
-    nothing = verdict.Record(stories=(), committed={}, fault_ms=0, replicated_ms=None, stalled_ms=0)
+    nothing = verdict.DrillRecord(
+        stories=(), committed={}, fault_ms=0, replicated_ms=None, stalled_ms=0
+    )
     printed = [row.name for row in verdict.judge(drill.named("kill-leader"), nothing).rows]
     text = REPLICATION.read_text()
     table = text[text.index("| Line | Says |") : text.index("A drill is a TOML file")]

@@ -427,3 +427,13 @@ def test_ray_is_imported_in_one_package(path: Path) -> None:
     if not name_of(path).startswith(RAY):
         found = [name for _, name in imports_of(tree_of(path)) if name.split(".")[0] == "ray"]
         assert found == []
+
+
+def test_no_two_modules_have_a_class_of_the_same_name() -> None:
+    """One name has one meaning. A name with an underscore is its module's own."""
+    modules: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules.setdefault(node.name, []).append(name_of(path))
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}

@@ -521,7 +521,7 @@ class Coordinator:
     def _beat(self) -> None:
         stalled_ms, pump = self._clock.beat(), self._pump
         if pump is not None:
-            pump.forgive(stalled_ms)
+            pump.shift_deadlines(stalled_ms)
             pump.host.clock_read(self._clock.wall(), self.now())
             if self.state == "Running" and self._registration.is_missing:
                 self._tasks.spawn(

@@ -147,7 +147,7 @@ class Pump:
     def wake(self) -> None:
         """Schedule a turn because client requests wait."""
         if not self._is_scheduled:
-            self.forgive(self._clock.stalled_ms())
+            self.shift_deadlines(self._clock.stalled_ms())
             self.schedule()
 
     def abandon(self, ticket: Ticket) -> None:
@@ -180,7 +180,7 @@ class Pump:
             self.host.tick(self.now(), self._clock.stalled_ms())
             self.schedule()
 
-    def forgive(self, stalled_ms: int) -> None:
+    def shift_deadlines(self, stalled_ms: int) -> None:
         """Move the groups' deadlines by the time that this process was stalled."""
         if stalled_ms:
             _log.warning(

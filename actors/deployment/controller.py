@@ -18,9 +18,13 @@ from actors.cluster.ray_peers import UNREACHED, assignor_name, coordinator_name
 from actors.console.page import Console
 from actors.deployment.status import LEADER, cluster_status, problems
 from actors.tasks import Tasks
-from failover.control.controller import LOOK_MS, Campaign, Transfer
-from failover.control.controller import Controller as Advice
 from failover.control.healing import may_set_aside
+from failover.control.leadership_planner import (
+    LOOK_MS,
+    Campaign,
+    LeadershipPlanner,
+    LeadershipTransfer,
+)
 from failover.partitions.status import PartitionStatus
 from protocol.config import Configs
 
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from actors.cluster.spec import ClusterSpec
-    from failover.control.controller import Order
+    from failover.control.leadership_planner import Order
 
 _log = logging.getLogger("rollcall.controller")
 
@@ -90,7 +94,7 @@ class Controller:
         self._console = Console(self.status)
         self._tasks = Tasks(_log)
         self._rebalance_ms = _rebalance_ms(Configs(spec.overrides))
-        self._advice = Advice(
+        self._advice = LeadershipPlanner(
             range(spec.partitions), spec.placement(), spec.catalog_voters(), self._rebalance_ms
         )
         self._wake = asyncio.Event()
@@ -250,7 +254,7 @@ class Controller:
         match order:
             case Campaign(node_id, partition):
                 await self._tell(node_id, "campaign", partition)
-            case Transfer(node_id, partition, to):
+            case LeadershipTransfer(node_id, partition, to):
                 await self._tell(node_id, "transfer", partition, to)
 
     async def _heal(self, node_id: int, statuses: Mapping[int, Mapping[str, Any]]) -> None:

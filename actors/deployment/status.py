@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from failover.control.readable import lost_majority
+from failover.control.log_loss import lost_majority
 from failover.identity import CATALOG_PARTITION
 from failover.partitions.status import FOREVER_MS, PartitionStatus
 

@@ -37,7 +37,7 @@ SENTENCE_BYTES_MAX: Final = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChildExit:
     """How a child ended: its exit code, and a sentence about it."""
 
     code: int
@@ -57,14 +57,14 @@ class Child:
             _work(work, said, parent)
         os.close(said)
 
-    def poll(self) -> Outcome | None:
+    def poll(self) -> ChildExit | None:
         """Return how it ended; None while it runs. Do not call it again after that."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         if not pid:
             return None
         sentence = os.read(self._sentence, SENTENCE_BYTES_MAX).decode(errors="replace")
         os.close(self._sentence)
-        return Outcome(os.waitstatus_to_exitcode(status), sentence)
+        return ChildExit(os.waitstatus_to_exitcode(status), sentence)
 
     def kill(self) -> None:
         """Kill it."""

@@ -21,7 +21,7 @@ from actors.peers.link import HANDSHAKE_S, Link
 from actors.serving.acceptor import Acceptor
 from actors.telemetry.rate_limited_log import RateLimitedLog
 from storage import peer_packing
-from storage.disk.incarnation import Vouching
+from storage.disk.incarnation import PeerConfirmation
 from storage.log import LogError
 from storage.peer_frames import MessageError, unpack_messages
 from storage.peer_packing import bodies, without_payload
@@ -89,7 +89,7 @@ class Peers:
         self._handler = handler
         self._address_of = address_of
         self._vouch = vouch
-        self._vouching = Vouching(self._others, boot_ms(), patience_ms)
+        self._vouching = PeerConfirmation(self._others, boot_ms(), patience_ms)
         self._silence: asyncio.TimerHandle | None = None
         self._open: dict[int, Link] = {}
         self._told: set[int] = set()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from actors.serving.held_bytes import SMALL_BYTES, HeldBytes
 from actors.serving.memo import LEASED_KEYS, Memo
-from protocol.groups.effects import Client, Request
+from protocol.groups.effects import ClientInfo, Request
 from protocol.wire.apis import wants_no_answer
 from protocol.wire.frames import (
     BadFrame,
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
         self._waiting_bytes = 0
         self._out: list[bytes] = []
         self._transport: asyncio.Transport | None = None
-        self._client: Client | None = None
+        self._client: ClientInfo | None = None
         self._asked: tuple[bytes, bytes | None] = NOTHING_ASKED
         self._asked_bytes = 0
         self._frame_sweep = 0
@@ -340,7 +340,7 @@ class Connection(asyncio.Protocol):
         client = self._client
         client_id = decoded.client_id or ""
         if client is None or client.client_id != client_id:
-            client = self._client = Client(client_id, "/" + self.peer)
+            client = self._client = ClientInfo(client_id, "/" + self.peer)
         self.in_flight = InFlight(self, decoded.api_key, decoded.api_version, frame[4:8], memo_key)
         request = Request(
             ticket=self._connections.ticket_for(self.in_flight),

@@ -19,7 +19,7 @@ import uvloop
 from actors.waiting import poll_async
 from bench.client.loop_lag import LoopLag
 from bench.load.driver import FAREWELL_SECONDS, CoordinatorLookups, MemberDriver, now_ms
-from failover.drills.verdict import Story
+from failover.drills.verdict import MemberTimeline
 from protocol.members.client import State
 from protocol.members.consumer import ConsumerMemberConfig
 from protocol.members.kinds import TopicMetadata, kind_of, member_of
@@ -140,10 +140,10 @@ class LiveLoad:
 
         return self._ask(look)
 
-    def stories(self) -> list[Story]:
+    def stories(self) -> list[MemberTimeline]:
         """Return what every member lived through so far, ended lives first."""
 
-        def look() -> list[Story]:
+        def look() -> list[MemberTimeline]:
             seen_ms = now_ms()
             ended = [_story(driver.member, None) for driver in self._ended]
             return ended + [_story(driver.member, seen_ms) for driver in self._drivers]
@@ -219,9 +219,9 @@ def _can_restart(member: Member) -> bool:
     return member.config.instance_id is not None and kind_of(member.config).replaces_silent
 
 
-def _story(member: Member, seen_ms: int | None) -> Story:
+def _story(member: Member, seen_ms: int | None) -> MemberTimeline:
     config = member.config
-    return Story(
+    return MemberTimeline(
         group_id=config.group_id,
         name=config.instance_id or config.client_id,
         is_static=config.instance_id is not None,

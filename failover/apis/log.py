@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from failover.apis.metadata import LEADER_EPOCH
-from failover.catalogue.cluster_view import Parked, leader_of
+from failover.catalogue.cluster_view import DelayedResponse, leader_of
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -175,7 +175,7 @@ def _epoch_end(
     )
 
 
-def fetch(view: ClusterView, request: Request, now_ms: int) -> Entity | Parked:
+def fetch(view: ClusterView, request: Request, now_ms: int) -> Entity | DelayedResponse:
     """Return no records, after ``max_wait`` unless there is an error to tell at once."""
     message = cast("FetchRequest", request.message)
     if message.session_epoch > 0:
@@ -196,7 +196,7 @@ def fetch(view: ClusterView, request: Request, now_ms: int) -> Entity | Parked:
     wait_ms = message.max_wait // _MILLISECOND
     if failed or not partitions or message.min_bytes <= 0 or wait_ms <= 0:
         return response
-    return Parked(now_ms + wait_ms, response)
+    return DelayedResponse(now_ms + wait_ms, response)
 
 
 def _fetched(

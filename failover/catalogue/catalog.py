@@ -77,7 +77,7 @@ class Catalog(CatalogState):
         """Return None: nothing here happens by itself."""
         return None
 
-    def forgive(self, stall_ms: int) -> None:
+    def shift_deadlines(self, stall_ms: int) -> None:
         """Move no deadline: there is none."""
 
     def groups_of(self, event: CatalogEvent) -> Sequence[str] | None:  # noqa: ARG002 - as every shard

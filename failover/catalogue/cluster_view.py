@@ -139,7 +139,7 @@ def _what_fits(static: Configs, dynamic: Mapping[str, str]) -> Configs:
 
 
 @dataclass(frozen=True, slots=True)
-class Parked:
+class DelayedResponse:
     """The answer is known but is sent no sooner than ``deadline_ms`` (a fetch's long poll)."""
 
     deadline_ms: int
@@ -157,6 +157,6 @@ class Mutating:
     mutation: Entity
 
 
-NodeAnswer: TypeAlias = "Entity | Parked | Mutating"
+NodeAnswer: TypeAlias = "Entity | DelayedResponse | Mutating"
 NodeHandler: TypeAlias = "Callable[[ClusterView, Request, int], NodeAnswer]"
 """Answers a request from what its node knows; the last argument is the time in milliseconds."""

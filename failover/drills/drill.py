@@ -156,7 +156,7 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
 
-class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DrillStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thing done, ``after_ms`` after the step before it was done (the first: after Stable).
 
     ``until`` and ``within_ms`` are a wait's condition and patience, ``share`` is the part of the
@@ -209,7 +209,7 @@ class Drill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     about: Text
     workload: Workload = Workload()
-    steps: Annotated[tuple[Step, ...], Meta(min_length=1)]
+    steps: Annotated[tuple[DrillStep, ...], Meta(min_length=1)]
     expect: Expect = Expect()
 
     def of_size(self, members: int | None) -> Drill:

@@ -31,7 +31,7 @@ SIGNS: Final = frozenset({MemberHistoryKind.ASSIGNED, MemberHistoryKind.HEARTBEA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class MemberTimeline:
     """One life of one member; a static member that restarts has several under one ``name``.
 
     ``seen_ms`` is when it was last looked at and ``holds`` what it held then; a life that the drill
@@ -47,7 +47,7 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class DrillRecord:
     """What a drill left behind.
 
     ``committed`` is what the coordinators answer in the end, by group, topic and partition;
@@ -56,7 +56,7 @@ class Record:
     stood still at most, None where that is no question.
     """
 
-    stories: Sequence[Story]
+    stories: Sequence[MemberTimeline]
     committed: Mapping[tuple[str, str, int], int]
     fault_ms: int
     replicated_ms: int | None
@@ -64,7 +64,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class VerdictRow:
     """One line of a verdict; without a ``limit`` it is told and not judged."""
 
     name: str
@@ -82,7 +82,7 @@ class Verdict:
     """The rows of one drill."""
 
     drill: str
-    rows: tuple[Row, ...]
+    rows: tuple[VerdictRow, ...]
     complaints: tuple[str, ...] = ()
     """A few sentences that name members and partitions, for whoever looks for the reason."""
 
@@ -113,10 +113,10 @@ class Verdict:
         return "\n".join([aligned(lines, right={1, 2}), verdict, *self.complaints])
 
 
-def judge(drill: Drill, record: Record) -> Verdict:
+def judge(drill: Drill, record: DrillRecord) -> Verdict:
     """Judge what a drill left behind by the rules that always hold and by what it may cost."""
     found: dict[str, list[str]] = {name: check(record) for name, check in CHECKS.items()}
-    rows = [Row(name=name, value=len(each), limit=0) for name, each in found.items()]
+    rows = [VerdictRow(name=name, value=len(each), limit=0) for name, each in found.items()]
     return Verdict(
         drill=drill.name,
         rows=(*rows, *_costs(record, drill.expect)),
@@ -124,37 +124,43 @@ def judge(drill: Drill, record: Record) -> Verdict:
     )
 
 
-def _costs(record: Record, expect: Expect) -> Iterable[Row]:
+def _costs(record: DrillRecord, expect: Expect) -> Iterable[VerdictRow]:
     counts = rebalances(record).values()
     unheard = unheard_ms(record)
-    yield Row(name="rebalances", value=sum(counts))
+    yield VerdictRow(name="rebalances", value=sum(counts))
     worst = max(counts, default=0)
-    yield Row(name="rebalances of one group", value=worst, limit=expect.rebalances_max)
-    yield Row(name="expelled members", value=len(expelled(record)), limit=expect.expelled_max)
-    yield Row(name="without a heartbeat, p50 ms", value=_percentile(unheard, 0.5))
+    yield VerdictRow(name="rebalances of one group", value=worst, limit=expect.rebalances_max)
+    yield VerdictRow(
+        name="expelled members", value=len(expelled(record)), limit=expect.expelled_max
+    )
+    yield VerdictRow(name="without a heartbeat, p50 ms", value=_percentile(unheard, 0.5))
     limit = expect.unheard_p99_ms_max
-    yield Row(name="without a heartbeat, p99 ms", value=_percentile(unheard, 0.99), limit=limit)
-    yield Row(name="without a heartbeat, max ms", value=_percentile(unheard, 1))
+    yield VerdictRow(
+        name="without a heartbeat, p99 ms", value=_percentile(unheard, 0.99), limit=limit
+    )
+    yield VerdictRow(name="without a heartbeat, max ms", value=_percentile(unheard, 1))
     silent = max(silent_ms(record), default=None)
     silent_max = None if silent is None else expect.silent_ms_max
-    yield Row(name="a group without a commit, max ms", value=silent, limit=silent_max)
+    yield VerdictRow(name="a group without a commit, max ms", value=silent, limit=silent_max)
     limit = expect.replicated_ms_max
-    yield Row(name="to full replication, ms", value=record.replicated_ms, limit=limit)
+    yield VerdictRow(name="to full replication, ms", value=record.replicated_ms, limit=limit)
     if record.stalled_ms is not None:
-        yield Row(name="the load itself stood still, max ms", value=record.stalled_ms)
+        yield VerdictRow(name="the load itself stood still, max ms", value=record.stalled_ms)
     kinds = [event.kind for story in record.stories for event in story.events]
-    yield Row(name="acknowledged commits", value=kinds.count(MemberHistoryKind.COMMITTED))
-    yield Row(
+    yield VerdictRow(name="acknowledged commits", value=kinds.count(MemberHistoryKind.COMMITTED))
+    yield VerdictRow(
         name="refused or unanswered commits", value=kinds.count(MemberHistoryKind.COMMIT_FAILED)
     )
-    yield Row(name="lost connections", value=kinds.count(MemberHistoryKind.DISCONNECTED))
-    yield Row(name="members", value=len({(each.group_id, each.name) for each in record.stories}))
+    yield VerdictRow(name="lost connections", value=kinds.count(MemberHistoryKind.DISCONNECTED))
+    yield VerdictRow(
+        name="members", value=len({(each.group_id, each.name) for each in record.stories})
+    )
 
 
 # --- what must never be
 
 
-def owned_twice(record: Record) -> list[str]:
+def owned_twice(record: DrillRecord) -> list[str]:
     """Find partitions that two members were assigned in one generation of their group."""
     return [
         f"{twice.partition[0]}-{twice.partition[1]} of {group_id} had {len(twice.owners)} owners"
@@ -164,7 +170,7 @@ def owned_twice(record: Record) -> list[str]:
     ]
 
 
-def lost_commits(record: Record) -> list[str]:
+def lost_commits(record: DrillRecord) -> list[str]:
     """Find acknowledged offsets that are gone: of a partition's commits the last is the largest."""
     acknowledged = (
         ((story.group_id, topic, index), offset)
@@ -180,7 +186,7 @@ def lost_commits(record: Record) -> list[str]:
     ]
 
 
-def generations_backward(record: Record) -> list[str]:
+def generations_backward(record: DrillRecord) -> list[str]:
     """Find members that were told an older generation after a newer one."""
     found = []
     for (group_id, name), stories in _by_member(record).items():
@@ -197,7 +203,7 @@ def generations_backward(record: Record) -> list[str]:
     return found
 
 
-def changed_ids(record: Record) -> list[str]:
+def changed_ids(record: DrillRecord) -> list[str]:
     """Find static members that lost their member id though they did not restart."""
     found = []
     for story in record.stories:
@@ -209,7 +215,7 @@ def changed_ids(record: Record) -> list[str]:
     return found
 
 
-def without_partitions(record: Record) -> list[str]:
+def without_partitions(record: DrillRecord) -> list[str]:
     """Find members that were Stable before the first fault and hold nothing in the end."""
     found = []
     for (group_id, name), stories in _by_member(record).items():
@@ -225,7 +231,7 @@ def without_partitions(record: Record) -> list[str]:
     return found
 
 
-CHECKS: Final[Mapping[str, Callable[[Record], list[str]]]] = {
+CHECKS: Final[Mapping[str, Callable[[DrillRecord], list[str]]]] = {
     "partitions with two owners": owned_twice,
     "lost writes": lost_commits,
     "generations gone backward": generations_backward,
@@ -238,7 +244,7 @@ CHECKS: Final[Mapping[str, Callable[[Record], list[str]]]] = {
 # --- what it may cost
 
 
-def rebalances(record: Record) -> dict[str, int]:
+def rebalances(record: DrillRecord) -> dict[str, int]:
     """Count for each group the generations after the fault that its members had not seen before."""
     return {
         group_id: promises.rebalances(assignments, record.fault_ms)
@@ -246,7 +252,7 @@ def rebalances(record: Record) -> dict[str, int]:
     }
 
 
-def expelled(record: Record) -> list[str]:
+def expelled(record: DrillRecord) -> list[str]:
     """Find members that held an assignment and were told that they are no members."""
     found = []
     for story in record.stories:
@@ -262,7 +268,7 @@ def expelled(record: Record) -> list[str]:
     return found
 
 
-def unheard_ms(record: Record) -> list[int]:
+def unheard_ms(record: DrillRecord) -> list[int]:
     """Return each member's longest time without a successful heartbeat that the fault may explain.
 
     It runs from one sign to the next, so the members' heartbeat interval is part of it; signs of a
@@ -280,7 +286,7 @@ def unheard_ms(record: Record) -> list[int]:
     return longest
 
 
-def silent_ms(record: Record) -> list[int]:
+def silent_ms(record: DrillRecord) -> list[int]:
     """Return each group's longest time without an acknowledged commit that the fault may explain.
 
     Its members commit every ``commit_interval_ms`` each, so a group of many that is served has one
@@ -302,7 +308,7 @@ def silent_ms(record: Record) -> list[int]:
     ]
 
 
-def _assignments(record: Record) -> dict[str, list[Assigned[TopicPartition]]]:
+def _assignments(record: DrillRecord) -> dict[str, list[Assigned[TopicPartition]]]:
     """Return what members were assigned, by group."""
     found: dict[str, list[Assigned[TopicPartition]]] = defaultdict(list)
     for story in record.stories:
@@ -314,9 +320,9 @@ def _assignments(record: Record) -> dict[str, list[Assigned[TopicPartition]]]:
     return found
 
 
-def _by_member(record: Record) -> dict[tuple[str, str], list[Story]]:
+def _by_member(record: DrillRecord) -> dict[tuple[str, str], list[MemberTimeline]]:
     """Return each member's lives in their order."""
-    members: dict[tuple[str, str], list[Story]] = defaultdict(list)
+    members: dict[tuple[str, str], list[MemberTimeline]] = defaultdict(list)
     for story in record.stories:
         members[story.group_id, story.name].append(story)
     return members

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Reply
 
 
-class Gate:
+class CommitGate:
     """One partition's waiting replies, by the end offset of the batch that they wait for."""
 
     def __init__(self) -> None:

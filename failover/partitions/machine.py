@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from storage.batch import RawRecord
 
 
-class Machine(Protocol):
+class StateMachine(Protocol):
     """What is replicated: a :class:`GroupShard` or the :class:`Catalog`."""
 
     @property
@@ -43,12 +43,12 @@ class Machine(Protocol):
     def next_deadline(self) -> int | None:
         """When ``TimersDue`` is wanted next."""
 
-    def forgive(self, stall_ms: int, /) -> None:
+    def shift_deadlines(self, stall_ms: int, /) -> None:
         """Move all deadlines by the time that this process stood still."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MachineAdapter:
     """What a partition must know about its machine.
 
     ``group_of`` names the group whose answers wait for a record, given its key; ``not_leader`` is

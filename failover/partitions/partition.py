@@ -3,16 +3,16 @@
 Within one turn the records of all events are gathered, the last value per key in the order of the
 last write; :meth:`Partition.drain` ends the turn by encoding each once and appending one batch.
 
-A standby applies committed batches as they come, so that it can lead at once. A leader has applied
-what is not committed yet, too; when it loses the leadership, and then those records, its machine is
-dropped and built anew from the log, in slices.
+A standby applies committed batches as they come, so that it can lead at once. A leader has also
+applied uncommitted records. When it loses the leadership, and then those records, its machine is
+dropped and built again from the log, in slices.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from failover.partitions.coalescing import Runs
 from failover.partitions.containment import (
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from failover.effects import Effects
-    from failover.partitions.machine import Kind, Machine
+    from failover.partitions.machine import MachineAdapter, StateMachine
     from protocol.groups.effects import Result, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.records import Record
     from storage.batch import Batch, RawRecord
     from storage.log import Write
-    from storage.replica import Ready, Setting
+    from storage.replica import Ready, ReplicaOptions
 
 
 class PartitionState(StrEnum):
@@ -58,6 +58,9 @@ class PartitionState(StrEnum):
     LEADER = "Leader"
 
 
+NewMachine: TypeAlias = "Callable[[], StateMachine]"
+
+
 def _nothing() -> Sequence[Any]:
     return ()
 
@@ -65,20 +68,19 @@ def _nothing() -> Sequence[Any]:
 class Partition:
     """One replica's state machine, log and waiting replies.
 
-    ``upon_election`` returns events that the machine gets right after ``Elected``. ``machine`` is
-    another object after a reload. ``leader`` is the epoch and the node that leads in it (-1: nobody
-    is known); ``has_news`` is set when it has changed. ``stuck`` is set while nothing can be
-    written: whoever would wait for that gets this error at once, and what was to be written stays
-    under way.
+    ``upon_election`` returns events for the machine right after ``Elected``. ``machine`` is another
+    object after a reload. ``leader`` is the epoch and its leader (-1: unknown); ``has_news`` is set
+    when it has changed. ``stuck`` is set while nothing can be written: a request that would wait
+    for a write gets this error at once, and the writes stay pending.
     """
 
     def __init__(
-        self, setting: Setting, new_machine: Callable[[], Machine], kind: Kind, now: int
+        self, options: ReplicaOptions, new_machine: NewMachine, adapter: MachineAdapter, now: int
     ) -> None:
-        log, self.number = setting.log, setting.partition
+        log, self.number = options.log, options.partition
         stored = log.stored(self.number)
         tail = log.batches(self.number, stored.applied_offset)
-        self.replica = Replica(setting, stored, tail, now)
+        self.replica = Replica(options, stored, tail, now)
         self.machine = new_machine()
         self.state = PartitionState.LOADING
         self.is_reloading = False
@@ -86,13 +88,13 @@ class Partition:
         self.has_news = False
         self.stuck: ErrorCode | None = None
         self.skipped = 0
-        self.replies = Replies(setting.timing.election_min_ms)
+        self.replies = Replies(options.timing.election_min_ms)
         self.leadership = LeaderLease(0)
         self.upon_election: Callable[[], Sequence[Any]] = _nothing
-        self._me = setting.me
+        self._me = options.me
         self._log = log
         self._new_machine = new_machine
-        self._kind = kind
+        self._adapter = adapter
         self._loading = Loading(self.number, log)
         self._replayed = 0
         self._applied = 0
@@ -118,7 +120,7 @@ class Partition:
         return self._replayed <= self.replica.high_watermark
 
     @property
-    def is_paused(self) -> bool:
+    def lacks_lease(self) -> bool:
         """Whether this leader has no lease at all: a new one not heard yet, or one handing over.
 
         What it did now might be lost; requests had better wait for the few milliseconds.
@@ -198,11 +200,11 @@ class Partition:
 
     # --- events
 
-    def handle(self, event: Any, now: int, waits: Sequence[str] | None = ()) -> None:
+    def handle(self, event: Any, now: int, depends_on: Sequence[str] | None = ()) -> None:
         """Give an event to the machine and gather what it led to, for :meth:`drain`.
 
-        A request's own reply waits for the groups ``waits`` (all when None) beside its own. Raises
-        :class:`HandlerFailed` when a request failed: answer it; its group is well again.
+        A request's own reply also waits for the groups ``depends_on`` (None: all). Raises
+        :class:`HandlerFailed` when a request failed: answer it; its group is restored.
         """
         if self._failure is not None:
             raise self._failure  # wherever the first report of it went
@@ -213,18 +215,18 @@ class Partition:
             return
         if isinstance(event, Request):
             self.replies.open[event.ticket] = event
-            self._gather(result, now, event.ticket if waits != () else None, waits)
-            self._run_on(event, result, now, waits)
+            self._gather(result, now, event.ticket if depends_on != () else None, depends_on)
+            self._run_on(event, result, now, depends_on)
         else:
             self._runs.end()
             self._gather(result, now)
         self._mend(now)
 
     def _run_on(
-        self, request: Request, result: Result, now: int, waits: Sequence[str] | None
+        self, request: Request, result: Result, now: int, depends_on: Sequence[str] | None
     ) -> None:
         """Let a large record wait for the requests right behind, unless this one waits for it."""
-        if waits == ():
+        if depends_on == ():
             group_id = getattr(request.message, "group_id", None) or ""
             self._runs.served(group_id, result.rewritten, request.following, now)
         else:
@@ -235,7 +237,7 @@ class Partition:
         result: Result,
         now: int,
         asked: Ticket | None = None,
-        waits: Sequence[str] | None = (),
+        depends_on: Sequence[str] | None = (),
     ) -> None:
         """Keep what an event led to for the end of the turn."""
         turn = self._turn
@@ -246,7 +248,7 @@ class Partition:
             self._runs.end()
             self._append_turn(now)
         if result.replies:
-            self.replies.add(result.replies, asked, waits)
+            self.replies.add(result.replies, asked, depends_on)
         self._facts += result.facts
         self._tasks += result.tasks
 
@@ -287,10 +289,10 @@ class Partition:
         try:
             self.machine.forget(group_id)
             others = (request for request, _ in (*self.deferred, *self._again))
-            self.replies.refuse_parked(group_id, self._kind.not_leader, others)
-            prefixes = self._kind.prefixes_of(group_id)
+            self.replies.refuse_parked(group_id, self._adapter.not_leader, others)
+            prefixes = self._adapter.prefixes_of(group_id)
             self._replay(rows_of(self.number, self._log, self.replica, self._loading, prefixes))
-            group_of = self._kind.group_of
+            group_of = self._adapter.group_of
             for key, record in self._turn.items():
                 if group_of(key) == group_id:
                     self.machine.replay(record)
@@ -303,17 +305,17 @@ class Partition:
             )
             raise self._failure from error
 
-    def defer(self, request: Request, waits: Sequence[str] | None) -> None:
+    def defer(self, request: Request, depends_on: Sequence[str] | None) -> None:
         """Keep a request of a paused leader for :meth:`resumed`."""
         self.replies.open[request.ticket] = request
-        self.deferred.append((request, waits))
+        self.deferred.append((request, depends_on))
 
     def resumed(self) -> list[tuple[Request, Sequence[str] | None]]:
         """Take out the requests that waited, if this leader goes on."""
         if self.state is not PartitionState.LEADER:
             return []
         self.leadership.lease_until_ms = self.replica.lease_until_ms
-        if self.is_paused:
+        if self.lacks_lease:
             return []
         deferred, self.deferred = self.deferred, []
         return deferred
@@ -410,14 +412,14 @@ class Partition:
                 self._replay_batch(batch)
                 loading.committed(batch)
         loading.compactor.keep_from = self.replica.needed_from
-        if loading.compactor.due() or (ready.committed and self._kind.tells_commits):
+        if loading.compactor.due() or (ready.committed and self._adapter.tells_commits):
             effects.writes += loading.writes()
         if ready.elected and self.replica.role is Role.LEADER:
             self._is_elected = True
             if self.state is PartitionState.FOLLOWER:
                 self._promote(now)
         if ready.committed:
-            if self._kind.tells_commits:
+            if self._adapter.tells_commits:
                 self.replica.tell()
             self.replies.release(self.replica.high_watermark)
 
@@ -457,7 +459,7 @@ class Partition:
 
     def _append_turn(self, now: int) -> None:
         """Append the turn's records, but those of groups that wait for more."""
-        encode, group_of = self._kind.encode, self._kind.group_of
+        encode, group_of = self._adapter.encode, self._adapter.group_of
         waiting: dict[Any, Record] = {}
         if self._runs:
             running = self._runs.groups
@@ -481,7 +483,7 @@ class Partition:
 
     def _append_by_groups(self, now: int) -> None:
         """Append a turn that is large or can not be written whole; a group fails by itself."""
-        batches, failed = cut(self._turn, self._kind.encode, self._kind.group_of)
+        batches, failed = cut(self._turn, self._adapter.encode, self._adapter.group_of)
         self._turn.clear()
         for rows, groups in batches:
             self._append(rows, groups, now)
@@ -502,12 +504,12 @@ class Partition:
     def _handle_again(self, now: int) -> None:
         """Handle and write, one by one, the requests that were too large together."""
         while self._again:
-            request, waits = self._again.pop(0)
+            request, depends_on = self._again.pop(0)
             try:
-                self.handle(request, now, waits)
+                self.handle(request, now, depends_on)
             except HandlerFailed as error:
                 self.replies.refuse(request, ErrorCode.unknown_server_error)
-                self._note(asked(request), waits[0], str(error))
+                self._note(asked(request), depends_on[0], str(error))
             self._append_turn(now)
             self.replies.pass_gate(self._runs.groups)  # not to be taken back with the next one
 
@@ -541,7 +543,7 @@ class Partition:
         self.leadership.lease_until_ms = 0
         is_sound = self._resign(now, effects)
         self.state = PartitionState.FOLLOWER
-        self.replies.refuse_all(self._kind.not_leader, effects.replies)
+        self.replies.refuse_all(self._adapter.not_leader, effects.replies)
         self.deferred.clear()
         self._again.clear()
         self._tasks.clear()
@@ -572,7 +574,7 @@ class Partition:
 
     def _replay(self, rows: Iterable[RawRecord]) -> int:
         """Replay records; return how many there were."""
-        replay_rows = self._kind.replay_rows
+        replay_rows = self._adapter.replay_rows
         try:
             if replay_rows is not None:
                 replayed, skipped = replay_rows(self.machine, rows)
@@ -590,7 +592,7 @@ class Partition:
         for key, value in rows:
             replayed += 1
             try:
-                record = self._kind.decode(key, value)
+                record = self._adapter.decode(key, value)
             except UnknownRecordType:
                 skipped += 1  # written by a newer version: Kafka skips it too
             else:

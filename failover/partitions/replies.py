@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from failover.partitions.gate import Gate
+from failover.partitions.gate import CommitGate
 from protocol.groups.effects import Reply
 from protocol.wire.apis import error_response
 
@@ -33,7 +33,7 @@ class Replies:
     def __init__(self, patience_ms: int) -> None:
         self.open: dict[Ticket, Request] = {}
         self.new: list[tuple[Reply, Sequence[str] | None]] = []
-        self.gate = Gate()
+        self.gate = CommitGate()
         self.committed: list[Reply] = []
         self.unleased_from_ms: int | None = None
         self.silent_at_ms: int | None = None
@@ -43,12 +43,12 @@ class Replies:
         self,
         replies: Iterable[Reply],
         asked: Ticket | None = None,
-        waits: Sequence[str] | None = (),
+        depends_on: Sequence[str] | None = (),
     ) -> None:
-        """Take replies: the one to ``asked`` waits for ``waits``, others for their own group."""
+        """Take replies: that to ``asked`` waits for ``depends_on``, others for their own group."""
         for reply in replies:
             if reply.ticket == asked:
-                groups = waits
+                groups = depends_on
             else:
                 groups = () if reply.group_id is None else (reply.group_id,)
             self.new.append((reply, groups))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from failover.recording.pickles import unpack
 from failover.recording.tape import Outcome, What
 from protocol.groups.context import SESSION_END
-from protocol.groups.effects import Client, Request
+from protocol.groups.effects import ClientInfo, Request
 from protocol.groups.shard import GroupShard
 from protocol.groups.wall import WallClock
 from protocol.reasons import reason
@@ -146,7 +146,7 @@ class _Replaying:
         self.replayed.records += result.records
 
     def _forgive(self, step: Step) -> None:
-        self._shard.forgive(step.data)
+        self._shard.shift_deadlines(step.data)
 
     def _set_wall(self, step: Step) -> None:
         self._wall.offset_ms, self._wall.is_settled = step.data
@@ -196,7 +196,7 @@ def _request(data: Sequence[Any]) -> Request:
         ticket=ticket,
         api_key=api_key,
         api_version=api_version,
-        client=Client(client_id, host),
+        client=ClientInfo(client_id, host),
         message=decode_request(frame).message,
         following=following,
         frame=frame,

@@ -157,10 +157,10 @@ class RecordedShard(GroupShard):
         result: Result = self._contained(super().restored, group_id, now)
         return result
 
-    def forgive(self, stall_ms: int) -> None:
+    def shift_deadlines(self, stall_ms: int) -> None:
         """Record that deadlines move."""
         self._step(What.FORGIVE, stall_ms)
-        super().forgive(stall_ms)
+        super().shift_deadlines(stall_ms)
 
     @property
     def topics(self) -> Topics:

@@ -28,7 +28,7 @@ class _Merge:
 
 
 @dataclass(slots=True)
-class Part:
+class RequestPart:
     """One partition's share of a request; its reply waits for ``groups`` (all when None)."""
 
     partition: int
@@ -53,7 +53,7 @@ class Fanout:
         self._last_ticket -= 1
         return self._last_ticket
 
-    def split(self, request: Request, partition_of: Callable[[str], int]) -> list[Part]:
+    def split(self, request: Request, partition_of: Callable[[str], int]) -> list[RequestPart]:
         """Split a request that names groups into one part per partition."""
         key, message = request.api_key, request.message
         shares: dict[int, list[str]] = {}
@@ -61,7 +61,7 @@ class Fanout:
             shares.setdefault(partition_of(group_id), []).append(group_id)
         if len(shares) == 1:
             [(partition, groups)] = shares.items()
-            return [Part(partition, request, groups)]
+            return [RequestPart(partition, request, groups)]
         return self._parts(
             request,
             {
@@ -70,7 +70,7 @@ class Fanout:
             },
         )
 
-    def copy(self, request: Request, partitions: Sequence[int]) -> list[Part]:
+    def copy(self, request: Request, partitions: Sequence[int]) -> list[RequestPart]:
         """Ask each of the partitions the same."""
         return self._parts(request, dict.fromkeys(partitions, (None, request.message)))
 
@@ -86,14 +86,14 @@ class Fanout:
 
     def _parts(
         self, request: Request, shares: Mapping[int, tuple[Sequence[str] | None, Entity]]
-    ) -> list[Part]:
+    ) -> list[RequestPart]:
         merge = _Merge(request, len(shares))
         parts = []
         for partition, (groups, message) in shares.items():
             ticket = self.draw_ticket()
             self._merges[ticket] = merge
             own = replace(request, ticket=ticket, message=message)
-            parts.append(Part(partition, own, groups))
+            parts.append(RequestPart(partition, own, groups))
         return parts
 
 

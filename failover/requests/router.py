@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from failover.apis.table import NODE_HANDLERS
-from failover.catalogue.cluster_view import Mutating, Parked
+from failover.catalogue.cluster_view import DelayedResponse, Mutating
 from failover.identity import CATALOG_PARTITION
 from failover.partitions.containment import HandlerFailed, PartitionFailed, asked
 from failover.partitions.partition import PartitionState
-from failover.requests.fanout import Fanout, Part
+from failover.requests.delayed_replies import DelayedReplies
+from failover.requests.fanout import Fanout, RequestPart
 from failover.requests.forwards import Forwards
-from failover.requests.parked import ParkedReplies
-from failover.requests.seekers import Seekers
+from failover.requests.pending_find_coordinator import PendingFindCoordinator
 from failover.routing import partition_for
 from protocol.groups.effects import Reply
 from protocol.reasons import reason, shown
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from failover.held import Held
+    from failover.host_state import HostState
     from protocol.groups.effects import Request, Ticket
 
 PARTITION_LOST: Final = (PartitionFailed, LogError)
@@ -41,13 +41,13 @@ PARTITION_LOST: Final = (PartitionFailed, LogError)
 class Requests:
     """The requests of one process; replies go to its effects."""
 
-    def __init__(self, held: Held, now: int) -> None:
-        self._held = held
+    def __init__(self, host_state: HostState, now: int) -> None:
+        self._state = host_state
         self._fanout = Fanout()
-        self._parked = ParkedReplies()
+        self._delayed_replies = DelayedReplies()
         self._forwards = Forwards()
-        self._seekers = Seekers(held.identity.partitions, now)
-        self._all_waiting = (self._parked, self._forwards, self._seekers)
+        self._pending_lookups = PendingFindCoordinator(host_state.identity.partitions, now)
+        self._all_waiting = (self._delayed_replies, self._forwards, self._pending_lookups)
 
     # --- what comes in
 
@@ -61,16 +61,16 @@ class Requests:
         except Exception as error:
             self._failed(request, reason(error))
 
-    def ask(self, part: Part, now: int) -> None:
+    def ask(self, part: RequestPart, now: int) -> None:
         """Have a partition that is led here answer; refuse where it is not led."""
-        partition, request = self._held.all.get(part.partition), part.request
+        partition, request = self._state.all.get(part.partition), part.request
         if partition is None:
             self._refuse(request, ErrorCode.not_coordinator)
         elif partition.state is PartitionState.LEADER:
-            if partition.is_paused:
+            if partition.lacks_lease:
                 partition.defer(request, part.groups)
                 return
-            self._held.schedule.touch(partition.number)
+            self._state.schedule.touch(partition.number)
             try:
                 partition.handle(request, now, part.groups)
             except HandlerFailed as error:
@@ -94,16 +94,16 @@ class Requests:
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget a parked request whose client has gone away."""
-        self._parked.abandon(ticket)
-        self._seekers.abandon(ticket)
+        self._delayed_replies.abandon(ticket)
+        self._pending_lookups.abandon(ticket)
 
     def leader_lost(self, partition: int, now: int) -> None:
         """Take notice that a partition's leader is gone, or can not be reached from here."""
-        self._seekers.lost(partition, now)
+        self._pending_lookups.lost(partition, now)
 
     def leader_found(self, partition: int, now: int) -> None:
         """Answer who waited to hear of a partition's leader."""
-        for request in self._seekers.found(partition):
+        for request in self._pending_lookups.found(partition):
             self._to_node(request, now)
 
     def catalog_found(self, now: int) -> None:
@@ -115,8 +115,8 @@ class Requests:
 
     def tick(self, now: int) -> None:
         """Answer what has waited long enough."""
-        self._held.effects.replies += self._parked.due(now)
-        for request in self._seekers.due(now):
+        self._state.effects.replies += self._delayed_replies.due(now)
+        for request in self._pending_lookups.due(now):
             self._answer_here(request, now)
         for request in self._forwards.overdue(now):
             self._refuse(request, ErrorCode.not_controller)
@@ -141,65 +141,65 @@ class Requests:
 
     # --- routes
 
-    def _to_node(self, request: Request, now: int) -> Sequence[Part]:
-        if not self._seekers.park(request, now):
+    def _to_node(self, request: Request, now: int) -> Sequence[RequestPart]:
+        if not self._pending_lookups.delay(request, now):
             self._answer_here(request, now)
         return ()
 
     def _answer_here(self, request: Request, now: int) -> None:
         try:
-            answer = NODE_HANDLERS[request.api_key](self._held.view, request, now)
+            answer = NODE_HANDLERS[request.api_key](self._state.view, request, now)
         except KafkaError as error:
             self._refuse(request, error.code, error.message)
         except Exception as error:
             self._failed(request, reason(error))
         else:
-            if isinstance(answer, Parked):
-                self._parked.park(request.ticket, answer.response, answer.deadline_ms)
+            if isinstance(answer, DelayedResponse):
+                self._delayed_replies.delay(request.ticket, answer.response, answer.deadline_ms)
             elif isinstance(answer, Mutating):
                 self._reply(request, answer.response)
                 self._mutate(request, answer.mutation, now)
             else:
                 self._reply(request, answer)
 
-    def _to_group(self, request: Request, now: int) -> Sequence[Part]:  # noqa: ARG002 - as every route
+    def _to_group(self, request: Request, now: int) -> Sequence[RequestPart]:  # noqa: ARG002 - as every route
         group_id = apis.group_id(request.message)
         if not group_id and apis.API[request.api_key].group.needs_id:
             self._refuse(request, ErrorCode.invalid_group_id)
             return ()
-        return (Part(self._partition_for(group_id), request, ()),)
+        return (RequestPart(self._partition_for(group_id), request, ()),)
 
-    def _to_groups(self, request: Request, now: int) -> Sequence[Part]:  # noqa: ARG002 - as every route
+    def _to_groups(self, request: Request, now: int) -> Sequence[RequestPart]:  # noqa: ARG002 - as every route
         parts = self._fanout.split(request, self._partition_for)
         if not parts:
             self._reply(request, apis.merge(request.api_key, request.message, ()))
         return parts
 
-    def _to_all(self, request: Request, now: int) -> Sequence[Part]:  # noqa: ARG002 - as every route
+    def _to_all(self, request: Request, now: int) -> Sequence[RequestPart]:  # noqa: ARG002 - as every route
         """Ask every partition that is led here, or is about to be."""
         asked = [
             number
-            for number, partition in self._held.groups.items()
+            for number, partition in self._state.groups.items()
             if partition.state is PartitionState.LEADER or partition.is_coming
         ]
         if not asked:
             self._refuse(request, ErrorCode.none)
         return self._fanout.copy(request, asked)
 
-    def _to_catalog(self, request: Request, now: int) -> Sequence[Part]:
+    def _to_catalog(self, request: Request, now: int) -> Sequence[RequestPart]:
         """Change the catalogue here, where it is led, or as soon as it is led anywhere."""
-        held = self._held
-        partition, leader = held.catalog, held.leaders.of(CATALOG_PARTITION)
+        host_state = self._state
+        partition, leader = host_state.catalog, host_state.leaders.of(CATALOG_PARTITION)
         if partition.state is PartitionState.LEADER:
-            return (Part(CATALOG_PARTITION, request, ()),)
-        if leader in (NOBODY, held.identity.node_id) or leader in held.unlinked:
+            return (RequestPart(CATALOG_PARTITION, request, ()),)
+        if leader in (NOBODY, host_state.identity.node_id) or leader in host_state.unlinked:
             self._forwards.wait(request, now)
         else:
-            held.effects.forwards.append(self._forwards.carry(request, leader))
+            host_state.effects.forwards.append(self._forwards.carry(request, leader))
         return ()
 
     def _partition_for(self, group_id: str) -> int:
-        return partition_for(group_id, self._held.identity.partitions)
+        return partition_for(group_id, self._state.identity.partitions)
 
     def _mutate(self, request: Request, mutation: Entity, now: int) -> None:
         """Change the catalogue on a client's behalf; nobody waits for the answer."""
@@ -216,7 +216,7 @@ class Requests:
     # --- replies
 
     def _reply(self, request: Request, message: Entity) -> None:
-        self._held.effects.replies.append(Reply(request.ticket, message))
+        self._state.effects.replies.append(Reply(request.ticket, message))
 
     def _refuse(self, request: Request, code: ErrorCode, message: str | None = None) -> None:
         self._reply(
@@ -229,14 +229,14 @@ class Requests:
     def _failed(self, request: Request, why: str) -> None:
         group_id = getattr(request.message, "group_id", None)
         about = "" if group_id is None else f" for group {shown(group_id)}"
-        self._held.effects.notes.append(f"{asked(request)}{about} failed: {why}")
+        self._state.effects.notes.append(f"{asked(request)}{about} failed: {why}")
         try:
             self._refuse(request, ErrorCode.unknown_server_error)
         except Exception as error:
-            self._held.effects.notes.append(f"{asked(request)} gets no answer: {reason(error)}")
+            self._state.effects.notes.append(f"{asked(request)} gets no answer: {reason(error)}")
 
 
-ROUTES: Final[Mapping[Route, Callable[[Requests, Request, int], Sequence[Part]]]] = {
+ROUTES: Final[Mapping[Route, Callable[[Requests, Request, int], Sequence[RequestPart]]]] = {
     Route.NODE: Requests._to_node,
     Route.GROUP: Requests._to_group,
     Route.GROUPS: Requests._to_groups,

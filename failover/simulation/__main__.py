@@ -19,7 +19,7 @@ from failover.drills.drill import names
 from failover.simulation.drills import run_drill
 from failover.simulation.faults.table import FAULTS, lines
 from failover.simulation.one_seed import run_seed
-from failover.simulation.settings import CALM, Groups
+from failover.simulation.settings import CALM, GroupMix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,9 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--from", type=int, default=0, dest="start", help="the first seed")
     parser.add_argument(
         "--groups",
-        type=Groups,
-        choices=list(Groups),
-        default=Groups.ANY,
+        type=GroupMix,
+        choices=list(GroupMix),
+        default=GroupMix.ANY,
         help="which groups there are (all: one of each kind; any: each seed has its own)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes that try seeds side by side")
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _one(seed: int, groups: Groups, about: str) -> int:
+def _one(seed: int, groups: GroupMix, about: str) -> int:
     report = run_seed(seed, groups=groups, tells=True)
     _tell(report, about, None)
     if report.violation is None:
@@ -109,7 +109,7 @@ def _idle(minutes: int) -> int:
     return 0
 
 
-def _many(seeds: range, groups: Groups, jobs: int) -> int:
+def _many(seeds: range, groups: GroupMix, jobs: int) -> int:
     began, cpu_began = time.monotonic(), time.process_time()
     told = began
     simulated_ms = events = done = 0
@@ -138,7 +138,7 @@ def _many(seeds: range, groups: Groups, jobs: int) -> int:
     return 0
 
 
-def _reports(seeds: range, groups: Groups, jobs: int) -> Iterable[Report]:
+def _reports(seeds: range, groups: GroupMix, jobs: int) -> Iterable[Report]:
     run = partial(run_seed, groups=groups)
     if jobs == 1:
         yield from map(run, seeds)
@@ -147,7 +147,7 @@ def _reports(seeds: range, groups: Groups, jobs: int) -> Iterable[Report]:
         yield from pool.map(run, seeds, chunksize=4)
 
 
-def _fail(report: Report, groups: Groups) -> None:
+def _fail(report: Report, groups: GroupMix) -> None:
     """Print what was found, how it came about, and how to see it again."""
     told = run_seed(report.seed, groups=groups, tells=True)
     assert report.violation is not None

@@ -15,13 +15,13 @@ from failover.simulation.checkers.values import Values
 from failover.simulation.clients.administrator import Administrator
 from failover.simulation.clients.callers import Callers
 from failover.simulation.clients.members import Clients, member_configs
+from failover.simulation.event_log import Violation
 from failover.simulation.kinds import is_modern
 from failover.simulation.nodes.clocks import NodeClock
 from failover.simulation.nodes.network import Network
 from failover.simulation.nodes.process import Process
 from failover.simulation.nodes.supervisor import Supervisor
-from failover.simulation.nodes.workers import Workers
-from failover.simulation.story import Violation
+from failover.simulation.nodes.workers import SimulatedWorkers
 from protocol.config import Configs
 from protocol.groups.consumer.members import TAKEOVER
 from storage.messages import ReplicaKey
@@ -41,7 +41,7 @@ CHECK_MS = 20_000
 NEAR_OFFSETS = 500
 
 
-class Cluster:
+class SimulatedCluster:
     """Everything that lives in one world. :meth:`form` brings it up for the first time."""
 
     def __init__(self, world: World, members: Sequence[MemberConfig] | None = None) -> None:
@@ -53,11 +53,11 @@ class Cluster:
         self.values = Values(settings.retention_minutes * 60_000)
         self.checkers = Checkers(world, self.values)
         self.clients = Clients(world, self.network, self.values, members)
-        self.checkers.told.topic_names = self.clients.topic_names
+        self.checkers.ownership.topic_names = self.clients.topic_names
         self.administrator = Administrator(world, self.network, self.values)
         self.administrator.partitions_of = self.clients.partitions_of
         self.callers = Callers(self)
-        self.workers = Workers(world)
+        self.workers = SimulatedWorkers(world)
         self.supervisor = Supervisor(self)
         self._rng = world.random("cluster")
         self._disks = 0
@@ -277,7 +277,7 @@ class Cluster:
 
     # --- rest
 
-    def unrest(self) -> str:
+    def unconverged(self) -> str:
         """Say what is not yet as it should be when nothing goes wrong; empty when all is well."""
         if self.administrator.busy:
             return f"topics are being changed: {', '.join(sorted(self.administrator.busy))}"

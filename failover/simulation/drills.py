@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from failover.control.controller import LOOK_MS
+from failover.control.leadership_planner import LOOK_MS
 from failover.drills.checked import DrillError
-from failover.drills.drill import FAULTS, Action, Condition, Drill, Step, Target, named
-from failover.drills.verdict import Record, Story, Verdict, judge
+from failover.drills.drill import FAULTS, Action, Condition, Drill, DrillStep, Target, named
+from failover.drills.verdict import DrillRecord, MemberTimeline, Verdict, judge
 from failover.identity import CATALOG_PARTITION
 from failover.routing import partition_for
-from failover.simulation.cluster import Cluster
+from failover.simulation.cluster import SimulatedCluster
+from failover.simulation.event_log import Violation
 from failover.simulation.one_seed import small_logs
 from failover.simulation.settings import CALM
-from failover.simulation.story import Violation
 from failover.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from failover.simulation import story
-    from failover.simulation.clients.members import Driver, Seat
+    from failover.simulation.clients.members import MemberSpec, SimulatedMember
+    from failover.simulation.event_log import EventLog
 
 PREFIX: Final = "drill"
 STABLE_MS: Final = 120_000
@@ -40,7 +40,7 @@ class DrillReport:
 
     verdict: Verdict | None
     violation: Violation | None
-    story: story.Story
+    story: EventLog
 
     @property
     def passed(self) -> bool:
@@ -95,7 +95,7 @@ class _Play:
     def __init__(self, drill: Drill, world: World) -> None:
         self._drill = drill
         self._world = world
-        self._cluster = Cluster(world, drill.workload.configs(PREFIX))
+        self._cluster = SimulatedCluster(world, drill.workload.configs(PREFIX))
         self._cluster.clients.drivers = []
         self._frozen: list[int] = []
         self._cuts: list[tuple[int, int]] = []
@@ -103,10 +103,10 @@ class _Play:
         self._last_fault = 0
         self._replicated_ms: int | None = None
 
-    def run(self) -> Record:
+    def run(self) -> DrillRecord:
         world, cluster = self._world, self._cluster
         cluster.form()
-        self._wait(cluster.unrest, STABLE_MS, "stable before the drill")
+        self._wait(cluster.unconverged, STABLE_MS, "stable before the drill")
         world.run(world.now + WARM_UP_MS)
         for step in self._drill.steps:
             world.run(world.now + step.after_ms)
@@ -120,23 +120,23 @@ class _Play:
             elif step.until is Condition.REPLICATED:
                 self._replicated_ms = world.now - self._last_fault
         world.run(world.now + self._drill.workload.settle_ms)
-        return Record(
+        return DrillRecord(
             stories=self._stories(),
             committed=self._committed(),
             fault_ms=self._fault_ms,
             replicated_ms=self._replicated_ms,
         )
 
-    def _wait(self, unrest: Callable[[], str], within_ms: int, what: str) -> None:
+    def _wait(self, unconverged: Callable[[], str], within_ms: int, what: str) -> None:
         deadline = self._world.now + within_ms
-        while why := unrest():
+        while why := unconverged():
             if self._world.now >= deadline:
                 raise DrillError(f"Not {what} after {within_ms} ms: {why}.")
             self._world.run(self._world.now + POLL_MS)
 
     # --- steps
 
-    def kill(self, step: Step) -> None:
+    def kill(self, step: DrillStep) -> None:
         if step.target is Target.CONTROLLER:
             self._cluster.supervisor.kill(RESTART_MS)
             return
@@ -146,38 +146,38 @@ class _Play:
             if not self._drill.does(Action.START):
                 self._world.after(RESTART_MS, self._cluster.start, node_id)
 
-    def start(self, step: Step) -> None:
+    def start(self, step: DrillStep) -> None:
         for process in self._cluster.processes:
             self._cluster.start(process.node_id)
         self._wait(self._unled, step.within_ms, "led by nodes that all serve")
 
-    def freeze(self, step: Step) -> None:
+    def freeze(self, step: DrillStep) -> None:
         self._frozen = self._nodes(step)
         for node_id in self._frozen:
             self._cluster.processes[node_id].pause(0)
 
-    def thaw(self, _step: Step) -> None:
+    def thaw(self, _step: DrillStep) -> None:
         for node_id in self._frozen:
             process = self._cluster.processes[node_id]
             process.thaw(process.life)
 
-    def cut(self, step: Step) -> None:
+    def cut(self, step: DrillStep) -> None:
         nodes = self._nodes(step)
         others = [p.node_id for p in self._cluster.processes if p.node_id not in nodes]
         self._cuts = [(a, b) for a in nodes for b in others]
         self._cuts += [(b, a) for a, b in self._cuts]
         self._cluster.network.sever(self._cuts)
 
-    def mend(self, _step: Step) -> None:
+    def mend(self, _step: DrillStep) -> None:
         self._cluster.network.mend(self._cuts)
 
-    def lose_disk(self, step: Step) -> None:
+    def lose_disk(self, step: DrillStep) -> None:
         for node_id in self._nodes(step):
             self._cluster.lose_disk(node_id)
             if not self._drill.does(Action.START):
                 self._world.after(RESTART_MS, self._cluster.start, node_id)
 
-    def roll(self, step: Step) -> None:
+    def roll(self, step: DrillStep) -> None:
         for node_id in self._nodes(step):
             process = self._cluster.processes[node_id]
             self._cluster.drain(node_id)
@@ -191,30 +191,30 @@ class _Play:
             self._cluster.start(node_id)
             self._wait(self._cluster.unreplicated, step.within_ms, "replicated")
 
-    def slow_disk(self, step: Step) -> None:
+    def slow_disk(self, step: DrillStep) -> None:
         for node_id in self._nodes(step):
             self._cluster.processes[node_id].slow_disk_ms = step.sync_ms
 
-    def fast_disk(self, _step: Step) -> None:
+    def fast_disk(self, _step: DrillStep) -> None:
         for process in self._cluster.processes:
             process.slow_disk_ms = 0
 
-    def restart_members(self, step: Step) -> None:
+    def restart_members(self, step: DrillStep) -> None:
         clients = self._cluster.clients
-        seats = [seat for seat in clients.seats if seat.config.instance_id is not None]
-        for seat in seats[: round(len(seats) * step.share)]:
-            if seat.driver is not None:
-                seat.driver.vanish()
-            clients.start(seat)
+        specs = [spec for spec in clients.specs if spec.config.instance_id is not None]
+        for spec in specs[: round(len(specs) * step.share)]:
+            if spec.driver is not None:
+                spec.driver.vanish()
+            clients.start(spec)
 
-    def join_members(self, step: Step) -> None:
+    def join_members(self, step: DrillStep) -> None:
         workload, clients = self._drill.workload, self._cluster.clients
         each = max(1, round(step.share * workload.members / workload.groups))
         for number in range(each):
             for group_id in clients.group_ids:
                 clients.join(workload.config(group_id, f"late-{number}", is_static=False))
 
-    def wait(self, step: Step) -> None:
+    def wait(self, step: DrillStep) -> None:
         conditions = {
             Condition.LED: self._unled,
             Condition.REPLICATED: self._cluster.unreplicated,
@@ -224,7 +224,7 @@ class _Play:
 
     # --- what steps ask for
 
-    def _nodes(self, step: Step) -> list[int]:
+    def _nodes(self, step: DrillStep) -> list[int]:
         nodes = list(range(len(self._cluster.processes)))
         if step.target is Target.ALL:
             return nodes
@@ -244,17 +244,17 @@ class _Play:
 
     # --- what is left in the end
 
-    def _stories(self) -> Sequence[Story]:
+    def _stories(self) -> Sequence[MemberTimeline]:
         drivers = self._cluster.clients.drivers
         assert drivers is not None
-        return [self._story(seat, driver) for seat, driver in drivers]
+        return [self._story(spec, driver) for spec, driver in drivers]
 
-    def _story(self, seat: Seat, driver: Driver) -> Story:
-        is_here = seat.driver is driver and not driver.is_gone
-        return Story(
-            group_id=seat.config.group_id,
-            name=seat.config.client_id,
-            is_static=seat.config.instance_id is not None,
+    def _story(self, spec: MemberSpec, driver: SimulatedMember) -> MemberTimeline:
+        is_here = spec.driver is driver and not driver.is_gone
+        return MemberTimeline(
+            group_id=spec.config.group_id,
+            name=spec.config.client_id,
+            is_static=spec.config.instance_id is not None,
             events=driver.member.history,
             seen_ms=self._world.client_now if is_here else None,
             holds=driver.member.partitions if is_here else (),
@@ -273,7 +273,7 @@ class _Play:
         raise DrillError("The committed offsets can not be read.")
 
 
-ACTIONS: Final[Mapping[Action, Callable[[Any, Step], None]]] = {
+ACTIONS: Final[Mapping[Action, Callable[[Any, DrillStep], None]]] = {
     Action.KILL: _Play.kill,
     Action.START: _Play.start,
     Action.FREEZE: _Play.freeze,

@@ -6,13 +6,13 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from failover.routing import partition_for
-from failover.simulation.clients.administrator import Ask
-from failover.simulation.story import Violation
+from failover.simulation.clients.administrator import AdminCall
+from failover.simulation.event_log import Violation
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.cluster import SimulatedCluster
 
 PROBE_MS: Final = 1_500
 """How often each partition is asked."""
@@ -24,7 +24,7 @@ SILENT_ELECTIONS: Final = 5
 class Liveness:
     """Asks every partition, again and again, until each has answered once."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._world = cluster.world
         settings = cluster.world.settings
@@ -66,7 +66,7 @@ class Liveness:
         group = m.OffsetFetchRequestGroup(group_id=group_id, topics=None)
         for process in self._cluster.processes:
             if process.leads(number) is not None:
-                ask = Ask(self._world, self._cluster.network, process.node_id, take)
+                ask = AdminCall(self._world, self._cluster.network, process.node_id, take)
                 ask.send(m.OffsetFetchRequest(groups=(group,)))
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from failover import common_time
 from failover.partitions import containment
 from failover.simulation.clients.callers import SPARE_GROUPS
-from failover.simulation.cluster import Cluster
+from failover.simulation.cluster import SimulatedCluster
+from failover.simulation.event_log import Violation
 from failover.simulation.faults import older_machine
 from failover.simulation.faults.disks import DiskInjector
 from failover.simulation.faults.groups import GroupInjector
@@ -17,8 +18,7 @@ from failover.simulation.faults.terms import TermInjector
 from failover.simulation.liveness import Liveness
 from failover.simulation.patches import patched
 from failover.simulation.quiet import SETTLED_MS, empty, pass_hours
-from failover.simulation.settings import RETENTION_MINUTES, Groups, Quiet, settings_for
-from failover.simulation.story import Violation
+from failover.simulation.settings import RETENTION_MINUTES, GroupMix, Quiet, settings_for
 from failover.simulation.world import World
 from protocol.groups.classic import join_request as joining
 from protocol.groups.modern import group as modern
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections import Counter
     from contextlib import AbstractContextManager
 
+    from failover.simulation.event_log import EventLog
     from failover.simulation.settings import Settings
-    from failover.simulation.story import Story
 
 WARM_UP_MS: Final = 20_000
 LOOK_EVERY_MS: Final = 1_000
@@ -64,7 +64,7 @@ class Report:
     injected: Counter[str]
     calls: Counter[tuple[str, bool]]
     violation: Violation | None = None
-    story: Story | None = field(default=None, repr=False)
+    story: EventLog | None = field(default=None, repr=False)
 
 
 def small_logs() -> AbstractContextManager[None]:
@@ -76,7 +76,7 @@ def run_seed(
     seed: int,
     settings: Settings | None = None,
     *,
-    groups: Groups = Groups.ANY,
+    groups: GroupMix = GroupMix.ANY,
     tells: bool = False,
 ) -> Report:
     """Run one seed, with ``groups`` unless ``settings`` say which. ``tells``: with the story."""
@@ -113,12 +113,12 @@ def _where(error: BaseException) -> str:
 
 
 def _run(world: World) -> None:
-    cluster = Cluster(world)
+    cluster = SimulatedCluster(world)
     with cluster.checkers.watching():
         _live(cluster)
 
 
-def _live(cluster: Cluster) -> None:
+def _live(cluster: SimulatedCluster) -> None:
     world = cluster.world
     cluster.form()
     world.run(WARM_UP_MS)
@@ -143,7 +143,7 @@ def _live(cluster: Cluster) -> None:
         _be_quiet(cluster)
 
 
-def _be_quiet(cluster: Cluster) -> None:
+def _be_quiet(cluster: SimulatedCluster) -> None:
     """Let hours pass without clients, and hold that what is to expire does, and nothing else."""
     world, administrator = cluster.world, cluster.administrator
     rng = world.random("quiet")
@@ -165,13 +165,13 @@ def _be_quiet(cluster: Cluster) -> None:
     settle(cluster)
 
 
-def settle(cluster: Cluster) -> None:
+def settle(cluster: SimulatedCluster) -> None:
     """Let everything come to rest, in bounded time, and check what is left in the end."""
     world = cluster.world
     cluster.clients.commits = False
     Liveness(cluster).begin()
     deadline = world.now + world.settings.settle_ms
-    while why := cluster.unrest():
+    while why := cluster.unconverged():
         if world.now >= deadline:
             raise Violation(f"no rest {world.settings.settle_ms} ms after the faults: {why}", "")
         world.run(world.now + LOOK_EVERY_MS)
@@ -187,7 +187,7 @@ def settle(cluster: Cluster) -> None:
             world.mark(batch.base_offset)
 
 
-def _has_answered_all(cluster: Cluster, rested_at: int) -> None:
+def _has_answered_all(cluster: SimulatedCluster, rested_at: int) -> None:
     """Hold that no request waits for ever: none may take as long as a rebalance and a session.
 
     A group's requests that wait for no other member are answered as soon as there is rest. What a
@@ -209,7 +209,7 @@ def _has_answered_all(cluster: Cluster, rested_at: int) -> None:
                 )
 
 
-def _has_no_deleted_topics(cluster: Cluster) -> None:
+def _has_no_deleted_topics(cluster: SimulatedCluster) -> None:
     """Hold that no group has offsets of a topic that was deleted, whoever led it then."""
     deleted = cluster.administrator.deleted
     for number in range(cluster.world.settings.partitions):
@@ -222,7 +222,7 @@ def _has_no_deleted_topics(cluster: Cluster) -> None:
                 raise Violation(f"there are offsets of {gone}, which were deleted", group_id)
 
 
-def _read_all(cluster: Cluster) -> None:
+def _read_all(cluster: SimulatedCluster) -> None:
     """Have every group's offsets read and checked."""
     world, administrator = cluster.world, cluster.administrator
     administrator.unread = {*cluster.clients.group_ids, *SPARE_GROUPS}

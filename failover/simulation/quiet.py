@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from failover.routing import partition_for
+from failover.simulation.event_log import Violation
 from failover.simulation.settings import Quiet
-from failover.simulation.story import Violation
 
 if TYPE_CHECKING:
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.cluster import SimulatedCluster
 
 LOOK_MS: Final = 5_000
 SLEEP_MS: Final = 25 * 60_000
@@ -24,7 +24,7 @@ SETTLED_MS: Final = 200_000
 """For less than this nothing expires after clocks were set, or seem to have been."""
 
 
-def empty(cluster: Cluster) -> None:
+def empty(cluster: SimulatedCluster) -> None:
     """End all members; hold that their groups learn in bounded time that they are gone."""
     cluster.clients.end_all()
     world, settings = cluster.world, cluster.world.settings
@@ -38,7 +38,7 @@ def empty(cluster: Cluster) -> None:
         world.run(world.now + LOOK_MS)
 
 
-def _has_members(cluster: Cluster, group_id: str) -> bool:
+def _has_members(cluster: SimulatedCluster, group_id: str) -> bool:
     """Tell whether the newest leader of a group knows members of it, or their end may be lost."""
     leader = cluster.leader_of(partition_for(group_id, cluster.world.settings.partitions))
     if leader is None or not leader.settled:
@@ -47,7 +47,7 @@ def _has_members(cluster: Cluster, group_id: str) -> bool:
     return group is not None and group.has_members
 
 
-def pass_hours(cluster: Cluster, quiet: Quiet, hours_ms: int) -> None:
+def pass_hours(cluster: SimulatedCluster, quiet: Quiet, hours_ms: int) -> None:
     """Let time pass; afterwards every node is up."""
     world = cluster.world
     world.fault(f"quiet hours, {quiet}", f"{hours_ms // 60_000} minutes")

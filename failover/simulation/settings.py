@@ -171,7 +171,7 @@ CALM: Final = Settings(
 """Nothing goes wrong and nobody comes or goes: what an idle minute costs."""
 
 
-class Groups(StrEnum):
+class GroupMix(StrEnum):
     """Which groups a simulation has."""
 
     CLASSIC = "classic"
@@ -181,18 +181,18 @@ class Groups(StrEnum):
     ANY = "any"
 
 
-def groups_of(seed: int, groups: Groups = Groups.ANY) -> Groups:
+def groups_of(seed: int, groups: GroupMix = GroupMix.ANY) -> GroupMix:
     """Say which groups a seed has, where that is left to it."""
-    if groups is not Groups.ANY:
+    if groups is not GroupMix.ANY:
         return groups
     return MIX[seed % len(MIX)]
 
 
-def settings_for(seed: int, groups: Groups = Groups.ANY) -> Settings:
+def settings_for(seed: int, groups: GroupMix = GroupMix.ANY) -> Settings:
     """Draw a seed's settings: each seed is rough in its own way."""
     settings = _settings_for(seed)
     groups = groups_of(seed, groups)
-    if groups is Groups.CLASSIC:
+    if groups is GroupMix.CLASSIC:
         return settings
     rng = random.Random(f"group settings {seed}")
     rough = rng.choice((0.5, 1.0, 2.0))
@@ -223,10 +223,10 @@ def settings_for(seed: int, groups: Groups = Groups.ANY) -> Settings:
     )
 
 
-SIZES: Final[Mapping[Groups, tuple[int, int, int, int]]] = {
-    Groups.CONSUMER: (0, 2, 0, 10),
-    Groups.MIXED: (0, 0, 2, 10),
-    Groups.ALL: (1, 1, 1, 12),
+SIZES: Final[Mapping[GroupMix, tuple[int, int, int, int]]] = {
+    GroupMix.CONSUMER: (0, 2, 0, 10),
+    GroupMix.MIXED: (0, 0, 2, 10),
+    GroupMix.ALL: (1, 1, 1, 12),
 }
 """How many classic, consumer and mixed groups there are, and how many members in all."""
 
@@ -248,7 +248,7 @@ def _term_faults(seed: int) -> TermFaults:
 
 
 MIX: Final = (
-    Groups.ALL, Groups.CLASSIC, Groups.CONSUMER, Groups.MIXED, Groups.CLASSIC,
+    GroupMix.ALL, GroupMix.CLASSIC, GroupMix.CONSUMER, GroupMix.MIXED, GroupMix.CLASSIC,
 )  # fmt: skip
 """The groups of one seed after the other, unless somebody says which."""
 

@@ -10,8 +10,8 @@ from collections import Counter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
+from failover.simulation.event_log import EventLine, EventLog
 from failover.simulation.settings import EPOCH_MS
-from failover.simulation.story import Line, Story
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ class World:
         self.seed = seed
         self.settings = settings
         self.now = 0
-        self.story = Story(tells)
+        self.story = EventLog(tells)
         self.tells = tells
         self.trace = seed
         self.events = 0
@@ -83,7 +83,7 @@ class World:
     def tell(self, subject: str, text: str) -> None:
         """Add a line to the story; ask :attr:`tells` first where making the text costs."""
         if self.tells:
-            self.story.lines.append(Line(self.now, subject, text))
+            self.story.lines.append(EventLine(self.now, subject, text))
 
     def fault(self, kind: str, text: str) -> None:
         """Note that a fault was injected."""

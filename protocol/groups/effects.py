@@ -22,7 +22,7 @@ Ticket: TypeAlias = int
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientInfo:
     """Who sent a request: its client id and its host as Kafka writes it (``/127.0.0.1``)."""
 
     client_id: str
@@ -42,7 +42,7 @@ class Request:
     ticket: Ticket
     api_key: int
     api_version: int
-    client: Client
+    client: ClientInfo
     message: Entity
     following: int = 0
     frame: bytes = field(default=b"", compare=False, repr=False)

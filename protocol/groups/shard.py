@@ -154,13 +154,13 @@ class GroupShard:
         """When ``TimersDue`` is wanted next, in Unix milliseconds; None if never."""
         return self._context.timers.next_deadline()
 
-    def forgive(self, stall_ms: int) -> None:
+    def shift_deadlines(self, stall_ms: int) -> None:
         """Move all deadlines by the time that this process stood still.
 
         Nobody is expelled, and no phase cut short, for our own sleep.
         """
         ctx = self._context
-        ctx.timers.forgive(stall_ms)
+        ctx.timers.shift_deadlines(stall_ms)
         if ctx.elected_ms is not None:
             ctx.elected_ms += stall_ms
         for shift in reactions(self._tables, "shift_deadlines"):

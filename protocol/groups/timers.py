@@ -149,7 +149,7 @@ class Timers:
             self._push(timer.deadline_ms, key)
         return None
 
-    def forgive(self, stall_ms: int) -> None:
+    def shift_deadlines(self, stall_ms: int) -> None:
         """Move every deadline later by the time the process itself stood still."""
         for timer in self._timers.values():
             timer.deadline_ms += stall_ms

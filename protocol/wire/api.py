@@ -89,7 +89,7 @@ class GroupTraits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Groups:
+class GroupsField:
     """How a request names many groups (``names``) and is cut down to some of them (``cut``).
 
     ``parts`` is the response's field with one element per group. ``writes`` and ``weight`` as in
@@ -152,7 +152,7 @@ class Api:
     refuse: Refuse
     acl: Acl | None
     group: GroupTraits
-    groups: Groups | None
+    groups: GroupsField | None
     newest_by_name: int
     is_switched_off: bool
     advertised_min_version: int

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from protocol.wire import refusals
-from protocol.wire.api import NO_GROUP, Acl, Api, Groups, GroupTraits, Route
+from protocol.wire.api import NO_GROUP, Acl, Api, GroupsField, GroupTraits, Route
 
 if TYPE_CHECKING:
     from kio.static.protocol import Entity
@@ -48,7 +48,7 @@ def _api(  # noqa: PLR0913, PLR0917 - a row of the table
     shapes: tuple[type[Entity], type[Entity]],
     acl: Acl | None,
     refuse: Refuse | None,
-    traits: GroupTraits | Groups | None = None,
+    traits: GroupTraits | GroupsField | None = None,
 ) -> Api:
     request, response = shapes
     return Api(
@@ -62,7 +62,7 @@ def _api(  # noqa: PLR0913, PLR0917 - a row of the table
         refuse=refuse or refusals.at_top(response),
         acl=acl,
         group=traits if isinstance(traits, GroupTraits) else NO_GROUP,
-        groups=traits if isinstance(traits, Groups) else None,
+        groups=traits if isinstance(traits, GroupsField) else None,
         newest_by_name=versions[1],
         is_switched_off=False,
         advertised_min_version=versions[0],
@@ -105,7 +105,7 @@ def groups(
     versions: tuple[int, int],
     shapes: tuple[type[Entity], type[Entity]],
     acl: Acl | None,
-    traits: Groups,
+    traits: GroupsField,
     refuse: Refuse,
 ) -> Api:
     """Make the row of a request about many groups."""

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from protocol.wire import messages as m
 from protocol.wire import refusals
-from protocol.wire.api import RARE, Groups, GroupTraits, always, never
+from protocol.wire.api import RARE, GroupsField, GroupTraits, always, never
 from protocol.wire.api_makers import (
     DELETE_GROUP,
     DESCRIBE_GROUP,
@@ -148,7 +148,7 @@ ABOUT_GROUPS: Final = (
             (1, 10),
             (m.OffsetFetchRequest, m.OffsetFetchResponse),
             DESCRIBE_GROUP,
-            Groups(
+            GroupsField(
                 names=lambda request: tuple(group.group_id for group in request.groups),
                 cut=lambda request, wanted: m.OffsetFetchRequest(
                     groups=tuple(group for group in request.groups if wanted(group.group_id)),
@@ -166,7 +166,7 @@ ABOUT_GROUPS: Final = (
             (0, 6),
             (m.DescribeGroupsRequest, m.DescribeGroupsResponse),
             DESCRIBE_GROUP,
-            Groups(
+            GroupsField(
                 names=lambda request: request.groups,
                 cut=lambda request, wanted: m.DescribeGroupsRequest(
                     groups=tuple(filter(wanted, request.groups)),
@@ -184,7 +184,7 @@ ABOUT_GROUPS: Final = (
         (0, 2),
         (m.DeleteGroupsRequest, m.DeleteGroupsResponse),
         DELETE_GROUP,
-        Groups(
+        GroupsField(
             names=lambda request: request.groups_names,
             cut=lambda request, wanted: m.DeleteGroupsRequest(
                 groups_names=tuple(filter(wanted, request.groups_names))
@@ -216,7 +216,7 @@ ABOUT_GROUPS: Final = (
             (0, 1),
             (m.ConsumerGroupDescribeRequest, m.ConsumerGroupDescribeResponse),
             DESCRIBE_GROUP,
-            Groups(
+            GroupsField(
                 names=lambda request: request.group_ids,
                 cut=lambda request, wanted: m.ConsumerGroupDescribeRequest(
                     group_ids=tuple(filter(wanted, request.group_ids)),

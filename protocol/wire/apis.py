@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.wire.api import Api, Groups, Route
+from protocol.wire.api import Api, GroupsField, Route
 from protocol.wire.api_makers import COSTLY_ELEMENTS_MAX, ELEMENTS_MAX
 from protocol.wire.api_rows import ROWS, api_versions_response
 from protocol.wire.convert import blank
@@ -75,7 +75,7 @@ def merge(api_key: int, request: Any, responses: Sequence[Any]) -> Entity:
     return blank(API[api_key].response, **{row.parts: tuple(parts)})
 
 
-def _groups(api_key: int) -> Groups:
+def _groups(api_key: int) -> GroupsField:
     groups = API[api_key].groups
     assert groups is not None, "only a request of the route GROUPS names many"
     return groups

@@ -60,7 +60,7 @@ def prefix_of(partition: int) -> bytes:
     return PREFIX.pack(partition + 1)
 
 
-class Unit:
+class RocksBatch:
     """Writes that RocksDB writes as one batch; ``handles`` are those of the column families."""
 
     __slots__ = ("_handles", "batch")

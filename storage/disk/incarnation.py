@@ -5,11 +5,12 @@ promised to keep. It looks like the original, so it must be told apart by what i
 
 * Each start of a directory draws a random token, counts one more, and writes both down before
   anything is answered (:meth:`Incarnation.next`).
-* Whoever has seen a start remembers it (:class:`Memory`): each peer in its own log, told in the
-  handshake of a link, and a file beside the directory.
+* Each peer that has seen a start stores it in its own log (:class:`SeenIncarnations`) and says so
+  in the handshake of a link; a file beside the directory stores it too.
 * A later start must descend from every start that was seen (:func:`descends`). A copy does not: it
   lacks the token of each start after it was made, however often it is started itself.
-* Nobody hears from a node before its peers have judged it (:class:`Vouching`).
+* A node sends and takes no message of a replica until its peers have checked its start
+  (:class:`PeerConfirmation`).
 
 Pure, for the coordinator and the simulator alike: tokens and time are arguments, and saving is the
 caller's part.
@@ -45,20 +46,20 @@ class Incarnation:
         return Incarnation(self.directory_id, self.number + more, tokens)
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenStart:
         """What others remember of this start."""
-        return Seen(self.number, self.tokens[-1] if self.tokens else "")
+        return SeenStart(self.number, self.tokens[-1] if self.tokens else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenStart:
     """A start that somebody remembers."""
 
     number: int
     token: str
 
 
-def descends(claim: Incarnation, seen: Seen | None) -> bool:
+def descends(claim: Incarnation, seen: SeenStart | None) -> bool:
     """Say whether a start is the one that was seen, or comes after it in the same directory."""
     if seen is None:
         return True
@@ -70,12 +71,14 @@ def descends(claim: Incarnation, seen: Seen | None) -> bool:
     return claim.tokens[-1 - later] == seen.token
 
 
-class Memory:
+class SeenIncarnations:
     """The newest start of each directory that one process has seen."""
 
     def __init__(self, rows: Iterable[tuple[str, int, str]] = ()) -> None:
         """``rows`` are what :meth:`rows` gave before."""
-        self._seen = {directory_id: Seen(number, token) for directory_id, number, token in rows}
+        self._seen = {
+            directory_id: SeenStart(number, token) for directory_id, number, token in rows
+        }
 
     def rows(self) -> list[tuple[str, int, str]]:
         """Return all of it as plain values, what was seen longest ago first."""
@@ -96,7 +99,7 @@ class Memory:
         return True
 
 
-class Vouching:
+class PeerConfirmation:
     """Keeps a process that has just started silent until its peers have judged its directory.
 
     All of them, or those that can be reached within ``patience_ms``: a peer that is down can not be

@@ -37,7 +37,7 @@ from storage.disk.database import (
     PREFIX,
     VOTE,
     VOTERS,
-    Unit,
+    RocksBatch,
     open_database,
     prefix_of,
     write_options,
@@ -59,7 +59,7 @@ from storage.disk.directory import (
     unreadable,
 )
 from storage.disk.identity import LogIdentity, check, render
-from storage.disk.incarnation import Incarnation, Memory
+from storage.disk.incarnation import Incarnation, SeenIncarnations
 from storage.disk.wal import SYNCED, SYNCED_KEY
 from storage.disk.wal_sync import PendingSync, WalSync
 from storage.log import (
@@ -120,7 +120,7 @@ class RocksLog:
         self._unsynced = write_options(sync=False)
         self.notes = tuple(notes)
         self.incarnation = Incarnation("")
-        self._known = Memory()
+        self._known = SeenIncarnations()
         self._witness = witness.load(path)
         self._is_stuck = False
         self._is_in_use = False
@@ -210,7 +210,7 @@ class RocksLog:
         """
         if self._is_stuck:
             self._raise_stuck()
-        unit = Unit(self._handles)
+        unit = RocksBatch(self._handles)
         for write in writes:
             unit.put(write)
         if self._mark is not None:
@@ -396,7 +396,7 @@ class RocksLog:
         with refusing_damage(self._path):
             found, known_id = meta.get(IDENTITY), meta.get(DIRECTORY)
             last = Incarnation(*_unpacked(meta.get(INCARNATION), (claimed_id, 0, ())))
-            self._known = Memory(msgpack.unpackb(meta.get(PEERS) or NO_ROWS))
+            self._known = SeenIncarnations(msgpack.unpackb(meta.get(PEERS) or NO_ROWS))
         text = render(identity).encode()
         if found is not None and found != text:
             check(str(self._path), found.decode(), identity)
@@ -408,7 +408,7 @@ class RocksLog:
             )
             self.notes += (gone,)
         if known_id is None:
-            unit = Unit(self._handles)
+            unit = RocksBatch(self._handles)
             unit.meta(IDENTITY, text)
             unit.meta(DIRECTORY, claimed_id.encode())
             self._database.write(unit.batch, self._synced)
@@ -446,7 +446,7 @@ class RocksLog:
 
     def _forget_unfinished(self, identity: LogIdentity) -> None:
         """Empty the partitions whose snapshot never came to its end."""
-        unit = Unit(self._handles)
+        unit = RocksBatch(self._handles)
         for partition in range(-1, identity.partitions):
             if self._families["meta"].get(prefix_of(partition) + INSTALLING) is not None:
                 unit.wipe(partition)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from storage.disk.incarnation import Memory
+from storage.disk.incarnation import SeenIncarnations
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ ACCEPTED_STARTS: Final = 1_000
 class Witness:
     """What stands beside one directory. ``inodes`` are by directory id."""
 
-    starts: Memory = field(default_factory=Memory)
+    starts: SeenIncarnations = field(default_factory=SeenIncarnations)
     inodes: dict[str, int] = field(default_factory=dict)
     is_original: bool = False
     is_accepting: bool = False
@@ -51,7 +51,7 @@ def load(directory: Path) -> Witness:
         starts = [(str(name), int(number), str(token)) for name, number, token in row["starts"]]
         inodes = {str(name): int(inode) for name, inode in row["inodes"].items()}
         is_original = int(row["inode"]) == file.stat().st_ino
-        return Witness(Memory(starts), inodes, is_original, bool(row["accepts"]))
+        return Witness(SeenIncarnations(starts), inodes, is_original, bool(row["accepts"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Witness()
 

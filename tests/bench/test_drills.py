@@ -13,7 +13,7 @@ from bench.load.driver import LoadSpec
 from bench.load.live import LiveLoad
 from bench.servers import cleanup
 from failover.drills.drill import Action, Workload, names
-from failover.drills.verdict import Record, owned_twice
+from failover.drills.verdict import DrillRecord, owned_twice
 from protocol.members.history import MemberHistoryKind
 from tests.waiting import until
 
@@ -114,7 +114,7 @@ def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd, number
         MemberHistoryKind.HEARTBEAT,
         MemberHistoryKind.COMMITTED,
     }
-    record = Record(stories=stories, committed={}, fault_ms=0, replicated_ms=None)
+    record = DrillRecord(stories=stories, committed={}, fault_ms=0, replicated_ms=None)
     assert owned_twice(record) == []
 
 

@@ -14,12 +14,12 @@ from failover.ports import Ports
 from failover.routing import partition_for
 from failover.turn import Turn
 from protocol.config import Configs
-from protocol.groups.effects import Client, Reply, Request, Task
+from protocol.groups.effects import ClientInfo, Reply, Request, Task
 from storage.log import MemoryLog, Write
 from storage.messages import Message, ReplicaKey
 from tests.failover.hosts import NoPorts
 
-CLIENT = Client("client", "/127.0.0.1")
+CLIENT = ClientInfo("client", "/127.0.0.1")
 T0 = 1_700_000_000_000
 LATENCY_MS = 1
 """How long a message takes, unless a host's wires are slow (:attr:`Cluster.slow_ms`)."""

@@ -9,12 +9,12 @@ from failover.host import Host, Identity
 from failover.ports import Ports
 from failover.turn import Turn
 from protocol.config import Configs
-from protocol.groups.effects import Client, Reply, Request, Task
+from protocol.groups.effects import ClientInfo, Reply, Request, Task
 from protocol.groups.facts import Fact
 from storage.log import Log, MemoryLog, Write
 from storage.messages import Message, ReplicaKey
 
-CLIENT = Client("client", "/127.0.0.1")
+CLIENT = ClientInfo("client", "/127.0.0.1")
 T0 = 1_700_000_000_000
 
 

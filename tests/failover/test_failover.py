@@ -157,7 +157,7 @@ def test_a_dirty_machine_is_rebuilt_from_the_log(cluster: Cluster) -> None:
 def test_a_clean_machine_is_kept_when_its_leader_hands_over(cluster: Cluster) -> None:
     old = cluster.leader()
     member, generation = static_group(cluster, old)
-    machine = old.host._held.groups[0].machine
+    machine = old.host._state.groups[0].machine
     to = (old.node_id + 1) % 3
     old.host.transfer(0, to, cluster.now)
     cluster.pump(old)
@@ -165,7 +165,7 @@ def test_a_clean_machine_is_kept_when_its_leader_hands_over(cluster: Cluster) ->
     took = cluster.until(lambda: cluster.leaders(0) == [cluster.members[to]], "the other leads")
     assert took <= 20
     cluster.run(100)
-    assert old.host._held.groups[0].machine is machine
+    assert old.host._state.groups[0].machine is machine
     assert set(tickets) <= old.replies.keys()
     answer = cluster.ask(cluster.members[to], HEARTBEAT, 4, beat(generation, member))
     assert answer.error_code == ErrorCode.none
@@ -476,7 +476,7 @@ def test_an_offset_of_a_topic_that_this_node_has_not_heard_of_yet_is_kept(
     assert commit(cluster, old, 5) == ErrorCode.none
     cluster.kill(old.node_id)
     leader = new_leader(cluster, old)
-    shard: Any = leader.host._held.groups[0].machine
+    shard: Any = leader.host._state.groups[0].machine
     shard.topics = Topics()
     cluster.run(1_000)
     assert ("t", 0) in {

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from failover.effects import Effects
-from failover.full_disk import RETRY_MS, Backlog, Unit
+from failover.full_disk import RETRY_MS, Backlog, TurnWrites
 from failover.identity import CATALOG_PARTITION
-from protocol.groups.effects import Client, Request
+from protocol.groups.effects import ClientInfo, Request
 from protocol.wire import messages as m
 from protocol.wire.apis import API
 from protocol.wire.errors import ErrorCode
@@ -53,7 +53,11 @@ def append(offset: int) -> AppendBatch:
 
 def request(api_key: int, message: Any) -> Request:
     return Request(
-        ticket=1, api_key=api_key, api_version=0, client=Client("c", "/127.0.0.1"), message=message
+        ticket=1,
+        api_key=api_key,
+        api_version=0,
+        client=ClientInfo("c", "/127.0.0.1"),
+        message=message,
     )
 
 
@@ -66,7 +70,7 @@ def unit(number: int, *writes: Write, sync: bool = False) -> Effects:
     return Effects(number=number, writes=list(writes), sync=sync)
 
 
-def numbers(units: Sequence[Unit]) -> list[int]:
+def numbers(units: Sequence[TurnWrites]) -> list[int]:
     return [each.number for each in units]
 
 
@@ -307,7 +311,7 @@ def test_a_full_leader_hands_over_to_a_replica_that_has_shown_that_it_has_room(
         assert commit_to(disks, "other", 1) is ErrorCode.coordinator_not_available
     else:  # what could not be written is no record: nobody shows room by acknowledging it
         vote = SaveVote(0, disks.row(old).epoch, old.node_id, 0)
-        old.host._held.effects.writes.append(vote)
+        old.host._state.effects.writes.append(vote)
         disks.pump(old)
     took = disks.until(lambda: disks.leaders(0) not in ([], [old]), "another leader")
     assert took <= 600

@@ -9,7 +9,7 @@ import pytest
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
 from failover.requests import router as requests
-from failover.requests.seekers import RECENT_MS
+from failover.requests.pending_find_coordinator import RECENT_MS
 from failover.routing import partition_for
 from protocol.groups.group_types import TABLES
 from protocol.records import Record, ShareGroupMetadataKey, ShareGroupMetadataValue, encode
@@ -260,7 +260,7 @@ def test_dynamic_configs_reach_the_shards() -> None:
     altered = driver.ask(44, 1, asks.set_broker_config(name, "77"))
     assert altered.responses[0].error_code == ErrorCode.none
     assert driver.host.view.configs.integer(name) == 77
-    assert driver.host._held.groups[0].machine.configs.integer(name) == 77
+    assert driver.host._state.groups[0].machine.configs.integer(name) == 77
 
 
 def test_only_partitions_with_a_known_leader_are_named_by_find_coordinator() -> None:

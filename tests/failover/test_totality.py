@@ -16,7 +16,7 @@ from uuid import UUID
 
 import pytest
 
-from protocol.groups.effects import Client, Request
+from protocol.groups.effects import ClientInfo, Request
 from protocol.groups.limits import GROUP_BYTES_MAX, MEMBER_BYTES_MAX
 from protocol.wire import messages as m
 from protocol.wire.apis import API, error_response
@@ -129,7 +129,7 @@ def ask(driver: Working, key: int, version: int, message: Any, client_id: str) -
             ticket=ticket,
             api_key=key,
             api_version=version,
-            client=Client(client_id, "/127.0.0.1"),
+            client=ClientInfo(client_id, "/127.0.0.1"),
             message=decoded.message,
         ),
         driver.now,

@@ -6,7 +6,7 @@ from typing import Any
 
 from failover import host
 from failover.catalogue.state import CatalogState
-from failover.requests.fanout import Fanout, Part
+from failover.requests.fanout import Fanout, RequestPart
 from failover.requests.router import Requests
 from failover.simulation.patches import Patch
 from protocol.groups import loading
@@ -60,7 +60,7 @@ def _parts_unwaited(key: int, groups: Sequence[str] = ()) -> list[Patch]:
     """Let the answers of one API about many groups wait for nothing."""
     split, copy = Fanout.split, Fanout.copy
 
-    def without(parts: list[Part], request: Any) -> list[Part]:
+    def without(parts: list[RequestPart], request: Any) -> list[RequestPart]:
         return [replace(part, groups=groups) if request.api_key == key else part for part in parts]
 
     return [
@@ -80,7 +80,7 @@ def describe_groups_unwaited() -> list[Patch]:
 def list_groups_unwaited() -> list[Patch]:
     original = Requests.ask
 
-    def ask(self: Any, part: Part, now: int) -> None:
+    def ask(self: Any, part: RequestPart, now: int) -> None:
         original(self, replace(part, groups=part.groups or ()), now)
 
     return [(Requests, "ask", ask)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from failover.simulation.patches import Patch
-from failover.simulation.settings import Groups
+from failover.simulation.settings import GroupMix
 from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember
 from protocol.groups.effects import AssignmentComputed
 from protocol.groups.group_types import TABLES
@@ -154,28 +154,38 @@ def zombie_commits() -> list[Patch]:
 GROUP_MUTATIONS: Mapping[str, Mutation] = {
     function.__name__: Mutation(about, function, seed, groups)
     for function, seed, groups, about in (
-        (target_slice_applied_early, 0, Groups.CONSUMER, "a part of a target is in force at once"),
+        (
+            target_slice_applied_early,
+            0,
+            GroupMix.CONSUMER,
+            "a part of a target is in force at once",
+        ),
         (
             stale_assignment_applied,
             7,
-            Groups.CONSUMER,
+            GroupMix.CONSUMER,
             "a late answer is taken for the next run's",
         ),
-        (unreleased_partition_handed_out, 0, Groups.CONSUMER, "others' partitions are given away"),
-        (revocation_not_awaited, 1, Groups.CONSUMER, "nobody waits for a member to give up"),
-        (epoch_not_persisted, 0, Groups.CONSUMER, "a group epoch is in the leader's memory only"),
-        (static_successor_loses_its_share, 39, Groups.CONSUMER, "a static member starts empty"),
+        (
+            unreleased_partition_handed_out,
+            0,
+            GroupMix.CONSUMER,
+            "others' partitions are given away",
+        ),
+        (revocation_not_awaited, 1, GroupMix.CONSUMER, "nobody waits for a member to give up"),
+        (epoch_not_persisted, 0, GroupMix.CONSUMER, "a group epoch is in the leader's memory only"),
+        (static_successor_loses_its_share, 39, GroupMix.CONSUMER, "a static member starts empty"),
         (
             classic_member_told_by_group_epoch,
             7,
-            Groups.MIXED,
+            GroupMix.MIXED,
             "a generation is ahead of the target",
         ),
-        (upgrade_forgets_who_owns_what, 36, Groups.MIXED, "classic members' partitions are free"),
-        (answers_repeated_for_ever, 2, Groups.CONSUMER, "a new target does not end leases"),
-        (downgrade_takes_targets_for_owned, 7, Groups.MIXED, "what classic members have is lost"),
-        (sessions_not_armed_after_election, 1, Groups.CONSUMER, "a new leader expects nobody"),
-        (workers_told_too_little, 1, Groups.CONSUMER, "a worker is not told who has gone"),
-        (zombie_commits, 29, Groups.MIXED, "a member that lost its place may still commit"),
+        (upgrade_forgets_who_owns_what, 36, GroupMix.MIXED, "classic members' partitions are free"),
+        (answers_repeated_for_ever, 2, GroupMix.CONSUMER, "a new target does not end leases"),
+        (downgrade_takes_targets_for_owned, 7, GroupMix.MIXED, "what classic members have is lost"),
+        (sessions_not_armed_after_election, 1, GroupMix.CONSUMER, "a new leader expects nobody"),
+        (workers_told_too_little, 1, GroupMix.CONSUMER, "a worker is not told who has gone"),
+        (zombie_commits, 29, GroupMix.MIXED, "a member that lost its place may still commit"),
     )
 }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from failover import host
-from failover.full_disk import Backlog, Unit
+from failover.full_disk import Backlog, TurnWrites
 from failover.simulation.patches import Patch
 from failover.turn import Turn
 from storage.election import Election
@@ -20,7 +20,7 @@ def full_disk_taken_for_written() -> list[Patch]:
         written = original(self, effects, now)
         if written or not effects.writes:
             return written
-        return [Unit(effects.number, effects.writes, effects.sync)]
+        return [TurnWrites(effects.number, effects.writes, effects.sync)]
 
     return [(Backlog, "write", write)]
 

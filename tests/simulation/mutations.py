@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from failover.host import Host
-from failover.partitions.gate import Gate
+from failover.partitions.gate import CommitGate
 from failover.partitions.partition import Partition, PartitionState
 from failover.simulation.patches import Patch, patched
-from failover.simulation.settings import Groups
+from failover.simulation.settings import GroupMix
 from failover.turn import Turn
 from protocol.groups.effects import Elected
 from protocol.groups.group_types import TABLES
@@ -36,7 +36,7 @@ class Mutation:
     about: str
     patches: Callable[[], list[Patch]]
     seed: int = 0
-    groups: Groups = Groups.ANY
+    groups: GroupMix = GroupMix.ANY
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -62,7 +62,7 @@ def commit_without_own_epoch() -> list[Patch]:
 
 
 def reply_before_commit() -> list[Patch]:
-    return [(Gate, "pass_or_hold", lambda self, reply, groups: reply)]
+    return [(CommitGate, "pass_or_hold", lambda self, reply, groups: reply)]
 
 
 def static_replacement_not_replayed() -> list[Patch]:
@@ -126,7 +126,7 @@ def promise_not_kept() -> list[Patch]:
 
 
 def floor_ignored() -> list[Patch]:
-    return [(Gate, "raise_floor", lambda self, end_offset: None)]
+    return [(CommitGate, "raise_floor", lambda self, end_offset: None)]
 
 
 def acknowledged_before_sync() -> list[Patch]:
@@ -142,7 +142,7 @@ def uncommitted_applied_by_standby() -> list[Patch]:
             for write in ready.writes:
                 if isinstance(write, AppendBatch) and not write.batch.control:
                     for key, value in write.batch.records:
-                        self.machine.replay(self._kind.decode(key, value))
+                        self.machine.replay(self._adapter.decode(key, value))
 
     return [(Partition, "_take_writes", take_writes)]
 

@@ -15,7 +15,7 @@ from storage.election import Election
 from storage.following import Following
 from storage.leadership import Leadership
 from storage.messages import Append, Appended, InstallSnapshot, Vote, Voted
-from storage.progress import Pace
+from storage.progress import ReplicationMode
 from storage.replica import Replica
 from storage.timing import Timing
 from storage.voters import VoterHistory
@@ -96,14 +96,14 @@ def learner_promoted_behind() -> list[Patch]:
     original = Leadership._review_voters
 
     def review_voters(self: Leadership) -> None:
-        paces = {peer: (peer.pace, peer.match) for peer in self.peers.values()}
+        paces = {peer: (peer.mode, peer.match) for peer in self.peers.values()}
         for peer in paces:
-            peer.pace, peer.match = Pace.STREAM, max(peer.match, self.epoch_start)
+            peer.mode, peer.match = ReplicationMode.STREAM, max(peer.match, self.epoch_start)
         try:
             original(self)
         finally:
-            for peer, (pace, match) in paces.items():
-                peer.pace, peer.match = pace, match
+            for peer, (mode, match) in paces.items():
+                peer.mode, peer.match = mode, match
 
     return [(Leadership, "_review_voters", review_voters)]
 

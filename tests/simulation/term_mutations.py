@@ -45,7 +45,7 @@ def offset_deletion_forgotten() -> list[Patch]:
 
 
 def heard_before_judged() -> list[Patch]:
-    return [(incarnation.Vouching, "is_over", lambda self, now: True)]
+    return [(incarnation.PeerConfirmation, "is_over", lambda self, now: True)]
 
 
 def set_aside_without_a_majority() -> list[Patch]:

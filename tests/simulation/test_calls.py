@@ -4,7 +4,7 @@ from collections import Counter
 
 from failover.simulation.clients.callers import CALLS, MEMBERS_SEND, NOT_DONE_HERE
 from failover.simulation.one_seed import run_seed
-from failover.simulation.settings import Groups
+from failover.simulation.settings import GroupMix
 from protocol.wire import apis
 
 
@@ -19,7 +19,7 @@ def test_every_served_api_is_answered_well_within_a_few_seeds() -> None:
     calls: Counter[tuple[str, bool]] = Counter()
     wanted = {api.request.__name__ for key, api in apis.API.items() if key not in NOT_DONE_HERE}
     for seed in range(12):
-        report = run_seed(seed, groups=Groups.ALL)
+        report = run_seed(seed, groups=GroupMix.ALL)
         assert report.violation is None
         calls.update(report.calls)
         if all(calls[name, True] for name in wanted):

@@ -11,11 +11,11 @@ import pytest
 
 from failover.partitions.partition import Partition
 from failover.routing import partition_for
-from failover.simulation.cluster import Cluster
+from failover.simulation.cluster import SimulatedCluster
+from failover.simulation.event_log import Violation
 from failover.simulation.one_seed import small_logs
 from failover.simulation.patches import Patch, patched
 from failover.simulation.settings import CALM
-from failover.simulation.story import Violation
 from failover.simulation.world import World
 
 FORMED_MS = 20_000
@@ -26,7 +26,7 @@ STEP_MS = 50
 def depose_a_leader_with_a_commit_in_its_inbox() -> None:
     """Have a leader stand still until another leads, and let it find commits behind the news."""
     settings = replace(CALM, commit_interval_ms=300, turn_ms=3)
-    cluster = Cluster(World(1, settings))
+    cluster = SimulatedCluster(World(1, settings))
     cluster.form()
     world = cluster.world
     with small_logs(), cluster.checkers.watching():

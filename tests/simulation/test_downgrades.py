@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from failover.simulation.checkers.downgrades import Downgrades
-from failover.simulation.story import Violation
+from failover.simulation.event_log import Violation
 from protocol.records import GroupMetadataKey, Record, decode, encode
 from tests.protocol.groups.consumer.consumer_talk import topic_id
 from tests.protocol.groups.migration.mixed_talk import MixedTalk

@@ -7,12 +7,12 @@ import pytest
 
 from failover.host import Host
 from failover.routing import partition_for
-from failover.simulation.cluster import Cluster
+from failover.simulation.cluster import SimulatedCluster
+from failover.simulation.event_log import Violation
 from failover.simulation.nodes.process import Process
 from failover.simulation.one_seed import small_logs
 from failover.simulation.patches import Patch, patched
 from failover.simulation.settings import CALM
-from failover.simulation.story import Violation
 from failover.simulation.world import World
 from storage.core import Core
 from storage.leadership import Leadership
@@ -22,20 +22,20 @@ FROZEN_MS = 40_000
 DEAF_MS = 60_000
 
 
-def run(cluster: Cluster, ms: int) -> None:
+def run(cluster: SimulatedCluster, ms: int) -> None:
     with small_logs(), cluster.checkers.watching():
         cluster.world.run(cluster.world.now + ms)
 
 
-def formed() -> Cluster:
+def formed() -> SimulatedCluster:
     """Give a cluster at rest: members commit too seldom for a follower to lack records."""
-    cluster = Cluster(World(1, replace(CALM, commit_interval_ms=10 * DEAF_MS)))
+    cluster = SimulatedCluster(World(1, replace(CALM, commit_interval_ms=10 * DEAF_MS)))
     cluster.form()
     run(cluster, WHILE_MS)
     return cluster
 
 
-def leader_of_a_group(cluster: Cluster) -> Process:
+def leader_of_a_group(cluster: SimulatedCluster) -> Process:
     number = partition_for(cluster.clients.group_ids[0], cluster.processes[0].identity.partitions)
     return next(each for each in cluster.processes if number in each.leading())
 

@@ -16,7 +16,7 @@ import pytest
 from failover.simulation.nodes import process
 from failover.simulation.one_seed import run_seed
 from failover.simulation.patches import patched
-from failover.simulation.settings import Groups, Quiet, settings_for
+from failover.simulation.settings import GroupMix, Quiet, settings_for
 from storage.disk.identity import LogIdentity
 from storage.disk.rocks import RocksLog
 from storage.log import MemoryLog
@@ -92,9 +92,9 @@ class MirroredLog(MemoryLog):
         return self.rocks.snapshot(partition)
 
 
-@pytest.mark.parametrize(("seed", "groups"), [(1, Groups.CLASSIC), (12, Groups.MIXED)])
+@pytest.mark.parametrize(("seed", "groups"), [(1, GroupMix.CLASSIC), (12, GroupMix.MIXED)])
 def test_a_cluster_on_real_disks_keeps_its_promises(
-    seed: int, groups: Groups, tmp_path: Path
+    seed: int, groups: GroupMix, tmp_path: Path
 ) -> None:
     settings = settings_for(seed, groups)
     faults = replace(settings.disk_faults, stale_copy=0, failed_read=0)

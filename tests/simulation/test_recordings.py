@@ -9,14 +9,14 @@ from failover.recording.recorder import BYTES_MAX
 from failover.recording.replay import replay
 from failover.simulation import cluster as clusters
 from failover.simulation import one_seed
-from failover.simulation.cluster import Cluster
+from failover.simulation.cluster import SimulatedCluster
 from failover.simulation.world import World
 from protocol.config import Configs
 
 ABOUT = About(version="1", cluster_id="cluster", node_id=0, at_ms=0)
 
 
-def replayed(cluster: Cluster, counts: Counter[str]) -> None:
+def replayed(cluster: SimulatedCluster, counts: Counter[str]) -> None:
     """Replay what every process of a cluster has recorded."""
     for process in cluster.processes:
         host = process.host
@@ -40,7 +40,7 @@ def test_recordings_of_simulated_clusters_replay(
     def with_recording(world: World) -> dict[str, str]:
         return {**configs(world), BYTES_MAX: str(ring_bytes)}
 
-    def live_and_replay(cluster: Cluster) -> None:
+    def live_and_replay(cluster: SimulatedCluster) -> None:
         live(cluster)
         replayed(cluster, counts)
 

@@ -7,22 +7,22 @@ from collections.abc import Callable
 
 import pytest
 
-from failover.simulation.cluster import Cluster
+from failover.simulation.cluster import SimulatedCluster
+from failover.simulation.event_log import Violation
 from failover.simulation.one_seed import small_logs
 from failover.simulation.patches import Patch, patched
 from failover.simulation.settings import CALM
-from failover.simulation.story import Violation
 from failover.simulation.world import World
 from storage.disk import incarnation
 
 WHILE_MS = 20_000
 
 
-def put_an_older_machine_back() -> Cluster:
+def put_an_older_machine_back() -> SimulatedCluster:
     """Restart a node whose directory was copied, and put the copy back with all beside it."""
     world = World(1, CALM)
     with small_logs():
-        cluster = Cluster(world)
+        cluster = SimulatedCluster(world)
         cluster.form()
         world.run(WHILE_MS)
         process = cluster.processes[0]
@@ -47,7 +47,7 @@ def stale_copies_trusted() -> list[Patch]:
 
 
 def starts_not_remembered() -> list[Patch]:
-    return [(incarnation.Memory, "learn", lambda self, claim: False)]
+    return [(incarnation.SeenIncarnations, "learn", lambda self, claim: False)]
 
 
 def test_peers_refuse_an_older_machine() -> None:

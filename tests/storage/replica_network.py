@@ -11,7 +11,7 @@ from storage.batch import Batch
 from storage.log import AppendBatch, MemoryLog, Write
 from storage.messages import Message, ReplicaKey
 from storage.peer_frames import pack_messages, unpack_messages
-from storage.replica import Ready, Replica, Role, Setting
+from storage.replica import Ready, Replica, ReplicaOptions, Role
 from storage.snapshot import Compactor
 from storage.timing import Timing
 
@@ -110,7 +110,7 @@ class Network:
             compactor.hold(batch)
             if batch.end_offset > stored.applied_offset:
                 tail.append(batch)
-        setting = Setting(
+        setting = ReplicaOptions(
             me=node.key,
             partition=0,
             voters=self.voters if node.key in self.voters else (),

@@ -38,7 +38,7 @@ from storage.messages import (
     Vote,
     Voted,
 )
-from storage.replica import Replica, Setting
+from storage.replica import Replica, ReplicaOptions
 from storage.timing import Timing
 from tests.protocol.groups.transcripts import milliseconds
 
@@ -222,7 +222,7 @@ class ReplicaStage:
 
     def start(self, node: Node) -> None:
         stored = node.log.stored(0)
-        setting = Setting(
+        setting = ReplicaOptions(
             me=node.key,
             partition=0,
             voters=self.voters if node.key in self.voters else (),

@@ -12,7 +12,7 @@ from storage.disk.rocks import RocksLog
 from storage.log import AppendBatch, ApplyState
 from storage.messages import Append, Appended, Message, ReplicaKey, Vote, Voted
 from storage.progress import IN_FLIGHT_BYTES_MAX, MESSAGE_BYTES_MAX
-from storage.replica import Replica, Role, Setting
+from storage.replica import Replica, ReplicaOptions, Role
 from storage.tail import size_of
 from storage.timing import Timing
 from tests.storage.dying_writer import IDENTITY
@@ -60,7 +60,7 @@ def turn(replica: Replica, log: RocksLog, now: int) -> list[tuple[int, Message]]
 
 
 def leader(log: RocksLog, now: int) -> Replica:
-    setting = Setting(
+    setting = ReplicaOptions(
         me=KEYS[0], partition=0, voters=KEYS, timing=Timing(), rng=random.Random(0), log=log
     )
     replica = Replica(setting, log.stored(0), log.batches(0, BATCHES - 1), 0)

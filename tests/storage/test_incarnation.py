@@ -7,8 +7,8 @@ from storage.disk.incarnation import (
     DIRECTORIES_MAX,
     TOKENS_MAX,
     Incarnation,
-    Memory,
-    Vouching,
+    PeerConfirmation,
+    SeenIncarnations,
     descends,
 )
 
@@ -60,17 +60,17 @@ def test_who_was_away_for_too_many_starts_accepts_what_it_can_not_judge() -> Non
 
 
 def test_the_memory_keeps_the_newest_start_of_each_directory() -> None:
-    memory = Memory()
+    memory = SeenIncarnations()
     first, second = started("a"), started("a", "b")
     assert memory.judge(first) and memory.learn(first) and not memory.learn(first)
     assert memory.judge(second) and memory.learn(second)
-    again = Memory(memory.rows())
+    again = SeenIncarnations(memory.rows())
     assert not again.judge(first) and again.judge(second)
     assert again.judge(Incarnation("another").next("x"))
 
 
 def test_the_memory_has_a_bound() -> None:
-    memory = Memory()
+    memory = SeenIncarnations()
     for number in range(DIRECTORIES_MAX + 5):
         memory.learn(Incarnation(f"d{number}").next("t"))
     assert len(memory.rows()) == DIRECTORIES_MAX
@@ -78,10 +78,10 @@ def test_the_memory_has_a_bound() -> None:
 
 
 def test_a_started_process_is_silent_until_its_peers_have_judged_it() -> None:
-    vouching = Vouching({1, 2}, 1_000, 500)
+    vouching = PeerConfirmation({1, 2}, 1_000, 500)
     assert not vouching.is_over(1_000)
     vouching.accepted(1)
     assert not vouching.is_over(1_499) and vouching.is_over(1_500)
     vouching.accepted(2)
     assert vouching.is_over(1_000)
-    assert Vouching((), 0, 500).is_over(0)
+    assert PeerConfirmation((), 0, 500).is_over(0)

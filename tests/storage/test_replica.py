@@ -10,7 +10,7 @@ from storage.batch import Batch
 from storage.log import AppendBatch, ApplyState, DropBefore, MemoryLog, SaveVote, Stored
 from storage.messages import ReplicaKey
 from storage.quorum import committed_offset, majority
-from storage.replica import LEADER_CHANGE_KEY, Replica, Role, Setting
+from storage.replica import LEADER_CHANGE_KEY, Replica, ReplicaOptions, Role
 from storage.snapshot import KEPT_BATCHES, KEPT_BYTES, STEP_BYTES, STEP_RECORDS, Compactor
 from storage.timing import Timing
 
@@ -18,9 +18,11 @@ NOW = 1_700_000_000_000
 RECORD = (b"key", b"value")
 
 
-def setting(log: MemoryLog) -> Setting:
+def setting(log: MemoryLog) -> ReplicaOptions:
     me = ReplicaKey(3, "")
-    return Setting(me=me, partition=0, voters=(me,), timing=Timing(), rng=random.Random(1), log=log)
+    return ReplicaOptions(
+        me=me, partition=0, voters=(me,), timing=Timing(), rng=random.Random(1), log=log
+    )
 
 
 def replica(log: MemoryLog) -> Replica:

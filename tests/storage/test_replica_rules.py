@@ -27,7 +27,7 @@ from storage.messages import (
     Vote,
     Voted,
 )
-from storage.replica import Ready, Replica, Role, Setting
+from storage.replica import Ready, Replica, ReplicaOptions, Role
 from storage.timing import Timing
 
 KEYS = tuple(ReplicaKey(node, f"directory-{node}") for node in range(3))
@@ -47,7 +47,7 @@ class One:
 
     def __init__(self, *batches: Batch, epoch: int = 0, voters=KEYS, wanted=frozenset()) -> None:
         self.log = MemoryLog()
-        self.setting = Setting(
+        self.setting = ReplicaOptions(
             me=ME, partition=0, voters=voters, timing=TIMING, rng=random.Random(1), log=self.log,
             wanted=wanted,
         )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from failover.routing import partition_for
-from failover.simulation.story import Violation
+from failover.simulation.event_log import Violation
 from protocol.wire import apis
 from protocol.wire import messages as m
 from protocol.wire.apis import Route
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from failover.simulation.checkers.values import Place, Values, Write
     from failover.simulation.nodes.process import Process
-    from failover.simulation.nodes.requests import Answer
+    from failover.simulation.nodes.requests import SentAnswer
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none
@@ -69,7 +69,7 @@ class AnyAnswer:
         elif isinstance(message, m.ConsumerGroupHeartbeatRequest) and message.member_epoch == 0:
             self.gone.get(message.group_id, {}).pop(message.member_id, None)  # it comes back
 
-    def answered(self, process: Process, answer: Answer) -> None:
+    def answered(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer."""
         message, response = answer.message, answer.response
         codes = set(codes_of(response))
@@ -150,7 +150,7 @@ class AnyAnswer:
         epoch = process.leads(number)
         return epoch is not None and self.committed_epoch(process, number) < epoch
 
-    def _stay_gone(self, answer: Answer) -> None:
+    def _stay_gone(self, answer: SentAnswer) -> None:
         """Hold that nobody who left is answered as a member, or shown as one."""
         message, response = answer.message, answer.response
         for group_id, member_id in _members(message, response):

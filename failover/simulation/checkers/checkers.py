@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from failover.common_time import AGREE_MS
 from failover.routing import partition_for
 from failover.simulation.checkers.any_answer import AnyAnswer
+from failover.simulation.checkers.client_history import ClientHistoryChecker
 from failover.simulation.checkers.evidence import Evidence
+from failover.simulation.checkers.ownership import OwnershipChecker
 from failover.simulation.checkers.replicated import Replicated
 from failover.simulation.checkers.states import States
-from failover.simulation.checkers.told import Told
-from failover.simulation.checkers.visible import Visible
 from protocol.wire.messages import OffsetCommitRequest
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from failover.simulation.checkers.values import Values
     from failover.simulation.nodes.process import Process
-    from failover.simulation.nodes.requests import Answer
+    from failover.simulation.nodes.requests import SentAnswer
     from failover.simulation.world import World
 
 STATES_EVERY_MS = 5_000
@@ -33,14 +33,14 @@ class Checkers:
     """What must never happen is looked for at every step; whoever finds it raises a Violation."""
 
     def __init__(self, world: World, values: Values) -> None:
-        self.visible = Visible(world, values)
-        self.replicated = Replicated(world, self.visible)
+        self.client_history = ClientHistoryChecker(world, values)
+        self.replicated = Replicated(world, self.client_history)
         self.evidence = Evidence(world, self.replicated)
         self.replicated.upon_leader = self.evidence.is_bound
-        self.visible.committed_epoch = self.replicated.committed_epoch
-        self.told = Told(world, self.visible, values)
-        self.visible.modern = self.told
-        self.states = States(self.replicated, self._topic, self.told.gave_up)
+        self.client_history.committed_epoch = self.replicated.committed_epoch
+        self.ownership = OwnershipChecker(world, self.client_history, values)
+        self.client_history.modern = self.ownership
+        self.states = States(self.replicated, self._topic, self.ownership.gave_up)
         self._world = world
         self._values = values
         self.any_answer = AnyAnswer(world, values)
@@ -59,7 +59,7 @@ class Checkers:
 
     def asked(self, process: Process, message: Entity) -> None:
         """Take notice that a request reached a node."""
-        self.visible.asked(process, message)
+        self.client_history.asked(process, message)
         if isinstance(message, OffsetCommitRequest):
             self._is_ahead(process, message.group_id)
         self.any_answer.asked(message)
@@ -67,11 +67,11 @@ class Checkers:
         if group_id and getattr(message, "member_id", ""):
             self._values.contact(group_id, self._world.now)
 
-    def answered(self, process: Process, answer: Answer) -> None:
+    def answered(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer that a node lets out."""
         if isinstance(answer.message, OffsetCommitRequest):
             self._is_ahead(process, answer.message.group_id)
-        self.visible.answered(process, answer)
+        self.client_history.answered(process, answer)
         self.any_answer.answered(process, answer)
 
     def _is_ahead(self, process: Process, group_id: str) -> None:
@@ -82,7 +82,7 @@ class Checkers:
             if ahead_ms > AGREE_MS:
                 self._values.late.add(group_id)
 
-    def repeated(self, process: Process, answer: Answer) -> None:
+    def repeated(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer that a node repeats without asking its host."""
         number = partition_for(answer.message.group_id, process.identity.partitions)
         self.evidence.repeated(process, number)
@@ -90,13 +90,13 @@ class Checkers:
 
     def forget(self) -> None:
         """Learn that all groups have expired: new ones begin."""
-        self.visible.forget()
-        self.told.forget()
+        self.client_history.forget()
+        self.ownership.forget()
         self.any_answer.forget()
 
     def _topic(self, topic_id: UUID) -> str | None:
         """Name a topic that members were told of, unless one of that name was ever deleted."""
-        name = self.told.topic_names.get(topic_id)
+        name = self.ownership.topic_names.get(topic_id)
         return None if name is None or self._values.was_deleted(name) else name
 
     def _check_states(self) -> None:

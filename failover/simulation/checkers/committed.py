@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from storage.messages import ReplicaKey
 
 
-class Committed:
+class CommittedLog:
     """The one log that a partition's committed batches make up, by base offset.
 
     ``voters`` are those of its last change of voters, ``epochs`` those of its batches.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from failover.simulation.checkers.modern_states import reconciles
-from failover.simulation.story import Violation
+from failover.simulation.event_log import Violation
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.records import (
     ConsumerGroupCurrentMemberAssignmentKey,

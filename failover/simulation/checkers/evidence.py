@@ -16,8 +16,8 @@ from failover.host import Host
 from failover.identity import CATALOG_PARTITION
 from failover.partitions.partition import Partition
 from failover.requests.router import Requests
+from failover.simulation.event_log import Violation
 from failover.simulation.patches import Patch, patched
-from failover.simulation.story import Violation
 from protocol.groups.context import Context
 from protocol.groups.effects import Request as HandledRequest
 from protocol.groups.shard import GroupShard
@@ -113,12 +113,12 @@ class Evidence:
         def watched_append(self: Partition, *arguments: Any) -> None:
             ends.clear()
             append_turn(self, *arguments)
-            left = {self._kind.group_of(key) for key in self._turn}
+            left = {self._adapter.group_of(key) for key in self._turn}
             evidence._wrote(self, ends, left)
 
         def watched_merge(self: Requests, replies: list[Reply]) -> list[Reply]:
             if replies:
-                evidence._leave(self._held.identity.node_id, replies)
+                evidence._leave(self._state.identity.node_id, replies)
             return merge(self, replies)
 
         def watched_refresh(self: Host, *arguments: Any) -> None:
@@ -159,7 +159,7 @@ class Evidence:
     def _answers(self, partition: Partition, first: int) -> None:
         """Note what the newest answers of a partition rest on."""
         term = self._term(partition)
-        unwritten = {partition._kind.group_of(key) for key in partition._turn}
+        unwritten = {partition._adapter.group_of(key) for key in partition._turn}
         for reply, _ in partition.replies.new[first:]:
             request = partition.replies.open.get(reply.ticket)
             if request is None:
@@ -306,7 +306,7 @@ class Evidence:
 
     def _shows(self, host: Host) -> None:
         """Hold that what a node shows of the catalogue is committed."""
-        node_id, catalog = host.identity.node_id, host._held.catalog
+        node_id, catalog = host.identity.node_id, host._state.catalog
         committed = self._committed(self._replicated.processes[node_id], CATALOG_PARTITION)
         if catalog._replayed > committed or catalog._turn:
             raise Violation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import gt
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from failover.simulation.story import Violation
+from failover.simulation.event_log import Violation
 from protocol.groups.group_types import TABLES
 from protocol.groups.modern.assignment_records import read_target
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
@@ -73,7 +73,7 @@ def _is_same(group: Group, before: tuple[Group, frozenset[str], int, int]) -> bo
     return before[0] is group and not before[1].isdisjoint(group.members)
 
 
-class Progress:
+class TargetProgress:
     """Follows one partition's consumer groups from batch to batch."""
 
     def __init__(self) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from failover.simulation.checkers.committed import Committed
+from failover.simulation.checkers.committed import CommittedLog
 from failover.simulation.checkers.rules import Rules
 from failover.simulation.checkers.voter_changes import VoterChanges
-from failover.simulation.story import Violation
+from failover.simulation.event_log import Violation
 from storage.control import voters_in
 from storage.log import (
     AppendBatch,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from failover.partitions.partition import Partition
-    from failover.simulation.checkers.visible import Visible
+    from failover.simulation.checkers.client_history import ClientHistoryChecker
     from failover.simulation.nodes.process import Process
     from failover.simulation.world import World
     from storage.batch import Batch
@@ -44,7 +44,7 @@ def _before(log: MemoryLog, number: int, offset: int) -> Batch | None:
 
 
 @dataclass(slots=True)
-class Seen:
+class SeenReplica:
     """One replica in one life of its process, as it was after its last turn."""
 
     epoch: int = -1
@@ -61,9 +61,9 @@ class Replicated:
     ``changes`` counts new epochs, roles and processes of any replica.
     """
 
-    def __init__(self, world: World, visible: Visible) -> None:
+    def __init__(self, world: World, client_history: ClientHistoryChecker) -> None:
         self._world = world
-        self._visible = visible
+        self._visible = client_history
         self.processes: dict[int, Process] = {}
         self.upon_leader: Callable[[Process, Partition], None] = lambda _process, _partition: None
         self.upon_vote: list[Callable[[int, int], None]] = []
@@ -71,10 +71,10 @@ class Replicated:
         self.upon_change: list[Callable[[Process], None]] = []
         self.upon_append: dict[int, Callable[[Process], None]] = {}
         self.rules = Rules()
-        self.committed: dict[int, Committed] = {}
+        self.committed: dict[int, CommittedLog] = {}
         self.voters = VoterChanges(self.committed, self.processes)
         self.first_written: dict[tuple[int, int, int], int] = {}
-        self._watched: dict[int, tuple[int, tuple[tuple[Partition, Seen], ...]]] = {}
+        self._watched: dict[int, tuple[int, tuple[tuple[Partition, SeenReplica], ...]]] = {}
         self._leaders: dict[tuple[int, int], tuple[int, int]] = {}
         self._serving: dict[int, int] = {}
         self._votes: dict[tuple[int, int, ReplicaKey], int] = {}
@@ -244,16 +244,18 @@ class Replicated:
                 committed = self._log(partition.number)
                 self.rules.has_its_voters(process, partition.replica, committed)
 
-    def _watch(self, process: Process) -> tuple[tuple[Partition, Seen], ...]:
+    def _watch(self, process: Process) -> tuple[tuple[Partition, SeenReplica], ...]:
         """Return a process's replicas, the same until it ends, and how each was last seen."""
         life, watched = self._watched.get(process.node_id, (-1, ()))
         if life != process.life:
-            watched = tuple((partition, Seen()) for partition in process.partitions())
+            watched = tuple((partition, SeenReplica()) for partition in process.partitions())
             self._watched[process.node_id] = process.life, watched
             self.changes += 1
         return watched
 
-    def _moved(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
+    def _moved(
+        self, process: Process, partition: Partition, seen: SeenReplica, has_led: bool
+    ) -> None:
         replica = partition.replica
         if not replica.end_offset:
             return  # a snapshot is coming, and the log was wiped for it
@@ -265,7 +267,7 @@ class Replicated:
             )
         self._commits(process, partition, seen, has_led)
 
-    def _in_new_role(self, process: Process, partition: Partition, seen: Seen) -> None:
+    def _in_new_role(self, process: Process, partition: Partition, seen: SeenReplica) -> None:
         replica, number = partition.replica, partition.number
         subject = f"partition {number}"
         if replica.epoch < seen.epoch:
@@ -313,7 +315,9 @@ class Replicated:
                     f"partition {number}",
                 )
 
-    def _commits(self, process: Process, partition: Partition, seen: Seen, has_led: bool) -> None:
+    def _commits(
+        self, process: Process, partition: Partition, seen: SeenReplica, has_led: bool
+    ) -> None:
         """Check newly committed batches: everywhere the same, and on a majority's disks.
 
         A follower hears of commits before it has written the batches: those are checked later. So
@@ -343,7 +347,7 @@ class Replicated:
             self._deposed(process, partition, seen)
 
     def _add_commits(
-        self, process: Process, partition: Partition, seen: Seen, has_led: bool
+        self, process: Process, partition: Partition, seen: SeenReplica, has_led: bool
     ) -> None:
         number, end = partition.number, partition.replica.high_watermark
         committed, subject = self._log(number), f"partition {number}"
@@ -360,7 +364,7 @@ class Replicated:
                     subject,
                 )
 
-    def _deposed(self, process: Process, partition: Partition, seen: Seen) -> None:
+    def _deposed(self, process: Process, partition: Partition, seen: SeenReplica) -> None:
         """Take notice of what a leader has committed before it heard, in this turn, of the next."""
         number, end = partition.number, partition.replica.high_watermark
         for each in (process, *self.processes.values()):
@@ -376,7 +380,9 @@ class Replicated:
         logs = (other.log for other in self.processes.values())
         return next((log for log in logs if log.synced(number).end_offset >= end), process.log)
 
-    def _is_kept(self, process: Process, partition: Partition, seen: Seen, batch: Batch) -> None:
+    def _is_kept(
+        self, process: Process, partition: Partition, seen: SeenReplica, batch: Batch
+    ) -> None:
         """Hold that a batch that is committed now is itself on a majority's disks."""
         number, voters = partition.number, partition.replica.voters
         if not self._is_stored(number, voters, batch) and not (
@@ -439,7 +445,9 @@ class Replicated:
         last = self._log(number).last
         return -1 if last is None else last.leader_epoch
 
-    def _is_on_majority(self, process: Process, partition: Partition, seen: Seen, end: int) -> None:
+    def _is_on_majority(
+        self, process: Process, partition: Partition, seen: SeenReplica, end: int
+    ) -> None:
         """Hold that what is committed is on a majority's disks.
 
         The voters may have changed right after the commit, in the same turn.
@@ -464,10 +472,10 @@ class Replicated:
         disks = (self.processes[key.node_id].disks.get(key.directory_id) for key in voters)
         return sum(log is not None and holds(log) for log in disks) >= majority(len(voters))
 
-    def _log(self, number: int) -> Committed:
+    def _log(self, number: int) -> CommittedLog:
         committed = self.committed.get(number)
         if committed is None:
-            committed = self.committed[number] = Committed()
+            committed = self.committed[number] = CommittedLog()
         return committed
 
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from failover.partitions.partition import Partition, PartitionState
+from failover.simulation.event_log import Violation
 from failover.simulation.patches import Patch, patched
-from failover.simulation.story import Violation
 from storage.control import voters_in
 from storage.election import Election
 from storage.following import Following
@@ -22,7 +22,7 @@ from storage.quorum import majority
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from failover.simulation.checkers.committed import Committed
+    from failover.simulation.checkers.committed import CommittedLog
     from failover.simulation.nodes.process import Process
     from storage.core import Core
     from storage.messages import (
@@ -218,7 +218,7 @@ class Rules:
         """Note that the end of a log is lost: a change of voters in it is undone."""
         self.truncated.setdefault(node_id, set()).add(number)
 
-    def has_its_voters(self, process: Process, replica: Replica, committed: Committed) -> None:
+    def has_its_voters(self, process: Process, replica: Replica, committed: CommittedLog) -> None:
         """Hold that the voters of a replica with a truncated log are those of its last change."""
         number = replica.partition
         if process.has_backlog:

@@ -13,8 +13,8 @@ from failover.catalogue.catalog import Catalog
 from failover.identity import CATALOG_PARTITION
 from failover.partitions.partition import PartitionState
 from failover.simulation.checkers.downgrades import Downgrades
-from failover.simulation.checkers.modern_states import Progress, described, reconciles
-from failover.simulation.story import Violation
+from failover.simulation.checkers.modern_states import TargetProgress, described, reconciles
+from failover.simulation.event_log import Violation
 from protocol import records
 from protocol.config import Configs
 from protocol.groups.invariants import broken
@@ -57,11 +57,11 @@ class Reference:
             self.machine = GroupShard(configs, Topics(), random.Random(0))
         self.offset = 0
         self._written_at = 0
-        self._progress = Progress()
+        self._progress = TargetProgress()
         self._downgrades = Downgrades(name, gave_up)
 
     def has_half(self, group_id: str) -> bool:
-        """Tell whether machines may differ about a group's targets (see :class:`Progress`)."""
+        """Whether machines may differ about a group's targets (see :class:`TargetProgress`)."""
         return self._progress.has_half(group_id)
 
     def advance(self, replicated: Replicated, number: int) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from failover.simulation.checkers.committed import Committed
-from failover.simulation.story import Violation
+from failover.simulation.checkers.committed import CommittedLog
+from failover.simulation.event_log import Violation
 from storage.control import voters_in
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 class VoterChanges:
     """Checks what is written about voters; ``first`` are those that partitions began with."""
 
-    def __init__(self, committed: dict[int, Committed], processes: Mapping[int, Process]) -> None:
+    def __init__(
+        self, committed: dict[int, CommittedLog], processes: Mapping[int, Process]
+    ) -> None:
         self._committed = committed
         self._processes = processes
         self.first: Mapping[int, tuple[ReplicaKey, ...]] = {}
@@ -61,8 +63,8 @@ class VoterChanges:
                 f"partition {number}",
             )
 
-    def _log(self, number: int) -> Committed:
-        return self._committed.setdefault(number, Committed())
+    def _log(self, number: int) -> CommittedLog:
+        return self._committed.setdefault(number, CommittedLog())
 
     def _voters(self, number: int) -> tuple[ReplicaKey, ...]:
         return self._log(number).voters or self.first.get(number, ())

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from failover.catalogue.cluster_view import GROUP
-from failover.simulation.nodes.connection import Connection
-from failover.simulation.story import Violation
+from failover.simulation.event_log import Violation
+from failover.simulation.nodes.connection import SimulatedConnection
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 
@@ -27,14 +27,14 @@ SET = 0
 """IncrementalAlterConfigs' operation."""
 
 
-class Ask:
+class AdminCall:
     """One request, asked of one node; ``then`` takes its answer, or None when none came."""
 
     def __init__(
         self, world: World, network: Network, node_id: int, then: Callable[[Any], None]
     ) -> None:
         self._then: Callable[[Any], None] | None = then
-        self._connection = Connection(world, network, self, network.processes[node_id])
+        self._connection = SimulatedConnection(world, network, self, network.processes[node_id])
         self._world = world
 
     def send(self, message: Entity) -> None:
@@ -46,7 +46,7 @@ class Ask:
         """Take the answer."""
         self._finish(response)
 
-    def disconnected(self, _connection: Connection) -> None:
+    def disconnected(self, _connection: SimulatedConnection) -> None:
         """Learn that none will come."""
         self._finish(None)
 
@@ -153,7 +153,7 @@ class Administrator:
         self.busy.add(name)
 
         def ask() -> None:
-            Ask(self._world, self._network, self._any_node(), take).send(request)
+            AdminCall(self._world, self._network, self._any_node(), take).send(request)
 
         def take(response: Any) -> None:
             if response is not None and is_done(response):
@@ -179,7 +179,9 @@ class Administrator:
                 self._check(response.groups[0], began)
 
         node_id = self._leader_of(group_id)
-        Ask(self._world, self._network, node_id, take).send(m.OffsetFetchRequest(groups=(group,)))
+        AdminCall(self._world, self._network, node_id, take).send(
+            m.OffsetFetchRequest(groups=(group,))
+        )
 
     def read_all(self) -> None:
         """Read every group that is still unread, once; ask again until ``unread`` is empty."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsResource
 
 from failover.catalogue.cluster_view import BROKER, GROUP, TOPIC
-from failover.simulation.clients.administrator import Ask
+from failover.simulation.clients.administrator import AdminCall
 from failover.simulation.kinds import is_modern
 from protocol.wire import apis
 from protocol.wire import messages as m
@@ -45,7 +45,7 @@ MEMBERS_SEND: Final = frozenset({3, 8, 9, 10, 11, 12, 13, 14, 68})
 """What the members of :mod:`protocol.members` send on their own; an API may have a call as well."""
 
 
-class Surroundings(Protocol):
+class CallerContext(Protocol):
     """What callers know of the cluster (:mod:`failover.simulation.cluster`)."""
 
     world: World
@@ -59,7 +59,7 @@ class Surroundings(Protocol):
 class Callers:
     """Draws calls and sends them; answers are for the checkers."""
 
-    def __init__(self, cluster: Surroundings) -> None:
+    def __init__(self, cluster: CallerContext) -> None:
         self.cluster = cluster
         self.rng = cluster.world.random("callers")
 
@@ -92,7 +92,7 @@ class Callers:
             names = apis.group_ids(key, message)
         if names and self.rng.random() < 0.9:
             node_id = network.processes[node_id].leader_known(names[0])
-        Ask(world, network, node_id, then).send(message)
+        AdminCall(world, network, node_id, then).send(message)
 
     # --- what is drawn
 
@@ -168,10 +168,10 @@ def leave_group(callers: Callers) -> Entity:
     """Remove members as an administrator does: static ones by name, and one that is nobody."""
     group_ids = [each for each in callers.cluster.clients.group_ids if not is_modern(each)]
     group_id = callers.rng.choice(group_ids) if group_ids else UNKNOWN
-    seats = [seat for seat in callers.cluster.clients.seats if seat.config.group_id == group_id]
+    specs = [spec for spec in callers.cluster.clients.specs if spec.config.group_id == group_id]
     members = []
-    for seat in callers.rng.sample(seats, min(len(seats), 3)):
-        driver, instance_id = seat.driver, seat.config.instance_id
+    for spec in callers.rng.sample(specs, min(len(specs), 3)):
+        driver, instance_id = spec.driver, spec.config.instance_id
         if instance_id is not None:
             members.append(m.MemberIdentity(member_id="", group_instance_id=instance_id))
         elif driver is not None and callers.rng.random() < 0.5:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from failover.simulation.clients import modern_members as modern_clients
 from failover.simulation.kinds import is_modern
-from failover.simulation.nodes.connection import Connection
+from failover.simulation.nodes.connection import SimulatedConnection
 from protocol.members.classic import MemberConfig
 from protocol.members.client import State
 from protocol.members.heartbeating import HeartbeatingMember
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from protocol.members.kinds import AnyConfig, Member
 
 
-class Driver:
+class SimulatedMember:
     """Runs one life of one member: polls it, carries its requests, wakes it in time."""
 
     def __init__(self, cluster: Clients, name: str, config: AnyConfig) -> None:
@@ -43,7 +43,7 @@ class Driver:
         self.is_gone = False
         self._cluster = cluster
         self._world = cluster.world
-        self._connection: Connection | None = None
+        self._connection: SimulatedConnection | None = None
         self._woken_at = -1
         self._last_asked = -1  # the node that could not help: another one is asked next
         self._told = 0
@@ -85,7 +85,7 @@ class Driver:
             self.member.receive(token, response, self._world.client_now)
             self._poll()
 
-    def disconnected(self, connection: Connection) -> None:
+    def disconnected(self, connection: SimulatedConnection) -> None:
         """Learn that a connection is gone, and its answer with it."""
         if self._connection is connection:
             self._connection = None
@@ -169,7 +169,7 @@ class Driver:
         self._told = len(member.history)
 
 
-class Seat:
+class MemberSpec:
     """A place for a member; ``driver`` is who has it now.
 
     ``other`` is what a member of the other protocol would be like, where there may be one.
@@ -178,7 +178,7 @@ class Seat:
     def __init__(self, config: AnyConfig, other: AnyConfig | None = None) -> None:
         self.config = config
         self.other = other
-        self.driver: Driver | None = None
+        self.driver: SimulatedMember | None = None
         self.lives = 0
 
 
@@ -192,9 +192,9 @@ class Clients:
         self.network = network
         self.values = values
         self.rng: random.Random = world.random("clients")
-        self.seats = [Seat(config) for config in configs]
-        self.seats += [Seat(*pair) for pair in modern_clients.member_configs(world.settings)]
-        self.group_ids = tuple(dict.fromkeys(seat.config.group_id for seat in self.seats))
+        self.specs = [MemberSpec(config) for config in configs]
+        self.specs += [MemberSpec(*pair) for pair in modern_clients.member_configs(world.settings)]
+        self.group_ids = tuple(dict.fromkeys(spec.config.group_id for spec in self.specs))
         partitions = world.settings.topic_partitions
         self.partitions_of = {
             name: partitions if name in self.group_ids else modern_clients.MORE_PARTITIONS
@@ -204,30 +204,30 @@ class Clients:
         self.topic_names: dict[UUID, str] = {}
         self.commits = True
         self.is_open = True
-        self._alive: list[Driver] = []
-        self.drivers: list[tuple[Seat, Driver]] | None = None
+        self._alive: list[SimulatedMember] = []
+        self.drivers: list[tuple[MemberSpec, SimulatedMember]] | None = None
 
     def start_all(self) -> None:
         """Start everybody, within a heartbeat interval."""
-        for seat in self.seats:
+        for spec in self.specs:
             delay_ms = int(self.rng.random() * self.world.settings.heartbeat_interval_ms)
-            self.world.after(delay_ms, self.start, seat)
+            self.world.after(delay_ms, self.start, spec)
 
     def join(self, config: AnyConfig) -> None:
         """Add a seat and put a member on it."""
-        seat = Seat(config)
-        self.seats.append(seat)
-        self.start(seat)
+        spec = MemberSpec(config)
+        self.specs.append(spec)
+        self.start(spec)
 
-    def start(self, seat: Seat) -> None:
+    def start(self, spec: MemberSpec) -> None:
         """Put a new member on a seat (a static one takes over from whoever sits there)."""
-        seat.lives += 1
-        seat.driver = self.another(seat, f"{seat.config.client_id}#{seat.lives}")
+        spec.lives += 1
+        spec.driver = self.another(spec, f"{spec.config.client_id}#{spec.lives}")
 
-    def start_if_free(self, seat: Seat) -> None:
+    def start_if_free(self, spec: MemberSpec) -> None:
         """Put a new member on a seat that has none, unless all members were ended."""
-        if self.is_open and (seat.driver is None or seat.driver.is_gone):
-            self.start(seat)
+        if self.is_open and (spec.driver is None or spec.driver.is_gone):
+            self.start(spec)
 
     def end_all(self) -> None:
         """End every member without a word, those that were doubled too; nobody comes back."""
@@ -235,31 +235,31 @@ class Clients:
         for driver in self._alive:
             driver.vanish()
         self._alive.clear()
-        for seat in self.seats:
-            seat.driver = None
+        for spec in self.specs:
+            spec.driver = None
 
     def begin_again(self) -> None:
         """Put a new member on every seat, after :meth:`end_all`."""
         self.is_open = True
-        for seat in self.seats:
-            self.start(seat)
+        for spec in self.specs:
+            self.start(spec)
 
-    def another(self, seat: Seat, name: str) -> Driver:
+    def another(self, spec: MemberSpec, name: str) -> SimulatedMember:
         """Start a member with a seat's settings."""
-        driver = Driver(self, name, seat.config)
+        driver = SimulatedMember(self, name, spec.config)
         if self.drivers is not None:
-            self.drivers.append((seat, driver))
+            self.drivers.append((spec, driver))
         self._alive = [each for each in self._alive if not each.is_gone]
         self._alive.append(driver)
         driver.start()
         return driver
 
-    def done(self, driver: Driver) -> None:
+    def done(self, driver: SimulatedMember) -> None:
         """Take notice that a member has left or failed: its seat is taken again after a while."""
-        for seat in self.seats:
-            if seat.driver is driver:
-                seat.driver = None
-                self.world.after(500 + int(self.rng.random() * 4_000), self.start_if_free, seat)
+        for spec in self.specs:
+            if spec.driver is driver:
+                spec.driver = None
+                self.world.after(500 + int(self.rng.random() * 4_000), self.start_if_free, spec)
 
     def any_node(self, but: int) -> int:
         """Draw a bootstrap server, another one than ``but``."""
@@ -268,10 +268,10 @@ class Clients:
             node_id = (node_id + 1) % len(self.network.processes)
         return node_id
 
-    def connect(self, driver: Driver, node_id: int) -> Connection:
+    def connect(self, driver: SimulatedMember, node_id: int) -> SimulatedConnection:
         """Open a connection to a node."""
         process: Process = self.network.processes[node_id]
-        return Connection(self.world, self.network, driver, process)
+        return SimulatedConnection(self.world, self.network, driver, process)
 
     def at_rest(self) -> str:
         """Say what keeps the groups from being whole; empty when every one is.
@@ -281,15 +281,15 @@ class Clients:
         """
         for group_id in self.group_ids:
             if is_modern(group_id):
-                if why := modern_clients.unrest(self.seats, self.partitions_of, group_id):
+                if why := modern_clients.unconverged(self.specs, self.partitions_of, group_id):
                     return why
                 continue
             members = []
-            for seat in self.seats:
-                if seat.config.group_id == group_id:
-                    if seat.driver is None or seat.driver.is_gone:
-                        return f"{group_id}: {seat.config.client_id} is away"
-                    members.append(seat.driver.member)
+            for spec in self.specs:
+                if spec.config.group_id == group_id:
+                    if spec.driver is None or spec.driver.is_gone:
+                        return f"{group_id}: {spec.config.client_id} is away"
+                    members.append(spec.driver.member)
             states = {member.state for member in members}
             if states != {State.STABLE}:
                 return f"{group_id}: its members are {', '.join(sorted(states))}"

@@ -29,22 +29,22 @@ def first_topics(group_id: str) -> tuple[str, ...]:
     return (group_id,)
 
 
-class Driver(Protocol):
-    """Who has a seat (:class:`failover.simulation.clients.members.Driver`)."""
+class AnyDriver(Protocol):
+    """Who has a seat (:class:`failover.simulation.clients.members.AnyDriver`)."""
 
     is_gone: bool
     member: Member
 
 
-class Seat(Protocol):
-    """A place for a member (:class:`failover.simulation.clients.members.Seat`)."""
+class AnyMemberSpec(Protocol):
+    """A place for a member (:class:`failover.simulation.clients.members.AnyMemberSpec`)."""
 
     @property
     def config(self) -> AnyConfig:
         """The settings of who sits there."""
 
     @property
-    def driver(self) -> Driver | None:
+    def driver(self) -> AnyDriver | None:
         """Who sits there, if anybody."""
 
 
@@ -115,34 +115,36 @@ def draw_subscription(rng: random.Random, group_id: str) -> tuple[tuple[str, ...
     )
 
 
-def topics_of(seat: Seat, partitions_of: Mapping[str, int]) -> set[str]:
+def topics_of(spec: AnyMemberSpec, partitions_of: Mapping[str, int]) -> set[str]:
     """Name the topics that exist and that a seat's member subscribes to."""
-    config = seat.config
+    config = spec.config
     names = {*config.topics}
     if isinstance(config, ConsumerMemberConfig) and config.topic_regex is not None:
         names.update(each for each in partitions_of if re.fullmatch(config.topic_regex, each))
     return names & partitions_of.keys()
 
 
-def unrest(seats: Iterable[Seat], partitions_of: Mapping[str, int], group_id: str) -> str:
+def unconverged(
+    specs: Iterable[AnyMemberSpec], partitions_of: Mapping[str, int], group_id: str
+) -> str:
     """Say what keeps a group from being whole; empty when it is.
 
     Whole: all seats are taken by Stable members of one epoch, which own every partition of the
     topics that they subscribe to, each once, and no others; the load is balanced.
     """
-    taken = [seat for seat in seats if seat.config.group_id == group_id]
+    taken = [spec for spec in specs if spec.config.group_id == group_id]
     why = _unsettled(taken) or _unowned(taken, partitions_of)
-    if not why and all(isinstance(seat.config, ConsumerMemberConfig) for seat in taken):
+    if not why and all(isinstance(spec.config, ConsumerMemberConfig) for spec in taken):
         why = _imbalance(group_id, taken)
     return f"{group_id}: {why}" if why else ""
 
 
-def _unsettled(taken: Sequence[Seat]) -> str:
+def _unsettled(taken: Sequence[AnyMemberSpec]) -> str:
     """Say who is away or not Stable, or that not all are in one epoch."""
-    for seat in taken:
-        if seat.driver is None or seat.driver.is_gone:
-            return f"{seat.config.client_id} is away"
-    members = [seat.driver.member for seat in taken if seat.driver is not None]
+    for spec in taken:
+        if spec.driver is None or spec.driver.is_gone:
+            return f"{spec.config.client_id} is away"
+    members = [spec.driver.member for spec in taken if spec.driver is not None]
     states = {member.state for member in members}
     if states != {State.STABLE}:
         return f"its members are {', '.join(sorted(states))}"
@@ -151,32 +153,32 @@ def _unsettled(taken: Sequence[Seat]) -> str:
     return ""
 
 
-def _unowned(taken: Sequence[Seat], partitions_of: Mapping[str, int]) -> str:
+def _unowned(taken: Sequence[AnyMemberSpec], partitions_of: Mapping[str, int]) -> str:
     """Say which partitions are owned and should not be, or should be and are not."""
     wanted: set[str] = set()
     owned: list[tuple[str, int]] = []
-    for seat in taken:
-        assert seat.driver is not None
-        topics, partitions = topics_of(seat, partitions_of), seat.driver.member.partitions
+    for spec in taken:
+        assert spec.driver is not None
+        topics, partitions = topics_of(spec, partitions_of), spec.driver.member.partitions
         wanted |= topics
         owned += partitions
         if not {topic for topic, _ in partitions} <= topics:
-            return f"{seat.config.client_id} owns what it does not subscribe to"
+            return f"{spec.config.client_id} owns what it does not subscribe to"
     every = sorted((name, index) for name in wanted for index in range(partitions_of[name]))
     return "" if sorted(owned) == every else f"{len(owned)} of {len(every)} partitions are owned"
 
 
-def _imbalance(group_id: str, taken: Sequence[Seat]) -> str:
+def _imbalance(group_id: str, taken: Sequence[AnyMemberSpec]) -> str:
     """Say which members of one subscription have shares that differ by more than one partition.
 
     The range assignor balances each topic for itself.
     """
     shares: dict[tuple[tuple[str, ...], str | None, str], list[int]] = {}
-    for seat in taken:
-        config = seat.config
-        assert seat.driver is not None
+    for spec in taken:
+        config = spec.config
+        assert spec.driver is not None
         assert isinstance(config, ConsumerMemberConfig)
-        partitions = seat.driver.member.partitions
+        partitions = spec.driver.member.partitions
         names, regex = config.topics, config.topic_regex
         if config.server_assignor == "range":
             counts = Counter(topic for topic, _ in partitions)

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from failover.simulation.checkers.any_answer import codes_of
-from failover.simulation.clients.administrator import Ask
-from failover.simulation.story import Violation
+from failover.simulation.clients.administrator import AdminCall
+from failover.simulation.event_log import Violation
 from protocol.wire import messages as m
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
@@ -142,4 +142,4 @@ class Oversize:
             if others and not (others == {E.none} and told & GONE):
                 raise Violation(f"a {name} is told {', '.join(map(str, others))}", HUGE)
 
-        Ask(cluster.world, cluster.network, node_id, take).send(message)
+        AdminCall(cluster.world, cluster.network, node_id, take).send(message)

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from failover.simulation.clients.oversize import Oversize
-from failover.simulation.faults.draws import Draws, Kinds
+from failover.simulation.faults.schedule import FaultSchedule, Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.cluster import SimulatedCluster
     from failover.simulation.nodes.disks import Directory
     from failover.simulation.nodes.process import Process
 
@@ -34,10 +34,10 @@ TRIES: Final = 60
 EMITS_MAX: Final = 3
 
 
-class DiskInjector(Draws):
+class DiskInjector(FaultSchedule):
     """Injects faults of disks, clocks and handlers until :meth:`end`."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster, "disk faults", cluster.world.settings.disk_faults)
         self._copies: dict[int, Directory] = {}
         self._wild: set[int] = set()

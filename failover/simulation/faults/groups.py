@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from failover.simulation.clients.modern_members import draw_subscription, first_topics
-from failover.simulation.faults.draws import Draws, Kinds
+from failover.simulation.faults.schedule import FaultSchedule, Kinds
 from failover.simulation.kinds import CONSUMER, MIXED, is_modern
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from failover.simulation.clients.members import Seat
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.clients.members import MemberSpec
+    from failover.simulation.cluster import SimulatedCluster
 
 AWAY_MS = (500, 90_000)
 GROW_MAX = 16
@@ -25,16 +25,16 @@ RETURN_MS = (2_000, 9_000)
 NEW_TOPICS = 4
 
 
-class GroupInjector(Draws):
+class GroupInjector(FaultSchedule):
     """Changes subscriptions, protocols and topics, and ends workers, until :meth:`end`."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster, "group faults", cluster.world.settings.group_faults)
-        self._seats = [seat for seat in cluster.clients.seats if is_modern(seat.config.group_id)]
+        self._specs = [spec for spec in cluster.clients.specs if is_modern(spec.config.group_id)]
 
     def begin(self) -> None:
         """Begin with every kind whose rate is not 0, if there is any such group."""
-        if self._seats:
+        if self._specs:
             self._begin()
 
     def end(self) -> None:
@@ -46,10 +46,10 @@ class GroupInjector(Draws):
         workers = self._cluster.workers
         workers.restore()
         for group_id in sorted(workers.failed):
-            for seat in self._seats:
-                driver = seat.driver
-                is_dynamic = seat.config.instance_id is None
-                if seat.config.group_id == group_id and is_dynamic and driver is not None:
+            for spec in self._specs:
+                driver = spec.driver
+                is_dynamic = spec.config.instance_id is None
+                if spec.config.group_id == group_id and is_dynamic and driver is not None:
                     driver.leave()
                     break
         self._stir()
@@ -64,8 +64,8 @@ class GroupInjector(Draws):
             self._world.after(1_000, self._stir)
             return
         for group_id in self._cluster.clients.group_ids:
-            seats = [seat for seat in self._seats if seat.config.group_id == group_id]
-            dynamic = [seat for seat in seats if seat.config.instance_id is None]
+            specs = [spec for spec in self._specs if spec.config.group_id == group_id]
+            dynamic = [spec for spec in specs if spec.config.instance_id is None]
             if group_id.startswith(MIXED) and dynamic and dynamic[0].driver is not None:
                 dynamic[0].driver.leave()
 
@@ -73,15 +73,15 @@ class GroupInjector(Draws):
 
     def _subscription(self) -> None:
         """Have a member subscribe to something else; to another expression it does so anew."""
-        seats = [seat for seat in self._seats if seat.config.group_id.startswith(CONSUMER)]
-        if not seats:
+        specs = [spec for spec in self._specs if spec.config.group_id.startswith(CONSUMER)]
+        if not specs:
             return
-        seat = self._rng.choice(seats)
-        config, driver = seat.config, seat.driver
+        spec = self._rng.choice(specs)
+        config, driver = spec.config, spec.driver
         topics, regex = draw_subscription(self._rng, config.group_id)
         assert isinstance(config, ConsumerMemberConfig)
         self._world.fault("subscription", f"{config.client_id}: {topics}, {regex}")
-        seat.config = replace(config, topics=topics, topic_regex=regex)
+        spec.config = replace(config, topics=topics, topic_regex=regex)
         if driver is None or driver.is_gone:
             return
         is_same = isinstance(driver.member, ConsumerMember) and regex == config.topic_regex
@@ -94,55 +94,55 @@ class GroupInjector(Draws):
 
     def _migration(self) -> None:
         """Have one member, or all of a group one by one, speak the other protocol."""
-        seats = [seat for seat in self._seats if seat.config.group_id.startswith(MIXED)]
-        if not seats:
+        specs = [spec for spec in self._specs if spec.config.group_id.startswith(MIXED)]
+        if not specs:
             return
-        seat = self._rng.choice(seats)
-        group_id = seat.config.group_id
+        spec = self._rng.choice(specs)
+        group_id = spec.config.group_id
         kind = self._rng.random()
         if kind < 0.25:
-            self._world.fault("protocol", seat.config.client_id)
-            self._change(seat)
+            self._world.fault("protocol", spec.config.client_id)
+            self._change(spec)
             return
         if kind < 0.6:
-            self._flap(seat, [each for each in seats if each.config.group_id == group_id])
+            self._flap(spec, [each for each in specs if each.config.group_id == group_id])
             return
         is_upgrade = self._rng.random() < 0.5
         self._world.fault("group migrates", f"{group_id}, upgrade: {is_upgrade}")
         wait_ms = 0
-        for each in seats:
+        for each in specs:
             if each.config.group_id == group_id:
                 self._world.after(wait_ms, self._move, each, is_upgrade)
                 wait_ms += int(self._rng.random() * 5_000)
 
-    def _flap(self, one: Seat, seats: Sequence[Seat]) -> None:
+    def _flap(self, one: MemberSpec, specs: Sequence[MemberSpec]) -> None:
         """Have a member be the only one of the consumer protocol, and come and go.
 
         The group is migrated each time, before it has come to rest: somebody else has gone shortly
         before, and come back.
         """
         self._world.fault("group flaps", f"{one.config.group_id}, by {one.config.client_id}")
-        for seat in seats:
-            self._move(seat, seat is one)
+        for spec in specs:
+            self._move(spec, spec is one)
         wait_ms = 0
         for _ in range(self._rng.randint(2, 6)):
             wait_ms += int(self._rng.random() * FLAP_MS)
-            self._world.after(wait_ms, self._leave, self._rng.choice(seats))
+            self._world.after(wait_ms, self._leave, self._rng.choice(specs))
             wait_ms += self._rng.randint(*RETURN_MS)
             self._world.after(wait_ms, self._leave, one)
 
-    def _leave(self, seat: Seat) -> None:
-        if self._is_on and seat.driver is not None and not seat.driver.is_gone:
-            seat.driver.leave()
+    def _leave(self, spec: MemberSpec) -> None:
+        if self._is_on and spec.driver is not None and not spec.driver.is_gone:
+            spec.driver.leave()
 
-    def _move(self, seat: Seat, is_upgrade: bool) -> None:
-        if isinstance(seat.config, ConsumerMemberConfig) != is_upgrade:
-            self._change(seat)
+    def _move(self, spec: MemberSpec, is_upgrade: bool) -> None:
+        if isinstance(spec.config, ConsumerMemberConfig) != is_upgrade:
+            self._change(spec)
 
-    def _change(self, seat: Seat) -> None:
-        assert seat.other is not None
-        seat.config, seat.other = seat.other, seat.config
-        driver = seat.driver
+    def _change(self, spec: MemberSpec) -> None:
+        assert spec.other is not None
+        spec.config, spec.other = spec.other, spec.config
+        driver = spec.driver
         if driver is None or driver.is_gone:
             return
         if self._rng.random() < 0.7:
@@ -150,7 +150,7 @@ class GroupInjector(Draws):
         else:
             driver.vanish()
             wait_ms = int(self._rng.random() * 6_000)
-            self._world.after(wait_ms, self._cluster.clients.start_if_free, seat)
+            self._world.after(wait_ms, self._cluster.clients.start_if_free, spec)
 
     # --- topics
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from failover.simulation.faults.draws import Draws, Kinds
+from failover.simulation.faults.schedule import FaultSchedule, Kinds
 from failover.simulation.kinds import is_modern
 
 if TYPE_CHECKING:
-    from failover.simulation.clients.members import Seat
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.clients.members import MemberSpec
+    from failover.simulation.cluster import SimulatedCluster
 
 GONE_MS = (300, 60_000)
 PAUSED_MS = (50, 40_000)
@@ -20,10 +20,10 @@ LATE_NOTICE_MS = 30_000
 """How long peers take to notice that a whole machine is gone: nobody closes its sockets."""
 
 
-class Injector(Draws):
+class Injector(FaultSchedule):
     """Injects faults from :meth:`begin` to :meth:`end`; then everything is put right again."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster, "faults", cluster.world.settings.faults)
         self._cuts: list[list[tuple[int, int]]] = []
 
@@ -186,47 +186,47 @@ class Injector(Draws):
     # --- members
 
     def _member(self) -> None:
-        seat = self._rng.choice(self._cluster.clients.seats)
-        driver = seat.driver
+        spec = self._rng.choice(self._cluster.clients.specs)
+        driver = spec.driver
         if driver is None or driver.is_gone:
             return
-        self._rng.choice(MEMBER_FAULTS)(self, seat)
+        self._rng.choice(MEMBER_FAULTS)(self, spec)
 
-    def _restart_member(self, seat: Seat) -> None:
+    def _restart_member(self, spec: MemberSpec) -> None:
         """Restart its process: static members come back as themselves, before they expire."""
-        assert seat.driver is not None
-        self._world.fault("member restarts", seat.driver.name)
-        seat.driver.vanish()
+        assert spec.driver is not None
+        self._world.fault("member restarts", spec.driver.name)
+        spec.driver.vanish()
         wait_ms = int(self._rng.random() * 6_000)
-        self._world.after(wait_ms, self._cluster.clients.start_if_free, seat)
+        self._world.after(wait_ms, self._cluster.clients.start_if_free, spec)
 
-    def _crash_member(self, seat: Seat) -> None:
-        assert seat.driver is not None
-        self._world.fault("member crashes", seat.driver.name)
-        seat.driver.vanish()
+    def _crash_member(self, spec: MemberSpec) -> None:
+        assert spec.driver is not None
+        self._world.fault("member crashes", spec.driver.name)
+        spec.driver.vanish()
         wait_ms = int(self._rng.random() * 2 * self._world.settings.session_timeout_ms)
-        self._world.after(wait_ms, self._cluster.clients.start_if_free, seat)
+        self._world.after(wait_ms, self._cluster.clients.start_if_free, spec)
 
-    def _leave(self, seat: Seat) -> None:
-        assert seat.driver is not None
-        self._world.fault("member leaves", seat.driver.name)
-        seat.driver.leave()
+    def _leave(self, spec: MemberSpec) -> None:
+        assert spec.driver is not None
+        self._world.fault("member leaves", spec.driver.name)
+        spec.driver.leave()
 
-    def _double_member(self, seat: Seat) -> None:
+    def _double_member(self, spec: MemberSpec) -> None:
         """Start a second member with the same instance id: the first is fenced.
 
         One of the consumer protocol is not, unless its group allows it. So it ends some time: the
         second waits for that.
         """
-        if seat.config.instance_id is not None:
-            assert seat.driver is not None
-            self._world.fault("member doubled", seat.driver.name)
-            if is_modern(seat.config.group_id):
-                self._world.after(int(self._rng.random() * ZOMBIE_MS), seat.driver.commit)
+        if spec.config.instance_id is not None:
+            assert spec.driver is not None
+            self._world.fault("member doubled", spec.driver.name)
+            if is_modern(spec.config.group_id):
+                self._world.after(int(self._rng.random() * ZOMBIE_MS), spec.driver.commit)
                 if not self._world.settings.takeover:
                     wait_ms = int(self._rng.random() * self._world.settings.session_timeout_ms)
-                    self._world.after(wait_ms, seat.driver.vanish)
-            self._cluster.clients.start(seat)
+                    self._world.after(wait_ms, spec.driver.vanish)
+            self._cluster.clients.start(spec)
 
     KINDS: ClassVar[Kinds] = {
         "kill": _kill,

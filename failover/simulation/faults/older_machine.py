@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.cluster import SimulatedCluster
     from failover.simulation.nodes.process import Process
     from storage.disk.incarnation import Incarnation
 
@@ -18,13 +18,13 @@ STARTS: Final = 2
 """So often its process starts again after the copy was made, before that is put back."""
 
 
-def may_come(cluster: Cluster) -> bool:
+def may_come(cluster: SimulatedCluster) -> bool:
     """Draw whether this seed has one."""
     rng = cluster.world.random("older machine")
     return bool(cluster.world.settings.disk_faults.stale_copy) and rng.random() < SHARE
 
 
-def put_back(cluster: Cluster) -> None:
+def put_back(cluster: SimulatedCluster) -> None:
     """Copy a machine, restart its process, and put the copy back; between, all is replicated."""
     world = cluster.world
     slow = [process for process in cluster.processes if process.disk.sync_ms is not None]
@@ -49,7 +49,7 @@ def put_back(cluster: Cluster) -> None:
     cluster.start(process.node_id)
 
 
-def _rests(cluster: Cluster) -> bool:
+def _rests(cluster: SimulatedCluster) -> bool:
     """Wait until every disk is there and everything is replicated; False when that takes long."""
     world = cluster.world
     deadline = world.now + PATIENCE_MS
@@ -60,7 +60,7 @@ def _rests(cluster: Cluster) -> bool:
     return True
 
 
-def _is_known(cluster: Cluster, process: Process) -> bool:
+def _is_known(cluster: SimulatedCluster, process: Process) -> bool:
     """Wait until every other process has seen the newest start of this one; False: not soon."""
     world, newest = cluster.world, process.directory.incarnation
     deadline = world.now + PATIENCE_MS

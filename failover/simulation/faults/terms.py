@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.cluster import SimulatedCluster
     from failover.simulation.nodes.process import Process
     from storage.messages import Vote
 
@@ -28,7 +28,7 @@ TRIES: Final = 60
 class TermInjector:
     """Injects faults at the turns of a term until :meth:`end`."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._world = cluster.world
         self._rng = cluster.world.random("term faults")

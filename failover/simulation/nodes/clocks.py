@@ -10,7 +10,7 @@ JUMP_MS: Final = 15
 """As in the actor's clock: the least move of one clock against the other that is noticed."""
 
 
-class WallClock:
+class SimulatedWallClock:
     """How wrong a machine's wall clock is, and how it was moved since the process last looked.
 
     ``noticed_ms`` is when the process last saw it move, by the process's own clock.

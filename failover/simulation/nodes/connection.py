@@ -18,11 +18,11 @@ class ClientEnd(Protocol):
     def answered(self, token: Any, response: Entity) -> None:
         """Take an answer."""
 
-    def disconnected(self, connection: Connection) -> None:
+    def disconnected(self, connection: SimulatedConnection) -> None:
         """Learn that nothing will come on this connection any more."""
 
 
-class Connection:
+class SimulatedConnection:
     """One connection, with one request in flight at most.
 
     ``awaiting`` is the client's token of that request, ``tickets`` what the node calls it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from storage.disk.incarnation import Incarnation, Memory, descends
+from storage.disk.incarnation import Incarnation, SeenIncarnations, descends
 from storage.log import CorruptLogError, FullDiskError, LogError, MemoryLog, StaleLogError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.batch import Batch
-    from storage.disk.incarnation import Seen
+    from storage.disk.incarnation import SeenStart
     from storage.log import Snapshot
 
 
@@ -32,7 +32,7 @@ class Directory:
     directory_id: str
     log: MemoryLog
     incarnation: Incarnation
-    memory: Memory = field(default_factory=Memory)
+    memory: SeenIncarnations = field(default_factory=SeenIncarnations)
     is_old: bool = False
     is_unmarked: bool = False
 
@@ -42,7 +42,7 @@ class Directory:
             self.directory_id,
             self.log.copied(),
             self.incarnation,
-            Memory(self.memory.rows()),
+            SeenIncarnations(self.memory.rows()),
             is_old=True,
         )
 
@@ -61,7 +61,7 @@ class Disk:
     fails_syncs: int = 0
     fails_reads: int = 0
     is_rotten: bool = False
-    witness: Seen | None = None
+    witness: SeenStart | None = None
 
     def write(self) -> None:
         """Raise what a write raises now."""
@@ -105,7 +105,7 @@ class Disk:
         self.is_rotten, self.witness = False, None
 
 
-class Readable:
+class FaultyLog:
     """A log as its host reads it: a read may fail at any time, not only when the log is opened."""
 
     def __init__(self, log: MemoryLog, disk: Disk) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Link:
+class SimulatedLink:
     """A connection between two nodes; ``last`` is the latest arrival in each direction."""
 
     is_up: bool = False
@@ -50,7 +50,7 @@ class Network:
     def __init__(self, world: World) -> None:
         self._world = world
         self._rng = world.random("network")
-        self._links: dict[tuple[int, int], Link] = {}
+        self._links: dict[tuple[int, int], SimulatedLink] = {}
         self.processes: dict[int, Process] = {}
         self.cut: set[tuple[int, int]] = set()
         self.cut_from_clients: set[int] = set()
@@ -59,7 +59,7 @@ class Network:
     def add(self, process: Process) -> None:
         """Place a process; its links come up as soon as both ends live."""
         for other in self.processes:
-            self._links[other, process.node_id] = Link()
+            self._links[other, process.node_id] = SimulatedLink()
         self.processes[process.node_id] = process
 
     # --- between nodes
@@ -105,7 +105,7 @@ class Network:
         for body in FrameReader(FRAME_BYTES_MAX, BODY_BYTES_MAX).feed(frames):
             self.processes[node_id].from_peer(sender, unpack_messages(body))
 
-    def _link(self, one: int, other: int) -> Link:
+    def _link(self, one: int, other: int) -> SimulatedLink:
         return self._links[(one, other) if one < other else (other, one)]
 
     def _is_cut(self, one: int, other: int) -> bool:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from failover.host import Host
 from failover.ports import Ports
 from failover.routing import partition_for
-from failover.simulation.nodes.clocks import WallClock
-from failover.simulation.nodes.disks import Directory, Disk, Readable
-from failover.simulation.nodes.judged import Judged
-from failover.simulation.nodes.requests import FORWARD_MS, Answer, ForwardedFrom, Requests
-from failover.simulation.story import Violation
+from failover.simulation.event_log import Violation
+from failover.simulation.nodes.clocks import SimulatedWallClock
+from failover.simulation.nodes.directory_check import DirectoryCheck
+from failover.simulation.nodes.disks import Directory, Disk, FaultyLog
+from failover.simulation.nodes.requests import FORWARD_MS, ForwardedFrom, RequestQueue, SentAnswer
 from failover.turn import Turn
 from storage.disk.incarnation import Incarnation
 from storage.log import CorruptLogError, LogError, MemoryLog, StaleLogError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from failover.identity import Identity
     from failover.partitions.partition import Partition
     from failover.simulation.nodes.clocks import NodeClock
-    from failover.simulation.nodes.requests import ClientConnection
+    from failover.simulation.nodes.requests import AcceptedConnection
     from failover.simulation.world import World
     from protocol.config import Configs
     from protocol.groups.effects import Reply, Request, Task
@@ -59,10 +59,10 @@ class Watcher(Protocol):
     def asked(self, process: Process, message: Entity) -> None:
         """Take notice that a request reached the process."""
 
-    def answered(self, process: Process, answer: Answer) -> None:
+    def answered(self, process: Process, answer: SentAnswer) -> None:
         """Take notice that the process let an answer out."""
 
-    def repeated(self, process: Process, answer: Answer) -> None:
+    def repeated(self, process: Process, answer: SentAnswer) -> None:
         """Take notice that the process let out once more what it had answered before, unread."""
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
@@ -85,7 +85,7 @@ class TaskTaker(Protocol):
         """Take a task; its answer comes back as an event, if the process still lives then."""
 
 
-class Links(Protocol):
+class NodeLinks(Protocol):
     """The links of all nodes (:mod:`failover.simulation.nodes.network`)."""
 
     processes: dict[int, Process]
@@ -106,7 +106,7 @@ class Links(Protocol):
 class Process:
     """A node: its disk outlives its process, ``life`` counts the processes."""
 
-    def __init__(self, world: World, network: Links, watcher: Watcher, node_id: int) -> None:
+    def __init__(self, world: World, network: NodeLinks, watcher: Watcher, node_id: int) -> None:
         self.world = world
         self.network = network
         self.watcher = watcher
@@ -120,12 +120,12 @@ class Process:
         self.is_paused = False
         self.is_loading = False
         self.slow_disk_ms = 0
-        self.wall = WallClock()
+        self.wall = SimulatedWallClock()
         self.disk = Disk()
         self.directory = Directory("", self.log, Incarnation(""))
         self.is_waiting = False
         self.patience_ms = 0
-        self._judged = Judged()
+        self._judged = DirectoryCheck()
         self.life = 0
         self.doom = 0
         self.workers: TaskTaker | None = None
@@ -133,7 +133,7 @@ class Process:
         self.died: Callable[[int], None] = lambda _: None
         self.died_mid_turn: Callable[[int], None] = lambda _: None
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self.requests = Requests()
+        self.requests = RequestQueue()
         self._is_scheduled = False
         self._armed_true: int | None = None
         self._paused_at = 0
@@ -153,13 +153,13 @@ class Process:
             return
         self.is_waiting = False
         peers = [other for other in self.network.processes if other != self.node_id]
-        self._judged = Judged(peers, self.world.now, self.patience_ms)
+        self._judged = DirectoryCheck(peers, self.world.now, self.patience_ms)
         self.world.after(self.patience_ms, self._may_speak, self.life)
         self.is_alive, self.is_paused, self.is_loading, self.doom = True, False, True, 0
         self._inbox.clear()
         self.requests.begin()
         self._is_scheduled, self._armed_true = False, None
-        log = Readable(self.log, self.disk)
+        log = FaultyLog(self.log, self.disk)
         if not self._survives(self._begin_host, identity, configs, log, rng):
             return
         self.network.connect(self.node_id)
@@ -167,7 +167,7 @@ class Process:
         self.world.after(1, self._read_wall, self.life)
 
     def _begin_host(
-        self, identity: Identity, configs: Configs, log: Readable, rng: random.Random
+        self, identity: Identity, configs: Configs, log: FaultyLog, rng: random.Random
     ) -> None:
         self.host = Host(identity, configs, log, rng, self.local_now())
         ports = Ports(
@@ -292,7 +292,7 @@ class Process:
         return partition.machine._context.groups.get(group_id)  # type: ignore[attr-defined]
 
     def _partition(self, number: int) -> Partition | None:
-        return None if self.host is None else self.host._held.all.get(number)
+        return None if self.host is None else self.host._state.all.get(number)
 
     # --- how it ends and stands still
 
@@ -355,7 +355,7 @@ class Process:
 
     # --- what comes in
 
-    def from_client(self, connection: ClientConnection, token: Any, message: Entity) -> None:
+    def from_client(self, connection: AcceptedConnection, token: Any, message: Entity) -> None:
         """Take a client's request."""
         if self.is_paused:
             self._inbox.append((self.from_client, (connection, token, message)))
@@ -367,10 +367,10 @@ class Process:
             self.requests.push(connection, token, message, self.world.now)
             self._soon()
         elif not self._is_outdated():
-            self.watcher.repeated(self, Answer(message, known, self.world.now))
+            self.watcher.repeated(self, SentAnswer(message, known, self.world.now))
             connection.answer(token, known)
 
-    def abandoned(self, connection: ClientConnection) -> None:
+    def abandoned(self, connection: AcceptedConnection) -> None:
         """Learn that a client has closed its connection."""
         for ticket in self.requests.abandoned(connection):
             self.event(_abandon, ticket)
@@ -516,7 +516,7 @@ class Process:
                 asked.end.answer(asked.token, None)
             return
         self.world.mark(reply.ticket)
-        self.watcher.answered(self, Answer(asked.message, reply.message, asked.at))
+        self.watcher.answered(self, SentAnswer(asked.message, reply.message, asked.at))
         self.requests.answer(asked, reply)
 
     def _is_outdated(self) -> bool:

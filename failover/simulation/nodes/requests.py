@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from failover.requests.inbox import Inbox, serve
 from failover.requests.memo import LeasedAnswers
-from protocol.groups.effects import Client, Request
+from protocol.groups.effects import ClientInfo, Request
 from protocol.wire import apis
 from protocol.wire.apis import Route
 
@@ -26,7 +26,7 @@ ASK_S: Final = 0.0002
 """A turn serves requests for a millisecond; each takes a fifth of that."""
 
 FORWARD_MS: Final = 2
-CLIENT: Final = Client("simulated", "/127.0.0.1")
+CLIENT: Final = ClientInfo("simulated", "/127.0.0.1")
 
 
 class Answering(Protocol):
@@ -36,7 +36,7 @@ class Answering(Protocol):
         """Take the answer."""
 
 
-class ClientConnection(Answering, Protocol):
+class AcceptedConnection(Answering, Protocol):
     """A client's connection (:mod:`failover.simulation.nodes.connection`)."""
 
     tickets: list[int]
@@ -48,7 +48,7 @@ class ClientConnection(Answering, Protocol):
         """End it: the process is gone."""
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request and where its answer goes; ``at`` is the true time of its arrival."""
 
     end: Any
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
     at: int
 
 
-class Answer(NamedTuple):
+class SentAnswer(NamedTuple):
     """What a process let out: to which request, which it took at ``asked_at`` (true time)."""
 
     message: Any
@@ -89,12 +89,12 @@ class ForwardedFrom:
             self._origin.event(_forwarded, token, response)
 
 
-class Requests:
+class RequestQueue:
     """``open`` has what was handed to the host and is not answered yet, by ticket."""
 
     def __init__(self) -> None:
-        self.open: dict[int, Asked] = {}
-        self._connections: dict[ClientConnection, None] = {}
+        self.open: dict[int, PendingRequest] = {}
+        self._connections: dict[AcceptedConnection, None] = {}
         self._tickets = 0
         self._spent_s = 0.0
         self.begin()
@@ -103,10 +103,10 @@ class Requests:
         """Begin with a process that has none."""
         self.open.clear()
         self._connections.clear()
-        self._waiting: Inbox[Asked] = Inbox(attrgetter("end"))
+        self._waiting: Inbox[PendingRequest] = Inbox(attrgetter("end"))
         self._memo: LeasedAnswers[Entity] = LeasedAnswers()
 
-    def end(self, closed: Callable[[ClientConnection], None]) -> None:
+    def end(self, closed: Callable[[AcceptedConnection], None]) -> None:
         """End with the process: ``closed`` gets every connection; forwarded requests come back."""
         for connection in self._connections:
             closed(connection)
@@ -124,18 +124,18 @@ class Requests:
             return None
         return self._memo.recall(message, now)  # type: ignore[arg-type]  # frozen
 
-    def push(self, connection: ClientConnection, token: Any, message: Entity, at: int) -> None:
+    def push(self, connection: AcceptedConnection, token: Any, message: Entity, at: int) -> None:
         """Let a client's request wait until a turn serves it."""
         self._connections[connection] = None
-        asked = Asked(connection, token, message, at)
+        asked = PendingRequest(connection, token, message, at)
         self._waiting.push(getattr(message, "group_id", connection), asked)
 
     def push_forwarded(self, forward: Forward, back: ForwardedFrom, at: int) -> Request:
         """Take a request that another node forwards; return it with a ticket of this process."""
         message = forward.request.message
-        return self._opened(Asked(back, forward.request.ticket, message, at))
+        return self._opened(PendingRequest(back, forward.request.ticket, message, at))
 
-    def abandoned(self, connection: ClientConnection) -> list[int]:
+    def abandoned(self, connection: AcceptedConnection) -> list[int]:
         """Forget a connection that its client has closed; return the tickets it waits for."""
         self._connections.pop(connection, None)
         return [ticket for ticket in connection.tickets if ticket in self.open]
@@ -148,14 +148,14 @@ class Requests:
             self._waiting, lambda asked: self._ask(asked, receive), lambda: self._spent_s, SERVE_S
         )
 
-    def _ask(self, asked: Asked, receive: Callable[[Request], None]) -> None:
+    def _ask(self, asked: PendingRequest, receive: Callable[[Request], None]) -> None:
         self._spent_s += ASK_S
         if asked.end in self._connections:
             request = self._opened(asked, self._waiting.following)
             asked.end.tickets = [request.ticket]
             receive(request)
 
-    def _opened(self, asked: Asked, following: int = 0) -> Request:
+    def _opened(self, asked: PendingRequest, following: int = 0) -> Request:
         self._tickets += 1
         self.open[self._tickets] = asked
         api = apis.api_of(asked.message)
@@ -169,7 +169,7 @@ class Requests:
             following=following,
         )
 
-    def answer(self, asked: Asked, reply: Reply) -> None:
+    def answer(self, asked: PendingRequest, reply: Reply) -> None:
         """Answer a request; keep the answer if it may be repeated."""
         if reply.lease is not None and asked.end in self._connections:
             self._memo.remember(cast("Hashable", asked.message), reply.lease, reply.message)

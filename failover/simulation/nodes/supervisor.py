@@ -6,7 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from failover.catalogue.catalog import NodeChanged
-from failover.control.controller import Campaign, Controller, Order, Transfer
+from failover.control.leadership_planner import (
+    Campaign,
+    LeadershipPlanner,
+    LeadershipTransfer,
+    Order,
+)
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION
 
@@ -42,7 +47,7 @@ class Supervisor:
         self._cluster = cluster
         self._world = cluster.world
         self._rng = cluster.world.random("controller")
-        self._controllers: list[Controller] = []
+        self._controllers: list[LeadershipPlanner] = []
         self._draining: set[int] = set()
         self._is_stale = False
         self._is_mad = False
@@ -54,12 +59,12 @@ class Supervisor:
             self._controllers = [self._new()]
             self._look()
 
-    def _new(self) -> Controller:
+    def _new(self) -> LeadershipPlanner:
         cluster = self._cluster
         replication = self._world.settings.replication
         nodes = range(len(cluster.processes))
         catalog = tuple(nodes)[:replication]
-        controller = Controller(nodes, cluster.placement, catalog, REBALANCE_MS)
+        controller = LeadershipPlanner(nodes, cluster.placement, catalog, REBALANCE_MS)
         for node_id in self._draining:
             controller.drain(node_id)
         return controller
@@ -161,7 +166,7 @@ class Supervisor:
         partition = self._rng.randrange(CATALOG_PARTITION, self._world.settings.partitions)
         if self._rng.random() < 0.5:
             return Campaign(self._rng.choice(nodes), partition)
-        return Transfer(self._rng.choice(nodes), partition, self._rng.choice(nodes))
+        return LeadershipTransfer(self._rng.choice(nodes), partition, self._rng.choice(nodes))
 
     def _carry(self, order: Order) -> None:
         process = self._cluster.processes[order.node_id]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from failover.simulation.story import Violation
+from failover.simulation.event_log import Violation
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -39,7 +39,7 @@ AGAIN_MS: Final = (5, 60_000)
 
 
 @dataclass(slots=True)
-class Worker:
+class SimulatedWorker:
     """One worker: ``executors`` by the coordinator that asks; ``life`` counts its processes."""
 
     is_up: bool = True
@@ -48,26 +48,26 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AssignorTask:
     """A task on its way: from which life of which coordinator, to which life of which worker."""
 
     process: Process
     process_life: int
     partition: int
     task: ComputeAssignment | ResolveRegexes
-    worker: Worker
+    worker: SimulatedWorker
     worker_life: int
 
 
-class Workers:
+class SimulatedWorkers:
     """All workers of a cluster. ``failed`` are the groups whose assignor was made to fail."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._rng = world.random("workers")
-        self._workers = [Worker() for _ in range(WORKERS)]
-        self._homes: dict[tuple[int, str], Worker] = {}
-        self._before: dict[tuple[int, str], tuple[Ask, Any]] = {}
+        self._workers = [SimulatedWorker() for _ in range(WORKERS)]
+        self._homes: dict[tuple[int, str], SimulatedWorker] = {}
+        self._before: dict[tuple[int, str], tuple[AssignorTask, Any]] = {}
         self.failed: set[str] = set()
 
     def submit(self, process: Process, partition: int, task: Task) -> None:
@@ -82,7 +82,7 @@ class Workers:
         if home is None or not home.is_up or self._rng.random() < 0.1:
             home = self._rng.choice(alive)
         self._homes[process.node_id, task.group_id] = home
-        ask = Ask(process, process.life, partition, task, home, home.life)
+        ask = AssignorTask(process, process.life, partition, task, home, home.life)
         self._world.after(self._delay(), self._work, ask)
         before = self._before.pop((process.node_id, task.group_id), None)
         if before is not None:
@@ -103,7 +103,7 @@ class Workers:
         for worker in self._workers:
             worker.is_up = True
 
-    def _start(self, worker: Worker, life: int) -> None:
+    def _start(self, worker: SimulatedWorker, life: int) -> None:
         if worker.life == life:
             worker.is_up = True
 
@@ -114,7 +114,7 @@ class Workers:
             return int(low * (high / low) ** rng.random())
         return 1 + int(rng.random() * QUICK_MS)
 
-    def _work(self, ask: Ask) -> None:
+    def _work(self, ask: AssignorTask) -> None:
         """Do a task, in the order in which they come to their turn and not in that of asking."""
         rng, faults, task = self._rng, self._world.settings.group_faults, ask.task
         if ask.worker.life != ask.worker_life:
@@ -139,7 +139,7 @@ class Workers:
             low, high = AGAIN_MS
             self._world.after(int(low * (high / low) ** rng.random()), self._say, ask, answer)
 
-    def _executor(self, ask: Ask) -> Executor:
+    def _executor(self, ask: AssignorTask) -> Executor:
         executors, node_id = ask.worker.executors, ask.process.node_id
         if node_id not in executors:
             from protocol.assignors.executor import Executor  # numba: only who needs it loads it
@@ -147,7 +147,7 @@ class Workers:
             executors[node_id] = Executor(lambda: 0.0)
         return executors[node_id]
 
-    def _say(self, ask: Ask, answer: Any) -> None:
+    def _say(self, ask: AssignorTask, answer: Any) -> None:
         if self._world.tells:
             self._world.tell(
                 ask.task.group_id, f"node {ask.process.node_id} is told {_line(answer)}"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.consumer.group import ConsumerGroupMember
     from protocol.groups.context import Context
-    from protocol.groups.effects import Client, Request
+    from protocol.groups.effects import ClientInfo, Request
     from protocol.groups.modern.hard_state import ModernGroupMember
     from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.groups.modern.runtime import ModernGroupRuntime, Session
@@ -73,7 +73,7 @@ def _is_steady(
     runtime: ModernGroupRuntime,
     session: Session,
     message: ConsumerGroupHeartbeatRequest,
-    client: Client,
+    client: ClientInfo,
 ) -> bool:
     """Whether the member says nothing new and has all it should have."""
     member = session.member
@@ -157,7 +157,7 @@ def _changed_protocol(
 
 
 def _said(
-    member: ConsumerGroupMember | None, message: ConsumerGroupHeartbeatRequest, client: Client
+    member: ConsumerGroupMember | None, message: ConsumerGroupHeartbeatRequest, client: ClientInfo
 ) -> ConsumerGroupMemberMetadataValue:
     """Work out what the member says of itself now; the same object if it says nothing new."""
     known = UNKNOWN_MEMBER if member is None else member.metadata

@@ -157,7 +157,7 @@ def test_processes_that_do_not_end_are_named(
 # --- children
 
 
-def finished(work: Callable[[], None]) -> supervisor.Outcome:
+def finished(work: Callable[[], None]) -> supervisor.ChildExit:
     child = supervisor.Child(work)
     return until(child.poll, WITHIN_S, "the child ends")  # type: ignore[return-value]
 
@@ -166,10 +166,10 @@ def test_a_child_tells_how_it_ended() -> None:
     def refuse() -> None:
         raise BadInputError("No.")
 
-    assert finished(lambda: None) == supervisor.Outcome(0, "")
-    assert finished(refuse) == supervisor.Outcome(2, "No.")
-    assert finished(lambda: sys.exit(15)) == supervisor.Outcome(1, "")
-    assert finished(lambda: os.kill(os.getpid(), signal.SIGKILL)) == supervisor.Outcome(-9, "")
+    assert finished(lambda: None) == supervisor.ChildExit(0, "")
+    assert finished(refuse) == supervisor.ChildExit(2, "No.")
+    assert finished(lambda: sys.exit(15)) == supervisor.ChildExit(1, "")
+    assert finished(lambda: os.kill(os.getpid(), signal.SIGKILL)) == supervisor.ChildExit(-9, "")
     bug = finished(lambda: print(1 // 0))  # noqa: T201 - never reached
     assert bug.code == 1
     assert bug.sentence.splitlines()[-1].startswith("ZeroDivisionError")

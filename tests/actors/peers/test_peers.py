@@ -28,7 +28,7 @@ from actors.peers.handshake import (
 from actors.peers.peers import Peers
 from storage import peer_packing
 from storage.batch import Batch
-from storage.disk.incarnation import TOKENS_MAX, Incarnation, Memory
+from storage.disk.incarnation import TOKENS_MAX, Incarnation, SeenIncarnations
 from storage.messages import Append, Leading, Message, ReplicaKey
 from tests.waiting import WITHIN_S, until_async
 
@@ -45,7 +45,7 @@ class Node:
     port: int = 0
     said: list[tuple[int, Message]] = field(default_factory=list)
     story: list[tuple[str, int]] = field(default_factory=list)
-    memory: Memory = field(default_factory=Memory)
+    memory: SeenIncarnations = field(default_factory=SeenIncarnations)
 
     def vouch(self, claim: Incarnation) -> bool:
         return self.memory.judge(claim) and (self.memory.learn(claim) or True)

@@ -138,7 +138,7 @@ def test_spark_and_the_verdict_of_drills_find_the_same_in_the_same_histories(ses
     )  # fmt: skip
     there = [(group, f"{topic}-{index}", offset) for (group, topic, index), offset in THERE.items()]
     committed = session.createDataFrame(there, COMMITTED_SCHEMA)
-    record = verdict.Record(
+    record = verdict.DrillRecord(
         stories=[story(name) for name in ("s1", "d2", "s3")],
         committed=THERE,
         fault_ms=50,
@@ -173,7 +173,9 @@ def story(planted):
         for name, kind, time_ms, generation, partitions, offsets in PLANTED
         if name == planted
     )
-    return verdict.Story(group_id="g", name=planted, is_static="s" in planted, events=events)
+    return verdict.MemberTimeline(
+        group_id="g", name=planted, is_static="s" in planted, events=events
+    )
 
 
 def test_an_acknowledged_offset_that_is_gone_or_went_back_is_found(session):

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from failover.apis.log import NO_END
-from failover.catalogue.cluster_view import ClusterView, Parked
+from failover.catalogue.cluster_view import ClusterView, DelayedResponse
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 from tests.failover.catalogue.catalogs import SECOND, T0, Keeper, answer, topic
@@ -153,7 +153,7 @@ class TestFetch:
 
     def test_an_empty_log_makes_the_client_wait(self, view: ClusterView) -> None:
         parked = answer(view, 1, self.message(self.topic("orders", HERE)), 12)
-        assert isinstance(parked, Parked)
+        assert isinstance(parked, DelayedResponse)
         assert parked.deadline_ms == T0 + 500
         response: Any = parked.response
         assert (response.error_code, response.session_id) == (NONE, 0)
@@ -166,7 +166,7 @@ class TestFetch:
         self, view: ClusterView, wait_ms: int, min_bytes: int
     ) -> None:
         message = self.message(self.topic("orders", HERE), wait_ms=wait_ms, min_bytes=min_bytes)
-        assert not isinstance(answer(view, 1, message, 12), Parked)
+        assert not isinstance(answer(view, 1, message, 12), DelayedResponse)
 
     def test_a_fetch_of_nothing_is_answered_at_once(self, view: ClusterView) -> None:
         assert answer(view, 1, self.message(None), 12).responses == ()
@@ -187,7 +187,7 @@ class TestFetch:
     ) -> None:
         # An offset out of range is reset by the client and then committed.
         parked = answer(view, 1, self.message(self.topic("orders", HERE, offset=offset)), 12)
-        assert isinstance(parked, Parked)
+        assert isinstance(parked, DelayedResponse)
         response: Any = parked.response
         (got,) = response.responses[0].partitions
         assert (got.error_code, got.high_watermark, got.last_stable_offset) == (
@@ -205,7 +205,7 @@ class TestFetch:
         orders = view.catalog.topics.by_name("orders")
         assert orders is not None
         found = answer(view, 1, self.message(self.topic(orders.topic_id, HERE)), 13)
-        assert isinstance(found, Parked)
+        assert isinstance(found, DelayedResponse)
         response = answer(view, 1, self.message(self.topic(UUID(int=9), 0)), 13)
         assert response.responses[0].topic_id == UUID(int=9)
         assert response.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id

@@ -10,13 +10,13 @@ from failover.apis.table import NODE_HANDLERS
 from failover.catalogue.catalog import Catalog, CatalogEvent, ClusterFormed, NodeChanged
 from failover.catalogue.cluster_view import ClusterView, Node, effective_configs
 from protocol.config import Configs
-from protocol.groups.effects import Client, Request, Result
+from protocol.groups.effects import ClientInfo, Request, Result
 from protocol.records import Record
 from protocol.wire import admin_messages as admin
 from protocol.wire import messages as m
 from protocol.wire.apis import API
 
-CLIENT = Client("client", "/127.0.0.1")
+CLIENT = ClientInfo("client", "/127.0.0.1")
 T0 = 1_700_000_000_000
 SECOND = timedelta(seconds=1)
 

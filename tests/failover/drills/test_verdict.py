@@ -3,7 +3,14 @@
 import pytest
 
 from failover.drills.drill import named
-from failover.drills.verdict import Record, Row, Story, judge, rebalances, unheard_ms
+from failover.drills.verdict import (
+    DrillRecord,
+    MemberTimeline,
+    VerdictRow,
+    judge,
+    rebalances,
+    unheard_ms,
+)
 from protocol.members.history import MemberHistoryEvent, MemberHistoryKind
 
 FAULT = 1_000
@@ -27,11 +34,13 @@ def beats(*times):
 
 
 def story(*events, name="a", is_static=False, seen_ms=None):
-    return Story(group_id="g", name=name, is_static=is_static, events=events, seen_ms=seen_ms)
+    return MemberTimeline(
+        group_id="g", name=name, is_static=is_static, events=events, seen_ms=seen_ms
+    )
 
 
 def record(*stories, offsets=None, replicated_ms=500):
-    return Record(
+    return DrillRecord(
         stories=stories,
         committed={("g", "t", index): offset for index, offset in (offsets or {}).items()},
         fault_ms=FAULT,
@@ -136,7 +145,7 @@ def test_stretches_before_the_fault_do_not_count():
 
 def test_what_was_never_seen_is_not_clean():
     assert not verdict(story(assigned(100)), replicated_ms=None).is_clean
-    assert Row(name="x", value=None).is_clean
+    assert VerdictRow(name="x", value=None).is_clean
 
 
 def test_the_json_has_every_row_and_the_verdict():

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failover.partitions.gate import Gate
+from failover.partitions.gate import CommitGate
 from protocol.groups.effects import Reply
 
 
@@ -19,13 +19,13 @@ def tickets(replies: list[Reply]) -> list[int]:
 
 
 def test_a_reply_that_waits_for_nothing_passes() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.wrote(5, ["a"])
     assert gate.pass_or_hold(reply(1), ()) == reply(1)
 
 
 def test_a_reply_waits_for_the_last_record_of_its_group() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.wrote(5, ["a"])
     gate.wrote(9, ["a", "b"])
     assert gate.pass_or_hold(reply(1, "a"), ("a",)) is None
@@ -35,7 +35,7 @@ def test_a_reply_waits_for_the_last_record_of_its_group() -> None:
 
 
 def test_another_groups_bulk_delays_nobody() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.wrote(5, ["small"])
     assert gate.pass_or_hold(reply(1, "small"), ("small",)) is None
     gate.wrote(50_000, ["bulk"])
@@ -44,14 +44,14 @@ def test_another_groups_bulk_delays_nobody() -> None:
 
 
 def test_a_read_of_a_group_with_nothing_under_way_passes_after_the_commit() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.wrote(5, ["a"])
     assert gate.release(5) == []
     assert gate.pass_or_hold(reply(1, "a"), ("a",)) == reply(1, "a")
 
 
 def test_a_reply_about_several_groups_waits_for_the_latest_of_them() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.wrote(5, ["a"])
     gate.wrote(9, ["b"])
     gate.wrote(20, ["c"])
@@ -61,7 +61,7 @@ def test_a_reply_about_several_groups_waits_for_the_latest_of_them() -> None:
 
 
 def test_a_listing_waits_for_everything_written_so_far() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.wrote(5, ["a"])
     gate.wrote(9, ["b"])
     assert gate.pass_or_hold(reply(1), None) is None
@@ -71,7 +71,7 @@ def test_a_listing_waits_for_everything_written_so_far() -> None:
 
 
 def test_replies_leave_in_the_order_of_the_log() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.wrote(5, ["a"])
     gate.wrote(9, ["b"])
     for ticket, group in ((1, "b"), (2, "a"), (3, "b")):
@@ -80,7 +80,7 @@ def test_replies_leave_in_the_order_of_the_log() -> None:
 
 
 def test_a_new_leader_lets_nothing_out_before_its_first_record_is_committed() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.raise_floor(7)
     assert gate.pass_or_hold(reply(1, "a"), ("a",)) is None
     assert tickets(gate.release(7)) == [1]
@@ -88,7 +88,7 @@ def test_a_new_leader_lets_nothing_out_before_its_first_record_is_committed() ->
 
 
 def test_a_leader_that_gives_up_answers_every_waiting_ticket_otherwise() -> None:
-    gate = Gate()
+    gate = CommitGate()
     gate.wrote(5, ["a"])
     gate.pass_or_hold(reply(1, "a"), ("a",))
     assert tickets(gate.clear()) == [1]
@@ -108,7 +108,7 @@ def test_a_leader_that_gives_up_answers_every_waiting_ticket_otherwise() -> None
 def test_each_reply_leaves_once_when_its_groups_last_record_is_committed(
     steps: list[tuple[str, Any]],
 ) -> None:
-    gate, end, committed, last, needs, left = Gate(), 0, 0, dict[str, int](), {}, []
+    gate, end, committed, last, needs, left = CommitGate(), 0, 0, dict[str, int](), {}, []
     for ticket, (step, what) in enumerate(steps):
         if step == "write":
             end += len(what)

@@ -11,7 +11,7 @@ from protocol.wire.errors import ErrorCode
 from storage.batch import Batch, RawRecord
 from storage.log import AppendBatch, MemoryLog, SaveVote, Write
 from storage.messages import Append, InstallSnapshot, ReplicaKey
-from storage.replica import Setting
+from storage.replica import ReplicaOptions
 from storage.timing import Timing
 from tests.failover.partitions.test_partition import KIND, NOW, Shelf
 
@@ -34,7 +34,7 @@ class Standby:
         self.log = MemoryLog()
         stored: list[Write] = [AppendBatch(0, batch(n, OLD_EPOCH, "old")) for n in range(4)]
         self.log.write([SaveVote(0, OLD_EPOCH, -1, 0), *stored], sync=True)
-        setting = Setting(
+        setting = ReplicaOptions(
             me=ME,
             partition=0,
             voters=(ME, LEADER, THIRD),

@@ -16,10 +16,10 @@ from failover.partitions.containment import (
     HandlerFailed,
     PartitionFailed,
 )
-from failover.partitions.machine import Kind
+from failover.partitions.machine import MachineAdapter
 from failover.partitions.partition import Partition, PartitionState
 from protocol.groups.effects import (
-    Client,
+    ClientInfo,
     Elected,
     GroupFailed,
     Reply,
@@ -33,7 +33,7 @@ from protocol.wire.errors import ErrorCode
 from storage.batch import Batch
 from storage.log import AppendBatch, ApplyState, CorruptLogError, MemoryLog
 from storage.messages import ReplicaKey
-from storage.replica import Setting
+from storage.replica import ReplicaOptions
 from storage.timing import Timing
 
 NOW = 1_700_000_000_000
@@ -128,7 +128,7 @@ class Shelf:
     def next_deadline(self) -> int | None:
         return None
 
-    def forgive(self, stall_ms: int) -> None:
+    def shift_deadlines(self, stall_ms: int) -> None:
         pass
 
     def put(self, put: Put) -> None:
@@ -170,11 +170,11 @@ def decode(key: bytes, value: bytes | None) -> Record:
     return Record(typed, text)
 
 
-KIND = Kind(encode, decode, lambda key: key.group, lambda group: (f"{group}/".encode(),))
+KIND = MachineAdapter(encode, decode, lambda key: key.group, lambda group: (f"{group}/".encode(),))
 
 
 def request(ticket: int, message: Any) -> Request:
-    client = Client("client", "/127.0.0.1")
+    client = ClientInfo("client", "/127.0.0.1")
     return Request(ticket=ticket, api_key=12, api_version=4, client=client, message=message)
 
 
@@ -185,7 +185,7 @@ class Bench:
         self.log = log
         self.shelf = machine or Shelf()
         me = ReplicaKey(0, "directory")
-        setting = Setting(
+        setting = ReplicaOptions(
             me=me, partition=0, voters=(me,), timing=Timing(), rng=random.Random(1), log=log
         )
         self.partition = Partition(setting, lambda: self.shelf, KIND, NOW)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from protocol.config import Configs
 from protocol.groups import invariants
-from protocol.groups.effects import Client, Elected, Request, Resigned, TimersDue
+from protocol.groups.effects import ClientInfo, Elected, Request, Resigned, TimersDue
 from protocol.groups.facts import MemberEvent, RebalanceEnded
 from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topics
@@ -216,7 +216,7 @@ class Talk:
             ticket=ticket,
             api_key=message.__api_key__,
             api_version=version,
-            client=Client(name, "/127.0.0.1"),
+            client=ClientInfo(name, "/127.0.0.1"),
             message=message,
         )
         if client is not None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from protocol.groups.effects import Client, Request, TopicsDeleted
+from protocol.groups.effects import ClientInfo, Request, TopicsDeleted
 from protocol.wire import messages as m
 from protocol.wire.embedded import EmbeddedSubscription, encode_assignment, encode_subscription
 from tests.protocol.groups.consumer.consumer_talk import GROUP, topic_id
@@ -100,7 +100,7 @@ class Babble:
                 ticket=self.talk.tickets,
                 api_key=message.__api_key__,
                 api_version=self.rng.choice(versions),
-                client=Client(self.rng.choice("cd"), "/1"),
+                client=ClientInfo(self.rng.choice("cd"), "/1"),
                 message=message,
             )
         )

@@ -12,7 +12,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("set"), st.integers(0, 5), st.integers(0, 100)),
         st.tuples(st.just("cancel"), st.integers(0, 5), st.just(0)),
-        st.tuples(st.just("forgive"), st.just(0), st.integers(1, 50)),
+        st.tuples(st.just("shift_deadlines"), st.just(0), st.integers(1, 50)),
         st.tuples(st.just("wait"), st.just(0), st.integers(0, 60)),
     ),
     max_size=120,
@@ -32,8 +32,8 @@ def test_every_timer_runs_once_at_its_deadline_and_in_order(
         elif step == "cancel":
             timers.cancel(KIND, "g", name)
             model.pop(name, None)
-        elif step == "forgive":
-            timers.forgive(value)
+        elif step == "shift_deadlines":
+            timers.shift_deadlines(value)
             model = {key: deadline + value for key, deadline in model.items()}
             now += value
         else:

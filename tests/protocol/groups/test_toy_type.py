@@ -21,7 +21,14 @@ from protocol.config import Configs
 from protocol.groups import invariants
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.dispatch import TableError, merge
-from protocol.groups.effects import CancelAssignment, Client, Elected, Request, Resigned, TimersDue
+from protocol.groups.effects import (
+    CancelAssignment,
+    ClientInfo,
+    Elected,
+    Request,
+    Resigned,
+    TimersDue,
+)
 from protocol.groups.group_types import EDGES, PARTS
 from protocol.groups.modern.form import TaskRole, role_of
 from protocol.groups.modern.target_feed import TargetFeed
@@ -117,7 +124,7 @@ class Toys:
 
     def ask(self, message: Any, api_key: int | None = None, version: int = 1) -> Any:
         key = type(message).__api_key__ if api_key is None else api_key
-        client = Client("client", "/127.0.0.1")
+        client = ClientInfo("client", "/127.0.0.1")
         self.send(
             Request(ticket=1, api_key=key, api_version=version, client=client, message=message)
         )

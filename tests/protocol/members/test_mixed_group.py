@@ -10,7 +10,7 @@ import pytest
 from protocol.assignors.executor import Executor
 from protocol.config import Configs
 from protocol.groups.consumer.group import ConsumerGroup
-from protocol.groups.effects import CancelAssignment, Client, Elected, Request, TimersDue
+from protocol.groups.effects import CancelAssignment, ClientInfo, Elected, Request, TimersDue
 from protocol.groups.shard import GroupShard
 from protocol.members.classic import ClassicMember, MemberConfig
 from protocol.members.client import State
@@ -81,7 +81,7 @@ class Fleet:
             ticket=ticket,
             api_key=message.__api_key__,
             api_version=min(API[message.__api_key__].max_version, NAMED_TOPICS),
-            client=Client(name, "/127.0.0.1"),
+            client=ClientInfo(name, "/127.0.0.1"),
             message=message,
         )
         self.take(self.shard.handle(request, self.now))

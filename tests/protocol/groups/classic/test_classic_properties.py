@@ -166,7 +166,7 @@ class ClassicGroupScript(RuleBasedStateMachine):
     def stall(self, stall_ms: int) -> None:
         expelled = len(self.talk.events())
         self.talk.now += stall_ms
-        self.talk.shard.forgive(stall_ms)
+        self.talk.shard.shift_deadlines(stall_ms)
         self.talk.advance(0)
         assert len(self.talk.events()) == expelled
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from protocol.groups.classic.group_type import CLASSIC
-from protocol.groups.effects import Client, Request
+from protocol.groups.effects import ClientInfo, Request
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import MemberIdentity, OffsetCommitRequest
 from tests.protocol.groups.talk import GROUP, Talk, stable
@@ -174,7 +174,7 @@ def commit(
         topics=(),
     )
     request = Request(
-        ticket=0, api_key=8, api_version=version, client=Client("X", "/"), message=message
+        ticket=0, api_key=8, api_version=version, client=ClientInfo("X", "/"), message=message
     )
     try:
         CLASSIC.offsets.check_commit(talk.context, request, talk.now)

@@ -23,7 +23,7 @@ from protocol.config import Configs
 from protocol.groups import invariants
 from protocol.groups.effects import (
     CancelAssignment,
-    Client,
+    ClientInfo,
     Elected,
     Request,
     Resigned,
@@ -204,7 +204,7 @@ class ConsumerTalk:
             ticket=self.tickets,
             api_key=message.__api_key__,
             api_version=version,
-            client=Client(client, "/127.0.0.1"),
+            client=ClientInfo(client, "/127.0.0.1"),
             message=message,
         )
         self.handle(request)

@@ -444,6 +444,6 @@ def test_a_new_leader_waits_for_what_is_being_given_up() -> None:
 def test_nobody_is_expelled_for_the_time_that_the_process_stood_still() -> None:
     talk = stable("A")
     talk.now += 100_000
-    talk.shard.forgive(100_000)
+    talk.shard.shift_deadlines(100_000)
     talk.settle()
     assert talk.beat("A").error_code is ErrorCode.none

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from protocol.config import Configs
-from protocol.groups.effects import Client, Elected, Request, Result, TimersDue
+from protocol.groups.effects import ClientInfo, Elected, Request, Result, TimersDue
 from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topic, Topics
 from protocol.records import (
@@ -22,7 +22,7 @@ from protocol.wire.errors import ErrorCode
 
 ORDERS = Topic(UUID(int=1), "orders", 4)
 AUDIT = Topic(UUID(int=2), "audit", 2)
-CLIENT = Client("client", "/127.0.0.1")
+CLIENT = ClientInfo("client", "/127.0.0.1")
 T0 = 1_700_000_000_000
 MINUTE = 60_000
 SUBSCRIBED_TO_ORDERS = b"\x00\x00\x00\x00\x00\x01\x00\x06orders\xff\xff\xff\xff"

@@ -141,12 +141,15 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
 def owned(message: Any) -> set[int] | None:
     if message.active_tasks is None:
         return None
-    says = (
+    owned_tasks = (
         (TaskRole.ACTIVE, message.active_tasks),
         (TaskRole.STANDBY, message.standby_tasks or ()),
     )
     return {
-        place(role, index) for role, tasks in says for each in tasks for index in each.partitions
+        place(role, index)
+        for role, tasks in owned_tasks
+        for each in tasks
+        for index in each.partitions
     }
 
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.disk.incarnation import Vouching
+from storage.disk.incarnation import PeerConfirmation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Judged:
+class DirectoryCheck:
     """One life's links and judges; times are true ones."""
 
     def __init__(self, peers: Iterable[int] = (), now: int = 0, patience_ms: int = 0) -> None:
-        self._vouching = Vouching(tuple(peers), now, patience_ms)
+        self._vouching = PeerConfirmation(tuple(peers), now, patience_ms)
         self._linked: set[int] = set()
         self._has_spoken = False
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from failover.control.readable import lost_majority
+from failover.control.log_loss import lost_majority
 from failover.partitions.status import PartitionStatus
 
 

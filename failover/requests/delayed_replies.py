@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Ticket
 
 
-class ParkedReplies:
+class DelayedReplies:
     """Replies by deadline; equal deadlines in the order in which they were parked."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Ticket]] = []
         self._messages: dict[Ticket, Entity] = {}
-        self._parked = 0
+        self._delayed = 0
 
     def __len__(self) -> int:
         return len(self._messages)
 
-    def park(self, ticket: Ticket, message: Entity, deadline_ms: int) -> None:
+    def delay(self, ticket: Ticket, message: Entity, deadline_ms: int) -> None:
         """Keep an answer until its deadline."""
-        self._parked += 1
+        self._delayed += 1
         self._messages[ticket] = message
-        heappush(self._heap, (deadline_ms, self._parked, ticket))
+        heappush(self._heap, (deadline_ms, self._delayed, ticket))
 
     def abandon(self, ticket: Ticket) -> None:
         """Forget an answer that nobody waits for any more."""

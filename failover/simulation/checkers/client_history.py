@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from failover.routing import partition_for
+from failover.simulation.event_log import Violation
 from failover.simulation.kinds import is_modern
-from failover.simulation.story import Violation
 from protocol.members.promises import Owners
 from protocol.wire import messages as m
 from protocol.wire.embedded import TopicPartition, decode_assignment
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from failover.simulation.checkers.values import Values
     from failover.simulation.nodes.process import Process
-    from failover.simulation.nodes.requests import Answer
+    from failover.simulation.nodes.requests import SentAnswer
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none
@@ -47,7 +47,7 @@ EARLY: Final = 0.9
 
 
 @dataclass(slots=True)
-class Standing:
+class MemberContact:
     """A member that was told its assignment.
 
     ``contact`` is when a heartbeat or commit last got through, ``synced`` the generation and the
@@ -61,7 +61,7 @@ class Standing:
 
 
 @dataclass(slots=True)
-class GroupSeen:
+class GroupHistory:
     """What clients know of one group.
 
     ``settled`` is the highest generation of which an assignment was given out; ``completed`` when
@@ -73,23 +73,23 @@ class GroupSeen:
     settled: int = -1
     completed: dict[int, int] = field(default_factory=dict)
     owners: Owners[TopicPartition] = field(default_factory=Owners)
-    standing: dict[str, Standing] = field(default_factory=dict)
+    contacts: dict[str, MemberContact] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     challenged: dict[str, int] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
 
 
-class Modern(Protocol):
+class ModernChecker(Protocol):
     """Whoever checks groups that members of the consumer protocol may be in."""
 
     def asked(self, message: Entity) -> None:
         """Take notice of a request."""
 
-    def answered(self, process: Process, answer: Answer) -> None:
+    def answered(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer."""
 
 
-class Visible:
+class ClientHistoryChecker:
     """Checks answers to group requests.
 
     ``modern`` checks what only classic groups do not do.
@@ -102,9 +102,9 @@ class Visible:
     def __init__(self, world: World, values: Values) -> None:
         self._world = world
         self._values = values
-        self._groups: dict[str, GroupSeen] = {}
+        self._groups: dict[str, GroupHistory] = {}
         self._answered_epoch: dict[int, tuple[int, int]] = {}
-        self.modern: Modern | None = None
+        self.modern: ModernChecker | None = None
         self.leader_since: dict[int, list[int]] = {}
         self.committed_epoch: Callable[[Process, int], int] = lambda _process, _number: 0
 
@@ -132,7 +132,7 @@ class Visible:
                 )
                 group.left.add(member_id)
 
-    def answered(self, process: Process, answer: Answer) -> None:
+    def answered(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer."""
         check = CHECKS.get(type(answer.message))
         if self.modern is not None and is_modern(getattr(answer.message, "group_id", "")):
@@ -140,10 +140,10 @@ class Visible:
         elif check is not None:
             check(self, process, answer)
 
-    def _group(self, group_id: str) -> GroupSeen:
+    def _group(self, group_id: str) -> GroupHistory:
         group = self._groups.get(group_id)
         if group is None:
-            group = self._groups[group_id] = GroupSeen()
+            group = self._groups[group_id] = GroupHistory()
         return group
 
     def forget(self) -> None:
@@ -178,7 +178,7 @@ class Visible:
                 )
             self._answered_epoch[number] = (epoch, process.node_id)
 
-    def _speaks_to(self, process: Process, answer: Answer, code: ErrorCode) -> None:
+    def _speaks_to(self, process: Process, answer: SentAnswer, code: ErrorCode) -> None:
         """Apply the rules for an answer to one member."""
         message = answer.message
         self.speaks(process, message.group_id, code)
@@ -186,15 +186,15 @@ class Visible:
         if code is OK:
             self._not_behind(group, message, _generation(message))
             self._not_replaced(group, message)
-            standing = group.standing.get(message.member_id)
-            if standing is not None:
-                standing.contact = max(standing.contact, answer.asked_at)
+            contacts = group.contacts.get(message.member_id)
+            if contacts is not None:
+                contacts.contact = max(contacts.contact, answer.asked_at)
         elif code is ErrorCode.unknown_member_id:
             self._may_expel(group, message)
         elif code is ErrorCode.fenced_instance_id:
             self._may_fence(group, message)
 
-    def _not_behind(self, group: GroupSeen, message: Any, generation: int) -> None:
+    def _not_behind(self, group: GroupHistory, message: Any, generation: int) -> None:
         if 0 <= generation < group.settled:
             raise Violation(
                 f"{type(message).__name__} of generation {generation} is answered OK, when"
@@ -202,7 +202,7 @@ class Visible:
                 message.group_id,
             )
 
-    def _not_replaced(self, group: GroupSeen, message: Any) -> None:
+    def _not_replaced(self, group: GroupHistory, message: Any) -> None:
         instance_id = getattr(message, "group_instance_id", None)
         holder = group.holders.get(instance_id) if instance_id is not None else None
         if holder is not None and holder != message.member_id:
@@ -211,21 +211,21 @@ class Visible:
                 message.group_id,
             )
 
-    def _may_expel(self, group: GroupSeen, message: Any) -> None:
+    def _may_expel(self, group: GroupHistory, message: Any) -> None:
         """Hold that a member that got through keeps its session's time."""
-        standing = group.standing.pop(message.member_id, None)
-        if standing is None or message.member_id in group.left:
+        contacts = group.contacts.pop(message.member_id, None)
+        if contacts is None or message.member_id in group.left:
             return
-        instance_id = standing.instance_id
+        instance_id = contacts.instance_id
         if instance_id is not None and (
             group.holders.get(instance_id) != message.member_id
-            or group.challenged.get(instance_id, -1) >= standing.contact
+            or group.challenged.get(instance_id, -1) >= contacts.contact
         ):
             return
         settings = self._world.settings
         number = partition_for(message.group_id, settings.partitions)
-        generation, synced_at = standing.synced
-        contact = standing.contact
+        generation, synced_at = contacts.synced
+        contact = contacts.contact
         if synced_at <= group.completed.get(generation, -1):
             contact = max(contact, synced_at)
         unheard_ms = self.longest_unheard(number, contact)
@@ -242,10 +242,10 @@ class Visible:
         ends = [*starts[1:], self._world.now]
         return max(end - max(contact, start) for start, end in zip(starts, ends, strict=True))
 
-    def _may_fence(self, group: GroupSeen, message: Any) -> None:
+    def _may_fence(self, group: GroupHistory, message: Any) -> None:
         instance_id = message.group_instance_id
-        standing = group.standing.get(message.member_id)
-        if standing is None or group.holders.get(instance_id) != message.member_id:
+        contacts = group.contacts.get(message.member_id)
+        if contacts is None or group.holders.get(instance_id) != message.member_id:
             return
         if instance_id not in group.challenged:
             raise Violation(
@@ -255,10 +255,10 @@ class Visible:
 
     # --- rules by request
 
-    def _heartbeat(self, process: Process, answer: Answer) -> None:
+    def _heartbeat(self, process: Process, answer: SentAnswer) -> None:
         self._speaks_to(process, answer, answer.response.error_code)
 
-    def _join(self, process: Process, answer: Answer) -> None:
+    def _join(self, process: Process, answer: SentAnswer) -> None:
         message, response = answer.message, answer.response
         code = response.error_code
         self.speaks(process, message.group_id, code)
@@ -270,7 +270,7 @@ class Visible:
         elif code is ErrorCode.fenced_instance_id:
             self._may_fence(group, message)
 
-    def _sync(self, process: Process, answer: Answer) -> None:
+    def _sync(self, process: Process, answer: SentAnswer) -> None:
         message, response = answer.message, answer.response
         code = response.error_code
         group = self._group(message.group_id)
@@ -292,23 +292,23 @@ class Visible:
                 )
         if message.assignments:
             group.completed.setdefault(generation, answer.asked_at)
-        standing = group.standing.get(message.member_id)
-        contact = -1 if standing is None else standing.contact
+        contacts = group.contacts.get(message.member_id)
+        contact = -1 if contacts is None else contacts.contact
         synced = (generation, answer.asked_at)
-        group.standing[message.member_id] = Standing(instance_id, contact, synced)
+        group.contacts[message.member_id] = MemberContact(instance_id, contact, synced)
         if instance_id is not None:
             before = group.holders.get(instance_id)
             if before is not None and before != message.member_id:
-                group.standing.pop(before, None)
+                group.contacts.pop(before, None)
             group.holders[instance_id] = message.member_id
             if group.challenged.get(instance_id, -1) < answer.asked_at:
                 group.challenged.pop(instance_id, None)
 
-    def _commit(self, process: Process, answer: Answer) -> None:
+    def _commit(self, process: Process, answer: SentAnswer) -> None:
         for code in self.committed(answer):
             self._speaks_to(process, answer, code)
 
-    def committed(self, answer: Answer) -> set[ErrorCode]:
+    def committed(self, answer: SentAnswer) -> set[ErrorCode]:
         """Note which offsets of a commit were taken, and return all that was said of them."""
         message, response = answer.message, answer.response
         now = self._world.now
@@ -325,7 +325,7 @@ class Visible:
                     self._values.refused(place, wanted.committed_offset)
         return codes
 
-    def _fetch(self, process: Process, answer: Answer) -> None:
+    def _fetch(self, process: Process, answer: SentAnswer) -> None:
         """Take what was read; of an answer in parts each is looked at when it leaves its partition.
 
         A part may have to wait for another one, for longer than its leader leads.
@@ -345,10 +345,10 @@ def _generation(message: Any) -> int:
     return generation
 
 
-CHECKS: Final[Mapping[type, Callable[[Visible, Process, Answer], None]]] = {
-    m.HeartbeatRequest: Visible._heartbeat,
-    m.JoinGroupRequest: Visible._join,
-    m.SyncGroupRequest: Visible._sync,
-    m.OffsetCommitRequest: Visible._commit,
-    m.OffsetFetchRequest: Visible._fetch,
+CHECKS: Final[Mapping[type, Callable[[ClientHistoryChecker, Process, SentAnswer], None]]] = {
+    m.HeartbeatRequest: ClientHistoryChecker._heartbeat,
+    m.JoinGroupRequest: ClientHistoryChecker._join,
+    m.SyncGroupRequest: ClientHistoryChecker._sync,
+    m.OffsetCommitRequest: ClientHistoryChecker._commit,
+    m.OffsetFetchRequest: ClientHistoryChecker._fetch,
 }

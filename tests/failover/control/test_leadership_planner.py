@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from failover.control.controller import (
+from failover.control.leadership_planner import (
     CAMPAIGN_AGAIN_MS,
     HAND_OVER_AGAIN_MS,
     REBALANCE_MS,
     TRANSFER_AGAIN_MS,
     Campaign,
-    Controller,
-    Transfer,
+    LeadershipPlanner,
+    LeadershipTransfer,
 )
 from failover.partitions.status import PartitionStatus
 
@@ -50,7 +50,7 @@ class Watch:
     """Three nodes; each leads its partition, and node 0 the catalogue, unless told otherwise."""
 
     def __init__(self, rebalance_ms: int | None = REBALANCE_MS) -> None:
-        self.controller = Controller(range(3), PLACEMENT, (0, 1, 2), rebalance_ms)
+        self.controller = LeadershipPlanner(range(3), PLACEMENT, (0, 1, 2), rebalance_ms)
         self.now = T0
         self.leads = {-1: 0, 0: 0, 1: 1, 2: 2}
         self.epochs = dict.fromkeys(self.leads, 1)
@@ -80,7 +80,7 @@ class Watch:
             is_slow=node in self.slow,
         )
 
-    def orders(self, later_ms: int = 0) -> list[Campaign | Transfer]:
+    def orders(self, later_ms: int = 0) -> list[Campaign | LeadershipTransfer]:
         self.now += later_ms
         return self.controller.orders(self.now)
 
@@ -133,7 +133,7 @@ def test_no_leadership_goes_back_to_a_disk_that_syncs_slowly() -> None:
     assert watch.orders(REBALANCE_MS) == []
     watch.slow = set()
     watch.report()
-    assert watch.orders() == [Transfer(1, 2, 2)]
+    assert watch.orders() == [LeadershipTransfer(1, 2, 2)]
     assert watch.orders(REBALANCE_MS) != []
 
 
@@ -164,7 +164,7 @@ def test_leadership_goes_back_to_a_preferred_replica_that_has_long_been_caught_u
     watch.report()
     assert watch.orders() == []
     assert watch.orders(REBALANCE_MS - 1) == []
-    assert watch.orders(1) == [Transfer(1, 0, 0)]
+    assert watch.orders(1) == [LeadershipTransfer(1, 0, 0)]
     assert watch.orders(1) == []
 
 
@@ -172,13 +172,13 @@ def test_a_draining_node_hands_over_what_it_leads_and_gets_nothing_back() -> Non
     watch = Watch()
     watch.report()
     watch.controller.drain(0)
-    assert watch.orders() == [Transfer(0, -1, 1), Transfer(0, 0, 1)]
+    assert watch.orders() == [LeadershipTransfer(0, -1, 1), LeadershipTransfer(0, 0, 1)]
     watch.leads |= {-1: 1, 0: 1}
     watch.report()
     assert watch.orders(REBALANCE_MS * 2) == []
     watch.controller.drain(0, False)
     watch.orders()
-    assert watch.orders(REBALANCE_MS) == [Transfer(1, 0, 0)]  # the catalogue stays
+    assert watch.orders(REBALANCE_MS) == [LeadershipTransfer(1, 0, 0)]  # the catalogue stays
 
 
 def test_leadership_that_buys_no_balance_stays_where_it_is() -> None:
@@ -194,12 +194,12 @@ def test_leadership_goes_back_slowly_one_partition_after_the_other() -> None:
     watch.leads |= {0: 2, 1: 2}
     watch.report()
     assert watch.orders() == []
-    assert watch.orders(REBALANCE_MS) == [Transfer(2, 0, 0)]
+    assert watch.orders(REBALANCE_MS) == [LeadershipTransfer(2, 0, 0)]
     assert watch.orders(TRANSFER_AGAIN_MS - 1) == []
-    assert watch.orders(1) == [Transfer(2, 0, 0)]  # it did not succeed
+    assert watch.orders(1) == [LeadershipTransfer(2, 0, 0)]  # it did not succeed
     watch.leads[0] = 0
     watch.report()
-    assert watch.orders(TRANSFER_AGAIN_MS) == [Transfer(2, 1, 1)]
+    assert watch.orders(TRANSFER_AGAIN_MS) == [LeadershipTransfer(2, 1, 1)]
 
 
 def test_leadership_stays_where_it_is_when_it_is_not_to_be_balanced() -> None:
@@ -215,9 +215,11 @@ def test_a_partition_without_groups_goes_home_at_once_whatever_the_balance() -> 
     watch.leads |= {-1: 2, 0: 1, 1: 0}
     watch.empty = {-1, 0}
     watch.report()
-    assert watch.orders() == [Transfer(1, 0, 0)]  # neither the catalogue nor what holds groups
+    assert watch.orders() == [
+        LeadershipTransfer(1, 0, 0)
+    ]  # neither the catalogue nor what holds groups
     assert watch.orders(HAND_OVER_AGAIN_MS - 1) == []
-    assert watch.orders(1) == [Transfer(1, 0, 0)]  # it did not succeed
+    assert watch.orders(1) == [LeadershipTransfer(1, 0, 0)]  # it did not succeed
 
 
 def test_several_partitions_without_groups_go_home_together() -> None:
@@ -225,7 +227,7 @@ def test_several_partitions_without_groups_go_home_together() -> None:
     watch.leads |= {0: 2, 1: 2}
     watch.empty = {0, 1, 2}
     watch.report()
-    assert watch.orders() == [Transfer(2, 0, 0), Transfer(2, 1, 1)]
+    assert watch.orders() == [LeadershipTransfer(2, 0, 0), LeadershipTransfer(2, 1, 1)]
 
 
 @pytest.mark.parametrize("trouble", ["not in sync", "draining", "dead", "loading", "not wanted"])
@@ -252,7 +254,11 @@ def test_while_the_cluster_starts_everything_goes_home_at_once() -> None:
     watch.leads |= {-1: 2, 0: 2, 1: 2}
     watch.report()
     assert not watch.controller.is_at_home()
-    assert watch.orders() == [Transfer(2, -1, 0), Transfer(2, 0, 0), Transfer(2, 1, 1)]
+    assert watch.orders() == [
+        LeadershipTransfer(2, -1, 0),
+        LeadershipTransfer(2, 0, 0),
+        LeadershipTransfer(2, 1, 1),
+    ]
     watch.leads |= {-1: 0, 0: 0, 1: 1}
     watch.report()
     assert watch.controller.is_at_home()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class HostState:
     """``groups`` are the partitions with groups, by number; ``all`` has the catalogue's as well.
 
     ``view`` is what this node knows of the cluster, ``leaders`` who leads what, ``unlinked`` the
@@ -37,9 +37,9 @@ class Held:
     schedule: Schedule = field(init=False)
 
     def __post_init__(self) -> None:
-        self.own({})
+        self.set_groups({})
 
-    def own(self, groups: Mapping[int, Partition]) -> None:
+    def set_groups(self, groups: Mapping[int, Partition]) -> None:
         """Take the partitions with groups: once, before anything is asked of them."""
         self.groups = groups
         self.all = {CATALOG_PARTITION: self.catalog, **groups}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from failover.catalogue import records as catalog_records
 from failover.catalogue.catalog import Catalog
 from failover.catalogue.state import CATALOG_GROUP
-from failover.partitions.machine import Kind
+from failover.partitions.machine import MachineAdapter
 from failover.recording.shard import RecordedShard
 from protocol import records
 from protocol.groups.group_types import TABLES
@@ -47,14 +47,14 @@ def _replay_rows(shard: GroupShard, rows: Iterable[RawRecord]) -> tuple[int, int
     return shard.replay_rows(rows)
 
 
-GROUPS_KIND: Final = Kind(
+GROUPS_ADAPTER: Final = MachineAdapter(
     encode=records.encode,
     decode=records.decode,
     group_of=_group_of,
     prefixes_of=_prefixes_of,
     replay_rows=_replay_rows,
 )
-CATALOG_KIND: Final = Kind(
+CATALOG_ADAPTER: Final = MachineAdapter(
     encode=catalog_records.encode,
     decode=catalog_records.decode,
     group_of=lambda _: CATALOG_GROUP,

@@ -19,7 +19,7 @@ class Violation(Exception):  # noqa: N818 - what was found is a violation, not a
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EventLine:
     """One line of the story; ``subject`` is a group, a ``partition N``, or empty for all."""
 
     time_ms: int
@@ -31,14 +31,14 @@ class Line:
         return f"{self.time_ms / 1000:9.3f} s  {subject}{self.text}"
 
 
-class Story:
+class EventLog:
     """The lines of one run. With ``wanted`` False nothing is kept, and nothing is to be told."""
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
-        self.lines: list[Line] = []
+        self.lines: list[EventLine] = []
 
-    def about(self, *subjects: str) -> Iterator[Line]:
+    def about(self, *subjects: str) -> Iterator[EventLine]:
         """Return the lines about everybody and about these subjects; all without a subject."""
         named = frozenset(filter(None, subjects))
         for line in self.lines:

@@ -15,22 +15,22 @@ from storage.replica import Role
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from failover.held import Held
+    from failover.host_state import HostState
     from failover.partitions.partition import Partition
     from storage.replica import Replica
 
-HAND_OVER_MS: Final = 200
+DRAIN_INTERVAL_MS: Final = 200
 """How often is looked whether something is still led here."""
 
-TELL_MS: Final = 60_000
+LOG_INTERVAL_MS: Final = 60_000
 """How often is told that a partition has no lease."""
 
 
-class HandOver:
+class LeadershipDrain:
     """Whether what is led here is to be led elsewhere. ``due_ms``: when to look again."""
 
-    def __init__(self, held: Held) -> None:
-        self._held = held
+    def __init__(self, state: HostState) -> None:
+        self._state = state
         self._is_draining = False
         self._disk_is_full = False
         self._told: dict[int, int] = {}
@@ -62,50 +62,50 @@ class HandOver:
             return
         self._disk_is_full = is_full
         self.due_ms = 0 if is_full or self._is_draining else None
-        for number, partition in self._held.all.items():
+        for number, partition in self._state.all.items():
             code = ErrorCode.coordinator_not_available
             if number == CATALOG_PARTITION:
                 code = ErrorCode.not_controller
             partition.stuck = code if is_full else None
-            partition.refuse_waiting(self._held.effects)
-        self._held.schedule.touch_all()
+            partition.refuse_waiting(self._state.effects)
+        self._state.schedule.touch_all()
 
     def tick(self, now: int) -> None:
         """Hand over what is led here, if it is time to."""
         if self.due_ms is None or self.due_ms > now:
             return
-        self.due_ms = now + HAND_OVER_MS
-        for partition in self._held.all.values():
+        self.due_ms = now + DRAIN_INTERVAL_MS
+        for partition in self._state.all.values():
             replica = partition.replica
             if replica.role is Role.LEADER:
                 fit = _with_room(replica) if self._disk_is_full else _near(replica)
                 others = [node for node in self._preferred(partition.number) if node in fit]
                 if others:
-                    self._held.schedule.touch(partition.number)
+                    self._state.schedule.touch(partition.number)
                     replica.transfer_to(others[0], now)
 
-    def pass_on(self, partition: Partition, now: int) -> None:
+    def transfer_unleased(self, partition: Partition, now: int) -> None:
         """Hand over a partition whose answers have waited too long for the lease; try again later.
 
         Each time another replica in sync is asked, in turn.
         """
         assert partition.replies.unleased_from_ms is not None, "answers wait"
         waited_ms = now - partition.replies.unleased_from_ms
-        attempt = waited_ms // HAND_OVER_MS
-        partition.replies.silent_at_ms = now + HAND_OVER_MS
+        attempt = waited_ms // DRAIN_INTERVAL_MS
+        partition.replies.silent_at_ms = now + DRAIN_INTERVAL_MS
         replica, number = partition.replica, partition.number
         others = [node for node in self._preferred(number) if node in _near(replica)]
         if others:
             replica.transfer_to(others[attempt % len(others)], now)
-        if number not in self._told or now - self._told[number] >= TELL_MS:
+        if number not in self._told or now - self._told[number] >= LOG_INTERVAL_MS:
             self._told[number] = now
             what = "it is handed over" if others else "no other replica is in sync to take it"
-            self._held.effects.notes.append(
+            self._state.effects.notes.append(
                 f"partition {number} has had no lease for {waited_ms} ms and answers nobody: {what}"
             )
 
     def _preferred(self, partition: int) -> tuple[int, ...]:
-        identity = self._held.identity
+        identity = self._state.identity
         if partition == CATALOG_PARTITION:
             return identity.catalog_nodes
         return identity.placement[partition]
@@ -114,7 +114,7 @@ class HandOver:
 def _with_room(replica: Replica) -> Collection[int]:
     """Return who has room on its disk for what there is none on ours; see it next time."""
     replica.ask_for_room()
-    return replica.roomier
+    return replica.peers_with_space
 
 
 def _near(replica: Replica) -> set[int]:

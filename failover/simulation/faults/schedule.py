@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from failover.simulation.cluster import Cluster
+    from failover.simulation.cluster import SimulatedCluster
 
 
 Kinds: TypeAlias = "Mapping[str, Callable[[Any], Any]]"
 """What to do, by the name of the kind."""
 
 
-class Draws:
+class FaultSchedule:
     """Draws when the next fault of each kind comes, from the seed, while it is on.
 
     ``rates`` has a mean time in milliseconds by the name of each kind; 0: never.
@@ -22,7 +22,7 @@ class Draws:
 
     KINDS: ClassVar[Kinds]
 
-    def __init__(self, cluster: Cluster, name: str, rates: object) -> None:
+    def __init__(self, cluster: SimulatedCluster, name: str, rates: object) -> None:
         self._cluster = cluster
         self._world = cluster.world
         self._rng = cluster.world.random(name)

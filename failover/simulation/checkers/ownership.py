@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from failover.routing import partition_for
+from failover.simulation.checkers.client_history import EARLY
 from failover.simulation.checkers.modern_states import reconciles
-from failover.simulation.checkers.visible import EARLY
+from failover.simulation.event_log import Violation
 from failover.simulation.kinds import MIXED
-from failover.simulation.story import Violation
 from protocol.wire import messages as m
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
+    from failover.simulation.checkers.client_history import ClientHistoryChecker
     from failover.simulation.checkers.values import Values
-    from failover.simulation.checkers.visible import Visible
     from failover.simulation.nodes.process import Process
-    from failover.simulation.nodes.requests import Answer
+    from failover.simulation.nodes.requests import SentAnswer
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none
@@ -40,7 +40,7 @@ Place: TypeAlias = "tuple[UUID | str, int]"
 
 
 @dataclass(slots=True, eq=False)
-class Speaker:
+class ObservedMember:
     """A member as it has been talked to; times are true ones, :data:`NEVER` before the first.
 
     ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
@@ -74,52 +74,52 @@ class Challenge:
 
 
 @dataclass(slots=True, eq=False)
-class GroupTold:
+class GroupOwnership:
     """One group. ``epochs`` are the highest epochs that anybody was told, with when that was.
 
-    ``challenges`` are the requests to join in the place of each instance id. ``unrest_at`` is when
+    ``challenges`` are the requests to join in the place of each instance id. ``changed_at`` is when
     a classic member first asked to join or leave, or was told to join, since the epoch last grew;
     ``rounds`` are the times from then until it grew.
     """
 
-    speakers: dict[str, Speaker] = field(default_factory=dict)
+    observed_members: dict[str, ObservedMember] = field(default_factory=dict)
     challenges: dict[str, list[Challenge]] = field(default_factory=dict)
     epochs: list[tuple[int, int]] = field(default_factory=list)
-    unrest_at: int = NEVER
+    changed_at: int = NEVER
     rounds: list[tuple[int, int]] = field(default_factory=list)
 
-    def stirs(self, at: int) -> None:
+    def note_change(self, at: int) -> None:
         """Take notice of what a rebalance of a classic group may begin with, or comes with."""
-        if self.unrest_at == NEVER:
-            self.unrest_at = at
+        if self.changed_at == NEVER:
+            self.changed_at = at
 
     def highest_before(self, at: int) -> int:
         """Return the highest epoch that was told before then."""
         return next((epoch for told_at, epoch in reversed(self.epochs) if told_at < at), 0)
 
 
-class Told:
+class OwnershipChecker:
     """Checks answers in groups that members of the consumer protocol may be in.
 
     ``topic_names`` learns what each topic id means, for the members.
     """
 
-    def __init__(self, world: World, visible: Visible, values: Values) -> None:
+    def __init__(self, world: World, client_history: ClientHistoryChecker, values: Values) -> None:
         self._world = world
-        self._visible = visible
+        self._visible = client_history
         self._values = values
-        self._groups: dict[str, GroupTold] = {}
+        self._groups: dict[str, GroupOwnership] = {}
         self.topic_names: dict[UUID, str] = {}
 
-    def _group(self, group_id: str) -> GroupTold:
-        return self._groups.setdefault(group_id, GroupTold())
+    def _group(self, group_id: str) -> GroupOwnership:
+        return self._groups.setdefault(group_id, GroupOwnership())
 
-    def _speaker(self, message: Any, member_id: str) -> Speaker:
-        speakers = self._group(message.group_id).speakers
-        speaker = speakers.get(member_id)
-        if speaker is None:
-            speaker = speakers[member_id] = Speaker(member_id)
-        return speaker
+    def _observed(self, message: Any, member_id: str) -> ObservedMember:
+        observed_members = self._group(message.group_id).observed_members
+        observed = observed_members.get(member_id)
+        if observed is None:
+            observed = observed_members[member_id] = ObservedMember(member_id)
+        return observed
 
     def forget(self) -> None:
         """Learn that all groups are gone."""
@@ -132,30 +132,30 @@ class Told:
         if isinstance(message, m.ConsumerGroupHeartbeatRequest):
             self._heard(message)
         elif isinstance(message, m.JoinGroupRequest):
-            self._group(message.group_id).stirs(self._world.now)
+            self._group(message.group_id).note_change(self._world.now)
             self._joins(message)
         elif isinstance(message, m.LeaveGroupRequest):
-            self._group(message.group_id).stirs(self._world.now)
+            self._group(message.group_id).note_change(self._world.now)
             for member in message.members:
-                speaker = self._speaker(message, member.member_id)
-                speaker.is_gone = True
-                self._gives_up(speaker, ())
+                observed = self._observed(message, member.member_id)
+                observed.is_gone = True
+                self._gives_up(observed, ())
 
     def _heard(self, message: Any) -> None:
-        speaker = self._speaker(message, message.member_id)
-        speaker.instance_id = message.instance_id
-        speaker.is_gone = message.member_epoch < 0
-        if speaker.is_gone:
-            self._gives_up(speaker, ())
+        observed = self._observed(message, message.member_id)
+        observed.instance_id = message.instance_id
+        observed.is_gone = message.member_epoch < 0
+        if observed.is_gone:
+            self._gives_up(observed, ())
         elif message.topic_partitions is not None:
-            self._gives_up(speaker, _places(message.topic_partitions))
+            self._gives_up(observed, _places(message.topic_partitions))
         if message.member_epoch == 0 and message.instance_id is not None:
             self._challenges(message, message.instance_id, is_classic=False)
 
     def _joins(self, message: Any) -> None:
         """Take notice of a classic member that joins: it gives up all that it has before."""
         if message.member_id:
-            self._gives_up(self._speaker(message, message.member_id), ())
+            self._gives_up(self._observed(message, message.member_id), ())
         elif message.group_instance_id is not None:
             self._challenges(message, message.group_instance_id, is_classic=True)
 
@@ -163,20 +163,20 @@ class Told:
         known = self._group(message.group_id).challenges.setdefault(instance_id, [])
         known.append(Challenge(message.member_id, is_classic, self._world.now))
 
-    def _gives_up(self, speaker: Speaker, kept: Iterable[Place]) -> None:
+    def _gives_up(self, observed: ObservedMember, kept: Iterable[Place]) -> None:
         kept = set(kept)
-        speaker.said = self._world.now
-        for place in [place for place in speaker.has if place not in kept]:
-            del speaker.has[place]
-            speaker.gave_up.append((self._world.now, place))
-            speaker.asked_back.pop(place, None)
+        observed.said = self._world.now
+        for place in [place for place in observed.has if place not in kept]:
+            del observed.has[place]
+            observed.gave_up.append((self._world.now, place))
+            observed.asked_back.pop(place, None)
 
     def gave_up(
         self, group_id: str, member_id: str, since: int, until: int
     ) -> set[tuple[str, int]]:
         """Name what a member said that it no longer has, between two times."""
-        speaker = self._group(group_id).speakers.get(member_id)
-        places = [] if speaker is None else speaker.gave_up
+        observed = self._group(group_id).observed_members.get(member_id)
+        places = [] if observed is None else observed.gave_up
         return {
             (name, place[1])
             for at, place in places
@@ -185,41 +185,41 @@ class Told:
 
     # --- what members are told
 
-    def answered(self, process: Process, answer: Answer) -> None:
+    def answered(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer."""
         check = CHECKS.get(type(answer.message))
         if check is not None:
             check(self, process, answer)
 
-    def _heartbeat(self, process: Process, answer: Answer) -> None:
+    def _heartbeat(self, process: Process, answer: SentAnswer) -> None:
         message, response = answer.message, answer.response
         code = response.error_code
         self._visible.speaks(process, message.group_id, code)
         if code is not OK or message.member_epoch < 0:
             return
-        speaker = self._speaker(message, response.member_id)
-        speaker.is_classic, speaker.instance_id = False, message.instance_id
-        speaker.contact = max(speaker.contact, answer.asked_at)
+        observed = self._observed(message, response.member_id)
+        observed.is_classic, observed.instance_id = False, message.instance_id
+        observed.contact = max(observed.contact, answer.asked_at)
         is_join = message.member_epoch == 0
-        self._epoch(speaker, answer, response.member_epoch, is_join)
+        self._epoch(observed, answer, response.member_epoch, is_join)
         if is_join:
-            self._takes_place(speaker, answer)
+            self._takes_place(observed, answer)
         if response.assignment is not None:
             topics = response.assignment.topic_partitions
             for topic in topics:
                 known = _by_id(process, topic.topic_id)
                 if known is not None:
                     self.topic_names[topic.topic_id] = known.name
-            self._gives(speaker, answer, _places(topics))
+            self._gives(observed, answer, _places(topics))
 
-    def _takes_place(self, speaker: Speaker, answer: Answer) -> None:
+    def _takes_place(self, observed: ObservedMember, answer: SentAnswer) -> None:
         """Hold that a static member's place goes to another one only when it is free."""
         group = self._group(answer.message.group_id)
-        speaker.replaced_at = NEVER
-        if speaker.instance_id is None:
+        observed.replaced_at = NEVER
+        if observed.instance_id is None:
             return
-        for other in group.speakers.values():
-            if other is not speaker and other.instance_id == speaker.instance_id:
+        for other in group.observed_members.values():
+            if other is not observed and other.instance_id == observed.instance_id:
                 for place in other.has:
                     self._may_lose(group, answer, other, place)
                 if other.replaced_at == NEVER:
@@ -227,49 +227,49 @@ class Told:
                 other.has.clear()
                 other.asked_back.clear()
 
-    def _classic_heartbeat(self, process: Process, answer: Answer) -> None:
+    def _classic_heartbeat(self, process: Process, answer: SentAnswer) -> None:
         message, code = answer.message, answer.response.error_code
         self._visible.speaks(process, message.group_id, code)
-        speaker = self._speaker(message, message.member_id)
+        observed = self._observed(message, message.member_id)
         if code in (OK, ErrorCode.rebalance_in_progress):
-            speaker.contact = max(speaker.contact, answer.asked_at)
+            observed.contact = max(observed.contact, answer.asked_at)
         if code is ErrorCode.rebalance_in_progress:
-            self._group(message.group_id).stirs(answer.asked_at)
-            for place in speaker.has:
-                speaker.asked_back.setdefault(place, answer.asked_at)
+            self._group(message.group_id).note_change(answer.asked_at)
+            for place in observed.has:
+                observed.asked_back.setdefault(place, answer.asked_at)
 
-    def _join(self, process: Process, answer: Answer) -> None:
+    def _join(self, process: Process, answer: SentAnswer) -> None:
         message, response = answer.message, answer.response
         code = response.error_code
         self._visible.speaks(process, message.group_id, code)
         if code is not OK:
             return
-        speaker = self._speaker(message, response.member_id)
-        speaker.is_classic, speaker.instance_id = True, message.group_instance_id
-        speaker.contact = max(speaker.contact, answer.asked_at)
+        observed = self._observed(message, response.member_id)
+        observed.is_classic, observed.instance_id = True, message.group_instance_id
+        observed.contact = max(observed.contact, answer.asked_at)
         # Of a classic group's generation another leader may know nothing until it is synced.
         is_lasting = reconciles(process.group(message.group_id))
-        self._epoch(speaker, answer, response.generation_id, True, is_lasting=is_lasting)
-        self._takes_place(speaker, answer)
+        self._epoch(observed, answer, response.generation_id, True, is_lasting=is_lasting)
+        self._takes_place(observed, answer)
 
-    def _sync(self, process: Process, answer: Answer) -> None:
+    def _sync(self, process: Process, answer: SentAnswer) -> None:
         message, response = answer.message, answer.response
         code = response.error_code
         self._visible.speaks(process, message.group_id, code)
         if code is not OK:
             return
-        speaker = self._speaker(message, message.member_id)
-        self._epoch(speaker, answer, message.generation_id, False)
+        observed = self._observed(message, message.member_id)
+        self._epoch(observed, answer, message.generation_id, False)
         places = []
         for name, index in decode_assignment(response.assignment) or ():
             topic = _by_name(process, name)
             places.append((name if topic is None else topic.topic_id, index))
-        self._gives(speaker, answer, places)
+        self._gives(observed, answer, places)
 
     def _epoch(
         self,
-        speaker: Speaker,
-        answer: Answer,
+        observed: ObservedMember,
+        answer: SentAnswer,
         epoch: int,
         is_join: bool,
         *,
@@ -278,31 +278,31 @@ class Told:
         """Hold that epochs only grow: a member's own, and the group's as whoever joins sees it."""
         group = self._group(answer.message.group_id)
         highest = group.highest_before(answer.asked_at) if is_join else 0
-        if epoch < highest and self._may_be_new(group, speaker, answer.message.group_id):
+        if epoch < highest and self._may_be_new(group, observed, answer.message.group_id):
             group.epochs.clear()
             highest = 0
-            for each in group.speakers.values():
+            for each in group.observed_members.values():
                 each.epoch = 0
-        if epoch < speaker.epoch and speaker.epoch_at < answer.asked_at:
+        if epoch < observed.epoch and observed.epoch_at < answer.asked_at:
             raise Violation(
-                f"{speaker.member_id} is told epoch {epoch}, after epoch {speaker.epoch}",
+                f"{observed.member_id} is told epoch {epoch}, after epoch {observed.epoch}",
                 answer.message.group_id,
             )
         if epoch < highest:
             raise Violation(
-                f"{speaker.member_id} joins in epoch {epoch}, when {highest} had been told before",
+                f"{observed.member_id} joins in epoch {epoch}, when {highest} had been told before",
                 answer.message.group_id,
             )
-        if is_lasting and epoch > speaker.epoch:
-            speaker.epoch, speaker.epoch_at = epoch, self._world.now
+        if is_lasting and epoch > observed.epoch:
+            observed.epoch, observed.epoch_at = epoch, self._world.now
         if not group.epochs or epoch > group.epochs[-1][1]:
             if is_lasting:
                 group.epochs.append((self._world.now, epoch))
-            if group.unrest_at != NEVER:
-                group.rounds.append((group.unrest_at, self._world.now))
-                group.unrest_at = NEVER
+            if group.changed_at != NEVER:
+                group.rounds.append((group.changed_at, self._world.now))
+                group.changed_at = NEVER
 
-    def _may_be_new(self, group: GroupTold, speaker: Speaker, group_id: str) -> bool:
+    def _may_be_new(self, group: GroupOwnership, observed: ObservedMember, group_id: str) -> bool:
         """Tell whether a member that joins may have found nobody: then its type of group is made.
 
         Nobody is there when all others went, or were not heard of for a session.
@@ -311,29 +311,31 @@ class Told:
         enough_ms = EARLY * self._world.settings.session_timeout_ms
         return group_id.startswith(MIXED) and all(
             other.is_gone or self._visible.longest_unheard(number, other.contact) >= enough_ms
-            for other in group.speakers.values()
-            if other is not speaker
+            for other in group.observed_members.values()
+            if other is not observed
         )
 
-    def _gives(self, speaker: Speaker, answer: Answer, places: Iterable[Place]) -> None:
+    def _gives(self, observed: ObservedMember, answer: SentAnswer, places: Iterable[Place]) -> None:
         """Hold that what a member is told to have is nobody else's."""
-        if answer.asked_at < speaker.said:
+        if answer.asked_at < observed.said:
             return  # it has asked anew since then, and takes no answer to what it asked before
         group, now = self._group(answer.message.group_id), self._world.now
         given = set(places)
-        for place in sorted(given - speaker.has.keys(), key=str):
-            for other in group.speakers.values():
-                if other is not speaker and place in other.has:
+        for place in sorted(given - observed.has.keys(), key=str):
+            for other in group.observed_members.values():
+                if other is not observed and place in other.has:
                     self._may_lose(group, answer, other, place)
                     del other.has[place]
-            speaker.has[place] = now
-        for place in speaker.has:
+            observed.has[place] = now
+        for place in observed.has:
             if place in given:
-                speaker.asked_back.pop(place, None)
+                observed.asked_back.pop(place, None)
             else:
-                speaker.asked_back.setdefault(place, answer.asked_at)
+                observed.asked_back.setdefault(place, answer.asked_at)
 
-    def _may_lose(self, group: GroupTold, answer: Answer, other: Speaker, place: Place) -> None:
+    def _may_lose(
+        self, group: GroupOwnership, answer: SentAnswer, other: ObservedMember, place: Place
+    ) -> None:
         message, settings = answer.message, self._world.settings
         number = partition_for(message.group_id, settings.partitions)
         if self._may_be_replaced(group, other):
@@ -349,7 +351,7 @@ class Told:
         if waited_ms and other.is_classic:
             # A classic group waits from when its rebalance began; members hear of that later.
             asked_at, enough_ms = now - waited_ms, enough_ms - settings.heartbeat_interval_ms
-            rounds = [*group.rounds, (group.unrest_at, now if group.unrest_at > NEVER else NEVER)]
+            rounds = [*group.rounds, (group.changed_at, now if group.changed_at > NEVER else NEVER)]
             if any(end >= asked_at and end - began >= enough_ms for began, end in rounds):
                 return
         raise Violation(
@@ -359,7 +361,7 @@ class Told:
             message.group_id,
         )
 
-    def _may_be_replaced(self, group: GroupTold, other: Speaker) -> bool:
+    def _may_be_replaced(self, group: GroupOwnership, other: ObservedMember) -> bool:
         """Tell whether somebody may have taken a static member's place since it got through last.
 
         One of the consumer protocol has to wait for another such one to go, unless it need not.
@@ -381,39 +383,41 @@ class Told:
 
     # --- commits
 
-    def _commit(self, process: Process, answer: Answer) -> None:
+    def _commit(self, process: Process, answer: SentAnswer) -> None:
         message = answer.message
         for code in self._visible.committed(answer):
             self._visible.speaks(process, message.group_id, code)
-        speaker = self._speaker(message, message.member_id)
+        observed = self._observed(message, message.member_id)
         for topic in answer.response.topics:
-            if NEVER < speaker.replaced_at < answer.asked_at:
-                self._is_refused(speaker, answer, topic.partitions)
+            if NEVER < observed.replaced_at < answer.asked_at:
+                self._is_refused(observed, answer, topic.partitions)
             known = _by_name(process, topic.name)
             # A commit names topics by their names: of one that was deleted and made anew, its
             # sender may mean the topic that it still has.
             is_ambiguous = self._values.was_deleted(topic.name)
             for row in topic.partitions:
                 if row.error_code is OK and known is not None and not is_ambiguous:
-                    self._is_owner(speaker, answer, (known.topic_id, row.partition_index))
+                    self._is_owner(observed, answer, (known.topic_id, row.partition_index))
 
-    def _is_refused(self, speaker: Speaker, answer: Answer, rows: Iterable[Any]) -> None:
+    def _is_refused(
+        self, observed: ObservedMember, answer: SentAnswer, rows: Iterable[Any]
+    ) -> None:
         """Hold that nobody commits whose place, as a static member, is another one's."""
         if any(row.error_code is OK for row in rows):
             raise Violation(
-                f"{speaker.member_id} commits, though {speaker.instance_id} is another one by now",
+                f"{observed.member_id} commits, though {observed.instance_id} is another member",
                 answer.message.group_id,
             )
 
-    def _is_owner(self, speaker: Speaker, answer: Answer, place: Place) -> None:
+    def _is_owner(self, observed: ObservedMember, answer: SentAnswer, place: Place) -> None:
         """Hold that nobody commits for a partition that somebody else was told to have."""
         group_id = answer.message.group_id
-        if place in speaker.has:
+        if place in observed.has:
             return
-        for other in self._group(group_id).speakers.values():
+        for other in self._group(group_id).observed_members.values():
             if other.has.get(place, self._world.now) < answer.asked_at:
                 raise Violation(
-                    f"{speaker.member_id} commits for {self._name(place)}, which is"
+                    f"{observed.member_id} commits for {self._name(place)}, which is"
                     f" {other.member_id}'s",
                     group_id,
                 )
@@ -431,10 +435,10 @@ def _by_name(process: Process, name: str) -> Any:
     return None if process.host is None else process.host.view.catalog.topics.by_name(name)
 
 
-CHECKS: Final[Mapping[type, Callable[[Told, Process, Answer], None]]] = {
-    m.ConsumerGroupHeartbeatRequest: Told._heartbeat,
-    m.HeartbeatRequest: Told._classic_heartbeat,
-    m.JoinGroupRequest: Told._join,
-    m.SyncGroupRequest: Told._sync,
-    m.OffsetCommitRequest: Told._commit,
+CHECKS: Final[Mapping[type, Callable[[OwnershipChecker, Process, SentAnswer], None]]] = {
+    m.ConsumerGroupHeartbeatRequest: OwnershipChecker._heartbeat,
+    m.HeartbeatRequest: OwnershipChecker._classic_heartbeat,
+    m.JoinGroupRequest: OwnershipChecker._join,
+    m.SyncGroupRequest: OwnershipChecker._sync,
+    m.OffsetCommitRequest: OwnershipChecker._commit,
 }

@@ -46,7 +46,7 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class LeadershipTransfer:
     """``node_id``, which leads ``partition``, is to hand it over to ``to``."""
 
     node_id: int
@@ -54,11 +54,11 @@ class Transfer:
     to: int
 
 
-Order: TypeAlias = Campaign | Transfer
+Order: TypeAlias = Campaign | LeadershipTransfer
 
 
 @dataclass(slots=True)
-class _Node:
+class _NodeStatus:
     """What is known of one node. ``rows`` are of its last report."""
 
     is_up: bool = False
@@ -77,7 +77,7 @@ class _Partition:
     steady_ms: int | None = None
 
 
-class Controller:
+class LeadershipPlanner:
     """Watches every partition of one cluster.
 
     ``is_starting`` is set while the whole cluster starts: what leads somewhere else than it should
@@ -96,7 +96,7 @@ class Controller:
         ``rebalance_ms``: how long all must have been well before leadership is moved for the sake
         of balance; None: it never is.
         """
-        self._nodes = {node_id: _Node() for node_id in nodes}
+        self._nodes = {node_id: _NodeStatus() for node_id in nodes}
         self._partitions = {
             CATALOG_PARTITION: _Partition(catalog),
             **{number: _Partition(tuple(held)) for number, held in enumerate(placement)},
@@ -204,7 +204,7 @@ class Controller:
 
     def _hand_over(
         self, number: int, partition: _Partition, leader: int, now: int
-    ) -> Transfer | None:
+    ) -> LeadershipTransfer | None:
         row = self._nodes[leader].rows[number]
         fit = [
             node_id
@@ -217,11 +217,11 @@ class Controller:
         if not fit or not self._is_due(partition, now, HAND_OVER_AGAIN_MS):
             return None
         partition.ordered_ms = now
-        return Transfer(leader, number, fit[0])
+        return LeadershipTransfer(leader, number, fit[0])
 
     def _give_back(
         self, number: int, partition: _Partition, leader: int, now: int
-    ) -> Transfer | None:
+    ) -> LeadershipTransfer | None:
         """Let the preferred replica lead again: at once if nobody notices, else late and slowly.
 
         Some clients join their groups again whenever a leader changes, so a move costs a rebalance,
@@ -242,7 +242,7 @@ class Controller:
             if not self._is_due(partition, now, HAND_OVER_AGAIN_MS):
                 return None
             partition.ordered_ms = now
-            return Transfer(leader, number, preferred)
+            return LeadershipTransfer(leader, number, preferred)
         if not self._buys_balance(number, leader, preferred):
             partition.steady_ms = None
             return None
@@ -253,7 +253,7 @@ class Controller:
         if now - since_ms < self._rebalance_ms or is_resting:
             return None
         partition.ordered_ms = self._moved_ms = now
-        return Transfer(leader, number, preferred)
+        return LeadershipTransfer(leader, number, preferred)
 
     def _is_free(self, number: int, leader: int) -> bool:
         """Tell whether a move costs no client anything."""

@@ -23,7 +23,7 @@ RECENT_MS: Final = 5_000
 only our link to it has broken."""
 
 
-class Seekers:
+class PendingFindCoordinator:
     """The partitions that have lost their leader, and the FindCoordinator requests that wait.
 
     In the beginning no leader is known: all of them count as lost.
@@ -47,7 +47,7 @@ class Seekers:
         self._lost_ms.pop(partition, None)
         return [request for _, request in self._waiting.pop(partition, {}).values()]
 
-    def park(self, request: Request, now: int) -> bool:
+    def delay(self, request: Request, now: int) -> bool:
         """Keep a request that asks for a lost leader; False: it had better be answered now."""
         if request.api_key != FIND_COORDINATOR or not self._lost_ms:
             return False
