@@ -15,21 +15,21 @@ class Leaders:
     """The newest leader known of each partition: the highest epoch wins.
 
     An epoch has one leader, so what was heard of an epoch is not changed by hearing of it again. A
-    leader that can not be reached is kept until a newer one is known.
+    leader that cannot be reached is kept until a newer one is known.
     """
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[int, int]] = {}
 
     def learn(self, partition: int, epoch: int, node_id: int) -> bool:
-        """Take notice of a leader; tell whether that was news."""
+        """Note a leader; tell whether that was news."""
         if epoch <= self._known.get(partition, (-1, NOBODY))[0]:
             return False
         self._known[partition] = (epoch, node_id)
         return True
 
     def resigned(self, partition: int) -> None:
-        """Take notice that the leader known, this node, leads no more."""
+        """Note that the leader known, this node, leads no more."""
         epoch, _ = self._known[partition]
         self._known[partition] = (epoch, NOBODY)
 

@@ -1,4 +1,4 @@
-"""Writers of the few record values that kio writes too slowly, or can not write at all.
+"""Writers of the few record values that kio writes too slowly, or cannot write at all.
 
 A value's version, its first two bytes, is written by :mod:`protocol.records`. Tests hold the bytes
 against kio's and Kafka's.
@@ -128,7 +128,7 @@ def _bytes(data: bytes) -> bytes:
 
 
 def member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:
-    """Write the value that has a struct in a tagged field and hundreds of names; kio can not.
+    """Write the value that has a struct in a tagged field and hundreds of names; kio cannot.
 
     Kafka leaves the struct out when it is an empty one, and puts a byte before it that tells a
     null.

@@ -39,7 +39,7 @@ class TopicOffsets(MutableMapping[int, OffsetCommitValue]):
     """What a group has committed in one topic, by partition.
 
     ``stored`` may hold a value as the bytes of its record; it is read when it is asked for, which
-    raises :class:`protocol.records.BadRecord` if it can not be.
+    raises :class:`protocol.records.BadRecord` if it cannot be.
     """
 
     __slots__ = ("stored",)

@@ -252,7 +252,7 @@ class Core:
         self._forget_after(offset)
 
     def restart_log(self, stored: Stored) -> None:
-        """Let the log begin anew where a snapshot stands (at 0: nowhere yet)."""
+        """Let the log begin again where a snapshot stands (at 0: nowhere yet)."""
         self.tail = LogTail(stored, keeps=True)
         self.high_watermark = stored.applied_offset
         self.is_current = False

@@ -263,7 +263,7 @@ class Leadership:
         if transfer is None or transfer.snapshot.offset != message.offset:
             return
         self.to_send = True
-        if message.next_position == 0:  # the peer started anew and has nothing
+        if message.next_position == 0:  # the peer started again and has nothing
             peer.probe(peer.next_offset)
         elif message.next_position > transfer.position and transfer.is_last:
             if peer.accepted(message.offset):
@@ -281,7 +281,7 @@ class Leadership:
             self._adopt(message.replica)
 
     def set_link(self, node_id: int, is_up: bool) -> None:
-        """Take notice that messages do or do not reach a node."""
+        """Note that messages do or do not reach a node."""
         peer = self.peers.get(node_id)
         if peer is None:
             return

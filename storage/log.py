@@ -32,7 +32,7 @@ NOBODY = -1
 
 
 class LogError(Exception):
-    """The log can not be used; the message is one sentence that says which and what to do."""
+    """The log cannot be used; the message is one sentence that says which and what to do."""
 
 
 class CorruptLogError(LogError):
@@ -56,7 +56,7 @@ class LockedLogError(LogError):
 
 
 class SnapshotGoneError(LogError):
-    """A snapshot can not be read on; another can be taken at once."""
+    """A snapshot cannot be read on; another can be taken at once."""
 
 
 class FullDiskError(LogError):
@@ -139,7 +139,7 @@ class BeginInstall:
     """Drop a partition's log and state: a snapshot at ``offset`` is to come, in slices.
 
     Until :class:`FinishInstall` the partition reads as empty; only its vote and its voters stay.
-    After a crash in between it is empty, and the snapshot must be installed anew. A snapshot that
+    After a crash in between it is empty, and the snapshot must be installed again. A snapshot that
     will not come is given up by ``BeginInstall(p, 0, 0), FinishInstall(p, 0, 0)``.
     """
 
@@ -204,7 +204,7 @@ class Snapshot:
 
     ``slices`` reads it as it was when the snapshot was taken, in key order and once, in pieces of
     about :data:`SLICE_BYTES`; writes may go on meanwhile. An empty state has no slice. Reading
-    raises :class:`SnapshotGoneError` when the log had to be opened anew: take another then.
+    raises :class:`SnapshotGoneError` when the log had to be opened again: take another then.
     """
 
     offset: int

@@ -107,7 +107,7 @@ class Progress:
         )
 
     def sent(self, end_offset: int, size: int) -> None:
-        """Take notice of batches sent up to ``end_offset``."""
+        """Note batches sent up to ``end_offset``."""
         if self.mode is ReplicationMode.PROBE:
             self.awaits_answer = True
             return
@@ -116,7 +116,7 @@ class Progress:
         self.in_flight_bytes += size
 
     def accepted(self, end_offset: int) -> bool:
-        """Take notice that the peer's log equals ours before ``end_offset``; tell if that is new.
+        """Note that the peer's log equals ours before ``end_offset``; tell if that is new.
 
         It may be an old answer: nothing goes back.
         """
@@ -139,7 +139,7 @@ class Progress:
         return advanced
 
     def probe(self, next_offset: int) -> None:
-        """Find out anew where the logs agree: everything on its way may be lost."""
+        """Find out again where the logs agree: everything on its way may be lost."""
         self.mode = ReplicationMode.PROBE
         self.next_offset = next_offset
         self.awaits_answer = False

@@ -230,7 +230,7 @@ class Replica:
         return None if wake >= FOREVER_MS else wake
 
     def peer_up(self, node_id: int, now: int) -> None:
-        """Take notice that messages reach a node."""
+        """Note that messages reach a node."""
         core = self._core
         core.now = max(core.now, now)
         core.links[node_id] = True
@@ -243,7 +243,7 @@ class Replica:
             self._election.ask_again(node_id)
 
     def peer_down(self, node_id: int, now: int) -> None:
-        """Take notice that the link to a node broke; if it led, stand as soon as allowed."""
+        """Note that the link to a node broke; if it led, stand as soon as allowed."""
         core = self._core
         core.now = max(core.now, now)
         core.links[node_id] = False
@@ -271,7 +271,7 @@ class Replica:
         return begun
 
     def need_lease(self, now: int) -> None:
-        """Take notice that there is something to answer: a leader at rest renews its lease."""
+        """Note that there is something to answer: a leader at rest renews its lease."""
         if self._leadership is not None:
             self._core.now = max(self._core.now, now)
             self._leadership.need_lease(self._core.now)
@@ -362,7 +362,7 @@ class Replica:
         return epoch == core.epoch
 
     def _from_leader(self, message: Append | InstallSnapshot) -> bool:
-        """Take notice of the leader of this epoch, and promise it some time without rivals."""
+        """Note the leader of this epoch, and promise it some time without rivals."""
         core = self._core
         if message.epoch != core.epoch and not self._admit(message.epoch):
             self._following.refuse_old(message)

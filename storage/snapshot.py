@@ -31,7 +31,7 @@ KEPT_BYTES = 8 << 20
 """How many bytes of values stay at most in applied batches: few batches when they are large."""
 
 PATIENCE = 16
-"""How many times more stays while a standby is being caught up; one that is slower starts anew."""
+"""How many times more stays while a standby is being caught up; one that is slower starts again."""
 
 
 class Compactor:

@@ -31,7 +31,7 @@ class VoterHistory:
         return not self._pending
 
     def append(self, batch: Batch) -> bool:
-        """Take notice of a control batch; tell whether it changed the voters."""
+        """Note a control batch; tell whether it changed the voters."""
         voters = voters_in(batch)
         if voters is None or batch.end_offset <= self.offset:
             return False

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import tokenize
 import tomllib
 from collections.abc import Iterator
 from itertools import chain
@@ -437,3 +438,18 @@ def test_no_two_modules_have_a_class_of_the_same_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules.setdefault(node.name, []).append(name_of(path))
     assert {name: found for name, found in modules.items() if len(found) > 1} == {}
+
+
+ARCHAIC = re.compile(r"\btake notice\b|\banew\b|\bcan not\b|\bhad better\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
+def test_the_prose_of_the_core_is_plain_english(path: Path) -> None:
+    """Docstrings and comments; error messages are compared by other tests."""
+    bad = []
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            is_prose = token.type == tokenize.COMMENT or token.string.startswith('"""')
+            if is_prose and (found := ARCHAIC.search(" ".join(token.string.split()))):
+                bad.append((token.start[0], found.group()))
+    assert bad == []

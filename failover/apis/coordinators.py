@@ -47,7 +47,7 @@ GROUP_VERSION: Final = "group.version"
 """Kafka's feature of the consumer protocol: level 1 is KIP-848."""
 
 LEVEL_0_SINCE: Final = 4
-"""Clients of older ApiVersions versions can not read a supported feature whose lowest level is 0
+"""Clients of older ApiVersions versions cannot read a supported feature whose lowest level is 0
 (KAFKA-17492)."""
 
 SUPPORTED: Final = (SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1),)

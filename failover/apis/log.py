@@ -128,7 +128,7 @@ def _listed(asked: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitio
 def trouble(
     view: ClusterView, topic: Topic | None, index: int, leader_epoch: int = -1
 ) -> ErrorCode:
-    """Return why this node can not speak for a partition, ``none`` when it can.
+    """Return why this node cannot speak for a partition, ``none`` when it can.
 
     ``leader_epoch`` is what the client believes, -1 when it does not say (KIP-320).
     """

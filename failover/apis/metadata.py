@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from protocol.groups.topics import Topic
 
 LEADER_EPOCH: Final = 0
-"""Leader epoch of every partition that clients see: what has no records can not diverge."""
+"""Leader epoch of every partition that clients see: what has no records cannot diverge."""
 
 CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 """All ACL operations on a cluster, as KIP-430's bits: nobody is denied anything here."""

@@ -36,7 +36,7 @@ def why_invalid(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str | None:
-    """Return what two colliding names share, or None for a name that can not collide.
+    """Return what two colliding names share, or None for a name that cannot collide.
 
     Metric names turn '.' into '_', so Kafka does not allow two topics that differ only in that.
     """

@@ -138,9 +138,9 @@ class LeadershipPlanner:
         return max(claims)[1] if claims else -1
 
     def is_at_home(self) -> bool:
-        """Tell whether each partition is led, and by its preferred node unless that can not yet.
+        """Whether each partition is led, and by its preferred node if that one can lead.
 
-        It can not while it is down or drains, or while a replica of the partition is no voter.
+        It cannot while it is down or drains, or while a replica of the partition is no voter.
         """
         return all(
             (leader := self.leader(number)) >= 0

@@ -1,4 +1,4 @@
-"""Says when a partition can not elect a leader because too many of its logs are gone."""
+"""Says when a partition cannot elect a leader because too many of its logs are gone."""
 
 from __future__ import annotations
 

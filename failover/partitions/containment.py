@@ -2,7 +2,7 @@
 
 The log is believed, memory is not: :func:`rows_of` reads the records of one group out of the state
 on disk and of what was appended behind it. :func:`cut` cuts what a turn writes, so that a group
-that can not be written fails alone.
+that cannot be written fails alone.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def cut(
     encode: Callable[[Record], RawRecord],
     group_of: Callable[[Any], str],
 ) -> tuple[list[tuple[list[RawRecord], list[str]]], list[tuple[str, Exception]]]:
-    """Cut a turn into batches, each with its groups; and the groups that can not be written."""
+    """Cut a turn into batches, each with its groups; and the groups that cannot be written."""
     shares: dict[str, list[Record]] = {}
     for key, record in turn.items():
         shares.setdefault(group_of(key), []).append(record)
@@ -148,7 +148,7 @@ def _size(rows: Iterable[RawRecord]) -> int:
 def shared_out(
     taken: Iterable[tuple[Request, Sequence[str] | None]], error: Exception
 ) -> tuple[list[tuple[Request, ErrorCode]], list[Request]]:
-    """Tell which requests fail as their group's records can not be written, each with its code.
+    """Tell which requests fail as their group's records cannot be written, each with its code.
 
     ``taken`` are the requests that were answered in the turn, with the groups of each. Those that
     are too large only together do not fail: they come second, and each is to be handled alone.
@@ -166,7 +166,7 @@ def shared_out(
 
 
 def code_of(error: Exception, request: Request, is_own: bool) -> ErrorCode:
-    """Return the code with which a request fails of a group whose records can not be written.
+    """Return the code with which a request fails of a group whose records cannot be written.
 
     It is Kafka's. ``is_own``: the request is about that group alone. One that only reads several
     groups is asked again, when the group is what the log says.

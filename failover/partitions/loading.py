@@ -33,7 +33,7 @@ class Loading:
         self._is_open = False
 
     def begin(self) -> None:
-        """Begin anew, with the next :meth:`records`: call that when what is drained is written."""
+        """Begin again, with the next :meth:`records`: call that when what is drained is written."""
         self._records, self._is_open = None, False
 
     def records(self, replica: Replica) -> Iterator[RawRecord]:
@@ -52,18 +52,18 @@ class Loading:
         return self.offset >= min(replica.high_watermark, replica.end_offset)
 
     def appended(self, batch: Batch) -> None:
-        """Take notice of a batch on its way to the log (before that is open it is found there)."""
+        """Note a batch on its way to the log (before that is open it is found there)."""
         if self._is_open:
             self.compactor.hold(batch)
 
     def committed(self, batch: Batch) -> None:
-        """Take notice of a batch that was committed and is not read here any more."""
+        """Note a batch that was committed and is not read here any more."""
         if batch.end_offset > self.offset:
             self.offset = batch.end_offset
             self.compactor.add(batch)
 
     def truncated(self, offset: int) -> None:
-        """Take notice that the batches from ``offset`` on are on their way out of the log."""
+        """Note that the batches from ``offset`` on are on their way out of the log."""
         if self._is_open:
             self.compactor.truncate(offset)
 

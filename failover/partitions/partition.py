@@ -123,13 +123,13 @@ class Partition:
     def lacks_lease(self) -> bool:
         """Whether this leader has no lease at all: a new one not heard yet, or one handing over.
 
-        What it did now might be lost; requests had better wait for the few milliseconds.
+        What it did now might be lost; requests should wait for the few milliseconds.
         """
         return self.leadership.lease_until_ms == 0
 
     @property
     def is_coming(self) -> bool:
-        """Whether this replica is about to lead: whoever asks had better wait than go elsewhere."""
+        """Whether this replica is about to lead: requests should wait for it."""
         return self._is_elected or self._is_alone
 
     def is_believing(self, now: int) -> bool:
@@ -482,7 +482,7 @@ class Partition:
         self._replayed = self._applied = end_offset
 
     def _append_by_groups(self, now: int) -> None:
-        """Append a turn that is large or can not be written whole; a group fails by itself."""
+        """Append a turn that is large or cannot be written whole; a group fails by itself."""
         batches, failed = cut(self._turn, self._adapter.encode, self._adapter.group_of)
         self._turn.clear()
         for rows, groups in batches:

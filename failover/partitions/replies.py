@@ -27,7 +27,7 @@ class Replies:
     ``new`` are the replies of this turn, each with the groups whose records it waits for (None:
     all groups), ``gate`` holds those whose records are not committed, ``committed`` are those that
     wait for the lease only: since ``unleased_from_ms``, if there is none. At ``silent_at_ms`` they
-    will have waited too long: another replica had better lead.
+    will have waited too long: another replica should lead.
     """
 
     def __init__(self, patience_ms: int) -> None:

@@ -27,12 +27,12 @@ class Schedule:
         self._deadlines = dict.fromkeys(partitions, NEVER_MS)
 
     def touch(self, number: int) -> None:
-        """Take notice that a partition has, or may have, something to do."""
+        """Note that a partition has, or may have, something to do."""
         self._touched.add(number)
         self._unasked.add(number)
 
     def touch_all(self) -> None:
-        """Take notice of something that concerns every partition."""
+        """Note something that concerns every partition."""
         self._touched.update(self._partitions)
         self._unasked.update(self._partitions)
 

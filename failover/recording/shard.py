@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from protocol.records import Record
 
 NOT_STATE: Final = frozenset({"executor", "replays", "result", "session_end", "tables", "wall"})
-"""What of a shard's context is made anew, and not packed."""
+"""What of a shard's context is made again, and not packed."""
 
 State: TypeAlias = "tuple[dict[str, Any], dict[str, Any] | None, tuple[int, bool]]"
 """A shard's context by field, the groups that its own executor holds, and its wall clock."""

@@ -39,16 +39,16 @@ class PendingFindCoordinator:
         return any(self._waiting.values())
 
     def lost(self, partition: int, now: int) -> None:
-        """Take notice that a partition's leader is gone, or can not be reached from here."""
+        """Note that a partition's leader is gone, or cannot be reached from here."""
         self._lost_ms.setdefault(partition, now)
 
     def found(self, partition: int) -> list[Request]:
-        """Take notice of its leader; return who waited for it."""
+        """Note its leader; return who waited for it."""
         self._lost_ms.pop(partition, None)
         return [request for _, request in self._waiting.pop(partition, {}).values()]
 
     def delay(self, request: Request, now: int) -> bool:
-        """Keep a request that asks for a lost leader; False: it had better be answered now."""
+        """Keep a request that asks for a lost leader; False: it should be answered now."""
         if request.api_key != FIND_COORDINATOR or not self._lost_ms:
             return False
         message = cast("FindCoordinatorRequest", request.message)

@@ -1,7 +1,7 @@
 """What clients ask of one process, on the way to where it is answered.
 
 Each API has a route (:mod:`protocol.wire.apis`): the node itself, the group's partition, several of
-them, or the catalogue, be it another node that leads it. What can not be answered yet waits here.
+them, or the catalogue, be it another node that leads it. What cannot be answered yet waits here.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Requests:
         self._pending_lookups.abandon(ticket)
 
     def leader_lost(self, partition: int, now: int) -> None:
-        """Take notice that a partition's leader is gone, or can not be reached from here."""
+        """Note that a partition's leader is gone, or cannot be reached from here."""
         self._pending_lookups.lost(partition, now)
 
     def leader_found(self, partition: int, now: int) -> None:

@@ -161,7 +161,7 @@ class SimulatedCluster:
         process.new_disk(self._directory_id(node_id))
 
     def heal(self) -> None:
-        """Set aside the logs that can not be opened, as soon as the others have everything."""
+        """Set aside the logs that cannot be opened, as soon as the others have everything."""
         for process in self.processes:
             if process.is_waiting and not process.is_alive and self._may_set_aside(process):
                 self.world.fault("log set aside", f"node {process.node_id} begins empty")

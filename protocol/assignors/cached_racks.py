@@ -28,7 +28,7 @@ class CachedRacks:
         self._of_partitions: tuple[Int32s, Int32s] | None = None
 
     def forget(self) -> None:
-        """Take notice that the topics are not what they were."""
+        """Note that the topics are not what they were."""
         self._of_partitions = None
 
     def arrays(

@@ -54,7 +54,7 @@ def writable(array: Int32s) -> Int32s:
     """Give an array of the one type that kernels are compiled for.
 
     A read-only array, such as one read from a message, is another type to Numba: a kernel would be
-    compiled anew for it.
+    compiled again for it.
     """
     own = np.ascontiguousarray(array, np.int32)
     return own if own.flags.writeable else own.copy()

@@ -129,4 +129,4 @@ class Assignor(Protocol):
         """The name that members and configs know it by."""
 
     def assign(self, spec: GroupSpec) -> GroupAssignment | SharedAssignment:
-        """Give every partition an owner; raise AssignorError when that can not be done."""
+        """Give every partition an owner; raise AssignorError when that cannot be done."""

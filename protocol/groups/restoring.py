@@ -3,7 +3,7 @@
 An exception half-way through a handler leaves memory that nobody may believe. Only one group's
 memory is in doubt, so only that group is forgotten (:func:`forget`). Whoever drives the shard then
 replays the group's records and calls :func:`restored`. For the members this is like a failover of
-their group: who waits is told to ask again, and every session begins anew.
+their group: who waits is told to ask again, and every session begins again.
 """
 
 from __future__ import annotations

@@ -101,6 +101,6 @@ def error_response(
 def wants_no_answer(api_key: int, request: Any) -> bool:
     """Tell whether a request is one that is never answered: a Produce with acks = 0.
 
-    When it can not be carried out the connection closes: nothing else would tell the producer.
+    When it cannot be carried out the connection closes: nothing else would tell the producer.
     """
     return api_key == PRODUCE and request.acks == 0

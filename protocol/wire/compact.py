@@ -1,4 +1,4 @@
-"""Kafka's compact types, for the few records that kio can not write, or not from arrays.
+"""Kafka's compact types, for the few records that kio cannot write, or not from arrays.
 
 A string or an array is preceded by its length plus one as a varint; 0 is null.
 """

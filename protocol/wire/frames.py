@@ -4,7 +4,7 @@ A frame is a length (int32) and that many bytes: a header and a message. Whateve
 FrameError, BadFrame and UnsupportedApiVersion come out of here.
 
 The correlation id has a fixed place in every frame, so that an answer can be repeated for another
-request without being written anew: see :func:`correlation_id` and :func:`answer_again`.
+request without being written again: see :func:`correlation_id` and :func:`answer_again`.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def preparations() -> Iterator[None]:
 def group_id_in(frame: bytes) -> bytes | None:
     """Return the group that a request is about, without reading all of it.
 
-    None: it is about none, or that can not be told so easily (the first of its API and version).
+    None: it is about none, or that cannot be told so easily (the first of its API and version).
     """
     if len(frame) < 10:
         return None

@@ -208,7 +208,7 @@ def refuse_marked(directory: Path) -> None:
 
 
 def unreadable(directory: Path, error: Exception) -> LogError:
-    """Return the sentence for a log that can not be opened though nothing says it is damaged."""
+    """Return the sentence for a log that cannot be opened though nothing says it is damaged."""
     if is_full(str(error)):
         return no_room(directory)
     return LogError(f"{directory}: the log can not be opened ({error}).")

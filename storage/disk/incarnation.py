@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 TOKENS_MAX: Final = 32
-"""So many starts are told in a handshake. Who has seen only older ones can not judge, and accepts:
+"""So many starts are told in a handshake. Who has seen only older ones cannot judge, and accepts:
 it was away for longer than that."""
 
 DIRECTORIES_MAX: Final = 64
@@ -102,7 +102,7 @@ class SeenIncarnations:
 class PeerConfirmation:
     """Keeps a process that has just started silent until its peers have judged its directory.
 
-    All of them, or those that can be reached within ``patience_ms``: a peer that is down can not be
+    All of them, or those that can be reached within ``patience_ms``: a peer that is down cannot be
     waited for, or no cluster could start again without it.
     """
 

@@ -203,7 +203,7 @@ class RocksLog:
         On :class:`storage.log.FullDiskError` nothing of it is seen by readers. RocksDB looks for
         room every five seconds and then moves what it holds to new files, so nothing depends on the
         file that could not be written or synced; later writes succeed again. After any other error
-        the log must be opened anew: what RocksDB recovers then is written and synced to new files
+        the log must be opened again: what RocksDB recovers then is written and synced to new files
         too, since a failed sync leaves it open which of the old ones' bytes have reached the disk.
         An error that says corruption marks the directory as damaged, since opening it again may
         find nothing: RocksDB meets damage in dead rows only when it compacts them.
@@ -363,7 +363,7 @@ class RocksLog:
         return rows
 
     def _check_end(self, family: str, last: bytes) -> None:
-        """Raise if something can not be read after the row ``last``."""
+        """Raise if something cannot be read after the row ``last``."""
         cursor = self._cursor(self._families[family].iter())
         cursor.rows.seek(last)
         if cursor.rows.valid() and cursor.rows.key() == last:

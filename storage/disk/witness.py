@@ -44,7 +44,7 @@ def path_beside(directory: Path) -> Path:
 
 
 def load(directory: Path) -> Witness:
-    """Read the witness; an empty one when there is none, or one that can not be read."""
+    """Read the witness; an empty one when there is none, or one that cannot be read."""
     file = path_beside(directory)
     try:
         row = json.loads(file.read_text())
@@ -118,7 +118,7 @@ def _write(directory: Path, witness: Witness) -> None:
 
 
 def _pin(directory: Path, note: Path) -> None:
-    """Keep the inode of a file in use; another file system can not, and does without."""
+    """Keep the inode of a file in use; another file system cannot, and does without."""
     mark = directory.with_name(f"{directory.name}.mark")
     with suppress(OSError):
         if mark.exists() and mark.stat().st_ino == note.stat().st_ino:

@@ -56,7 +56,7 @@ class AnyAnswer:
         self.committed_epoch: Callable[[Process, int], int] = lambda _process, _number: 0
 
     def asked(self, message: Any) -> None:
-        """Take notice of a request that reached a node."""
+        """Note a request that reached a node."""
         places = ERASED.get(type(message))
         if places is not None:
             now = self._world.now
@@ -96,7 +96,7 @@ class AnyAnswer:
             self._stay_gone(answer)
 
     def forget(self) -> None:
-        """Learn that all groups are gone: generations begin anew."""
+        """Learn that all groups are gone: generations begin again."""
         self._leaving.clear()
         self._generations.clear()
 

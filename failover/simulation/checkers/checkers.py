@@ -58,7 +58,7 @@ class Checkers:
             yield
 
     def asked(self, process: Process, message: Entity) -> None:
-        """Take notice that a request reached a node."""
+        """Note that a request reached a node."""
         self.client_history.asked(process, message)
         if isinstance(message, OffsetCommitRequest):
             self._is_ahead(process, message.group_id)

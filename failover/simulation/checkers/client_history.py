@@ -83,7 +83,7 @@ class ModernChecker(Protocol):
     """Whoever checks groups that members of the consumer protocol may be in."""
 
     def asked(self, message: Entity) -> None:
-        """Take notice of a request."""
+        """Note a request."""
 
     def answered(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer."""
@@ -109,7 +109,7 @@ class ClientHistoryChecker:
         self.committed_epoch: Callable[[Process, int], int] = lambda _process, _number: 0
 
     def asked(self, process: Process, message: Entity) -> None:  # noqa: ARG002
-        """Take notice of a request that reached a node (see :class:`Watcher`)."""
+        """Note a request that reached a node (see :class:`Watcher`)."""
         if isinstance(message, m.OffsetCommitRequest):
             now = self._world.now
             for topic in message.topics:

@@ -50,7 +50,7 @@ class Downgrades:
         self._had.clear()
 
     def check(self, context: Any, record: Record) -> None:
-        """Take notice of a record; hold that a generation names what its members have had."""
+        """Note a record; hold that a generation names what its members have had."""
         key = record.key
         if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
             if record.value is None:

@@ -89,7 +89,7 @@ class GroupOwnership:
     rounds: list[tuple[int, int]] = field(default_factory=list)
 
     def note_change(self, at: int) -> None:
-        """Take notice of what a rebalance of a classic group may begin with, or comes with."""
+        """Note what a rebalance of a classic group may begin with, or comes with."""
         if self.changed_at == NEVER:
             self.changed_at = at
 
@@ -128,7 +128,7 @@ class OwnershipChecker:
     # --- what members say
 
     def asked(self, message: Entity) -> None:
-        """Take notice of what a request says that its sender no longer has."""
+        """Note what a request says that its sender no longer has."""
         if isinstance(message, m.ConsumerGroupHeartbeatRequest):
             self._heard(message)
         elif isinstance(message, m.JoinGroupRequest):
@@ -153,7 +153,7 @@ class OwnershipChecker:
             self._challenges(message, message.instance_id, is_classic=False)
 
     def _joins(self, message: Any) -> None:
-        """Take notice of a classic member that joins: it gives up all that it has before."""
+        """Note a classic member that joins: it gives up all that it has before."""
         if message.member_id:
             self._gives_up(self._observed(message, message.member_id), ())
         elif message.group_instance_id is not None:
@@ -318,7 +318,7 @@ class OwnershipChecker:
     def _gives(self, observed: ObservedMember, answer: SentAnswer, places: Iterable[Place]) -> None:
         """Hold that what a member is told to have is nobody else's."""
         if answer.asked_at < observed.said:
-            return  # it has asked anew since then, and takes no answer to what it asked before
+            return  # it has asked again since then, and takes no answer to what it asked before
         group, now = self._group(answer.message.group_id), self._world.now
         given = set(places)
         for place in sorted(given - observed.has.keys(), key=str):
@@ -392,7 +392,7 @@ class OwnershipChecker:
             if NEVER < observed.replaced_at < answer.asked_at:
                 self._is_refused(observed, answer, topic.partitions)
             known = _by_name(process, topic.name)
-            # A commit names topics by their names: of one that was deleted and made anew, its
+            # A commit names topics by their names: of one that was deleted and made again, its
             # sender may mean the topic that it still has.
             is_ambiguous = self._values.was_deleted(topic.name)
             for row in topic.partitions:

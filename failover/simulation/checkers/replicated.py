@@ -81,7 +81,7 @@ class Replicated:
         self.changes = 0
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
-        """Take notice of what is about to be written: what is committed is never truncated."""
+        """Note what is about to be written: what is committed is never truncated."""
         for write in writes:
             if isinstance(write, TruncateFrom):
                 self._may_truncate(process, write)
@@ -215,7 +215,7 @@ class Replicated:
             )
 
     def note_commits(self, process: Process) -> None:
-        """Take notice of what a process has committed as leader, in the middle of a turn."""
+        """Note what a process has committed as leader, in the middle of a turn."""
         for partition, seen in self._watch(process):
             if partition.replica.role is Role.LEADER:
                 self._commits(process, partition, seen, True)
@@ -365,7 +365,7 @@ class Replicated:
                 )
 
     def _deposed(self, process: Process, partition: Partition, seen: SeenReplica) -> None:
-        """Take notice of what a leader has committed before it heard, in this turn, of the next."""
+        """Note what a leader has committed before it heard, in this turn, of the next."""
         number, end = partition.number, partition.replica.high_watermark
         for each in (process, *self.processes.values()):
             for batch in each.log.batches(number, seen.checked):

@@ -255,7 +255,7 @@ class Clients:
         return driver
 
     def done(self, driver: SimulatedMember) -> None:
-        """Take notice that a member has left or failed: its seat is taken again after a while."""
+        """Note that a member has left or failed: its seat is taken again after a while."""
         for spec in self.specs:
             if spec.driver is driver:
                 spec.driver = None

@@ -72,7 +72,7 @@ class GroupInjector(FaultSchedule):
     # --- subscriptions
 
     def _subscription(self) -> None:
-        """Have a member subscribe to something else; to another expression it does so anew."""
+        """Have a member subscribe to something else; to another expression it does so again."""
         specs = [spec for spec in self._specs if spec.config.group_id.startswith(CONSUMER)]
         if not specs:
             return

@@ -91,7 +91,7 @@ class Disk:
         return low + more_ms + int(rng.random() * (high - low + 1))
 
     def open(self, directory: Directory, token: str) -> None:
-        """Begin another start of a directory; raises when it can not be trusted."""
+        """Begin another start of a directory; raises when it cannot be trusted."""
         if self.is_rotten:
             raise CorruptLogError("A checksum is wrong.")
         is_other_file = directory.is_old and not directory.is_unmarked

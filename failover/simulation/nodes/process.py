@@ -57,25 +57,25 @@ class Watcher(Protocol):
     """Whoever checks what a process does (:mod:`failover.simulation.checkers.checkers`)."""
 
     def asked(self, process: Process, message: Entity) -> None:
-        """Take notice that a request reached the process."""
+        """Note that a request reached the process."""
 
     def answered(self, process: Process, answer: SentAnswer) -> None:
-        """Take notice that the process let an answer out."""
+        """Note that the process let an answer out."""
 
     def repeated(self, process: Process, answer: SentAnswer) -> None:
-        """Take notice that the process let out once more what it had answered before, unread."""
+        """Note that the process let out once more what it had answered before, unread."""
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
-        """Take notice that the process is about to write its log."""
+        """Note that the process is about to write its log."""
 
     def sent(self, process: Process, node_id: int, messages: Sequence[Message]) -> None:
-        """Take notice that the process sent messages to a peer."""
+        """Note that the process sent messages to a peer."""
 
     def turned(self, process: Process) -> None:
-        """Take notice that the process ended a turn."""
+        """Note that the process ended a turn."""
 
     def dies(self, process: Process) -> None:
-        """Take notice that the process ends here, perhaps within a turn."""
+        """Note that the process ends here, perhaps within a turn."""
 
 
 class TaskTaker(Protocol):
@@ -569,7 +569,7 @@ class Process:
     # --- time
 
     def clock_changed(self) -> None:
-        """Set the timer anew: its clock runs at another speed."""
+        """Set the timer again: its clock runs at another speed."""
         if self.host is not None and not self.is_paused:
             self._armed_true = None
             self.arm(self.host.next_deadline(), self.local_now())

@@ -214,7 +214,7 @@ class ClassicGroupRuntime:
     def set_protocols(
         self, member: ClassicGroupMember, protocols: tuple[JoinGroupRequestProtocol, ...]
     ) -> None:
-        """Count the member's vote anew when its list has changed."""
+        """Count the member's vote again when its list has changed."""
         protocol_list = protocol_list_of(protocols)
         if protocol_list != member.protocol_list:
             self.protocol_lists.remove(member.protocol_list)

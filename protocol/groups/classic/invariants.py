@@ -27,7 +27,7 @@ def broken(ctx: Context) -> list[str]:
 
 
 def _counts(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
-    """Every count that is kept equals what counting anew gives."""
+    """Every count that is kept equals what counting again gives."""
     members = group.members.values()
     if group.awaiting_join != sum(member.join_ticket is not None for member in members):
         yield "the number of parked JoinGroups is wrong"

@@ -90,7 +90,7 @@ def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
         return
     member = group.members.get(member_id)
     if member is None or (member.is_parked and not member.is_new):
-        return  # whoever answers the parked request starts the session anew
+        return  # whoever answers the parked request starts the session again
     deadline_ms = ctx.session_end(member)
     if deadline_ms > now:
         membership.arm(ctx, group, member, deadline_ms)

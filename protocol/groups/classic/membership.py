@@ -34,7 +34,7 @@ def arm(
 
 
 def touch(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, now: int) -> None:
-    """Start the member's session timeout anew."""
+    """Start the member's session timeout again."""
     arm(ctx, group, member, now + member.session_timeout_ms)
 
 

@@ -11,7 +11,7 @@ Empty                    (gone)               DeleteGroups, or its last offset e
 PreparingRebalance       CompletingRebalance  every member has joined, or the rebalance timeout
 PreparingRebalance       Empty                every member is gone
 CompletingRebalance      Stable               the leader's SyncGroup brings the assignment
-CompletingRebalance      PreparingRebalance   a member joins anew, changes its protocols, leaves,
+CompletingRebalance      PreparingRebalance   a member joins again, changes its protocols, leaves,
                                               expires, or does not sync in time
 Stable                   PreparingRebalance   the same, or the leader joins again
 ======================== ==================== =====================================================

@@ -21,7 +21,7 @@ def broken(ctx: Context) -> Iterator[str]:
 
 
 def _counts(group: ConsumerGroup) -> Iterator[str]:
-    """Every sum that is kept equals what counting anew gives."""
+    """Every sum that is kept equals what counting again gives."""
     members = group.members.values()
     asked = Counter(m.metadata.server_assignor for m in members if m.metadata.server_assignor)
     if asked != group.assignors:

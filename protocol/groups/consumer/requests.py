@@ -77,7 +77,7 @@ def _invalid(sentence: str) -> KafkaError:
 def owned_partitions(ctx: Context, message: ConsumerGroupHeartbeatRequest) -> set[Partition] | None:
     """Read which partitions the member says it has; None if it does not say.
 
-    Topics that no assignment ever named can not be among those that matter, and are left out.
+    Topics that no assignment ever named cannot be among those that matter, and are left out.
     """
     if message.topic_partitions is None:
         return None

@@ -270,7 +270,7 @@ def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
 def bump(
     ctx: Context, runtime: ModernGroupRuntime, cause: MemberEvent | TopicsCause | None, now: int
 ) -> None:
-    """Begin a new group epoch: the target assignment has to be computed anew."""
+    """Begin a new group epoch: the target assignment has to be computed again."""
     group = runtime.group
     runtime.change = (runtime.change or Change(now, cause)) if group.members else None
     codec = group.kind.codec

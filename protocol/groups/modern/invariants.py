@@ -81,7 +81,7 @@ def _topics(group: ModernGroup[Any]) -> Iterator[str]:
 
 
 def _counts(group: ModernGroup[Any]) -> Iterator[str]:
-    """Every sum that is kept equals what counting anew gives."""
+    """Every sum that is kept equals what counting again gives."""
     members = group.members.values()
     stable = (m.assignment.epoch for m in members if m.assignment.state is MemberState.STABLE)
     if Counter(stable) != +group.settled:

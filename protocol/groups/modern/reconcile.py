@@ -29,7 +29,7 @@ class MemberState(IntEnum):
     UNRELEASED_PARTITIONS = 2
     """It is at the target's epoch, but others still hold some of its partitions."""
     UNKNOWN = 127
-    """Written by a newer version: the member must begin anew."""
+    """Written by a newer version: the member must begin again."""
 
     @classmethod
     def _missing_(cls, value: object) -> MemberState:  # noqa: ARG003 - the form Enum asks for

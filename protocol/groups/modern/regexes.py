@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from protocol.groups.timers import TimerKey
 
 REFRESH_MIN_MS: Final = 10_000
-"""New topics are gathered for so long before expressions are resolved anew."""
+"""New topics are gathered for so long before expressions are resolved again."""
 
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False

@@ -205,7 +205,7 @@ def _fits_one_slice(members: Sequence[tuple[str, bytes]]) -> bool:
 
 
 def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
-    """Take notice that a run came to nothing: try again, do it here, or let it be."""
+    """Note that a run came to nothing: try again, do it here, or let it be."""
     runtime = ctx.modern_runtime.get(event.group_id)
     run = None if runtime is None else runtime.run
     if runtime is None or run is None or run.number != event.run:
