@@ -89,7 +89,10 @@ class Recorder:
         """Give each partition that is recorded an equal part of the room."""
         recorded = sum(tape.newer is not None for tape in self.tapes.values())
         room = self._bytes_max - self._bytes_max // ANSWERS_SHARE
-        self.segment_bytes = room // (2 * max(recorded, 1))
+        was_on, self.segment_bytes = self.segment_bytes > 0, room // (2 * max(recorded, 1))
+        if was_on != (self.segment_bytes > 0):
+            for tape in self.tapes.values():
+                tape.switched()
 
     @property
     def state_bytes_max(self) -> int:

@@ -50,7 +50,7 @@ def state_of(ctx: Context) -> State:
 class RecordedShard(GroupShard):
     """A :class:`GroupShard` with a ring."""
 
-    __slots__ = ("_is_settled", "_offset_ms", "_recorder", "_sessions", "_tape")
+    __slots__ = ("_is_settled", "_offset_ms", "_recorder", "_sessions", "_tape", "handle")
 
     def __init__(
         self,
@@ -66,13 +66,20 @@ class RecordedShard(GroupShard):
         self._sessions: list[int] = []
         self._offset_ms, self._is_settled = 0, True
         self._context.session_end = self._session_end
+        tape.switched = self._switched
+        self._switched()
+
+    def _switched(self) -> None:
+        """Handle events as any shard does unless something is to be recorded."""
+        is_on = self._recorder.segment_bytes > 0
+        self.handle = self._record if is_on else super().handle  # type: ignore[method-assign]
 
     # --- steps
 
-    def handle(self, event: Event, now: int) -> Result:
-        """Record an event and what comes of it."""
+    def _record(self, event: Event, now: int) -> Result:
+        """Handle an event, and record it and what comes of it."""
         room, segment = self._recorder.segment_bytes, self._tape.newer
-        if not room or self._context.elected_ms is None:
+        if self._context.elected_ms is None:
             return super().handle(event, now)
         if segment is None or segment.size >= room:
             segment = self._begin(now)

@@ -8,7 +8,10 @@ can be replayed from its first state.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Entry: TypeAlias = "tuple[str, int, Any, tuple[int, ...], Any]"
 """A :class:`Step` as a plain tuple, which the garbage collector need not look at again."""
@@ -87,6 +90,8 @@ class Tape:
     newer: Segment | None = None
     retry_ms: int = 0
     why_not: str = NOT_LED
+    switched: Callable[[], None] = lambda: None
+    """Called when recording begins or ends."""
 
     def begin(self, segment: Segment) -> None:
         """Go on with another segment."""
