@@ -11,17 +11,19 @@ from collections import deque
 from typing import Final
 
 KEPT: Final = 4
-"""The node is slow until so many syncs in a row were quick."""
+"""The node is slow until so many syncs in a row were quick, or for :data:`KEPT_MS`."""
+
+KEPT_MS: Final = 60_000
 
 
 class SyncTimes:
     """The syncs of one node, told by the driver; ``election_ms`` is the shortest timeout."""
 
-    __slots__ = ("_began_ms", "_slow_ms", "_took_ms")
+    __slots__ = ("_began_ms", "_slow_ms", "_took")
 
     def __init__(self, election_ms: int) -> None:
         self._slow_ms = election_ms // 2
-        self._took_ms: deque[int] = deque(maxlen=KEPT)
+        self._took: deque[tuple[int, int]] = deque(maxlen=KEPT)  # when it ended, how long it took
         self._began_ms: int | None = None
 
     def began(self, now: int) -> None:
@@ -31,10 +33,11 @@ class SyncTimes:
     def ended(self, now: int) -> None:
         """Learn that it is done."""
         if self._began_ms is not None:
-            self._took_ms.append(now - self._began_ms)
+            self._took.append((now, now - self._began_ms))
             self._began_ms = None
 
     def are_slow(self, now: int) -> bool:
         """Tell whether one of the last syncs, or the one under way, took half a timeout."""
         under_way_ms = 0 if self._began_ms is None else now - self._began_ms
-        return max((under_way_ms, *self._took_ms)) >= self._slow_ms
+        took_ms = (took for ended, took in self._took if now - ended < KEPT_MS)
+        return max((under_way_ms, *took_ms)) >= self._slow_ms

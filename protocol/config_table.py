@@ -159,6 +159,7 @@ _CLUSTER = (
         type=ConfigType.LONG,
         default=0,
         low=0,
+        high=1 << 30,
         doc=(
             "How many bytes of recent group events a coordinator keeps. They are written to a"
             " file when a handler raises, and by rollcall record; 0 keeps nothing. The file"

@@ -50,12 +50,12 @@ class Incidents:
             at_ms=time.time_ns() // 1_000_000,
         )
 
-    def is_due(self, recording: Recording, now: int) -> bool:
-        """Tell whether this partition's may be written, and count it if so."""
-        written_ms = self._written_ms.get(recording.partition)
+    def is_due(self, partition: int, now: int) -> bool:
+        """Return whether this partition's file may be written, and count it if so."""
+        written_ms = self._written_ms.get(partition)
         if written_ms is not None and now - written_ms < INTERVAL_MS:
             return False
-        self._written_ms[recording.partition] = now
+        self._written_ms[partition] = now
         return True
 
     def write(self, recordings: Sequence[Recording], configs: Configs) -> None:

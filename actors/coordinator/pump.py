@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from actors.workers.dispatcher import WorkerDispatcher
     from failover.effects import Forward
     from failover.host import Host
-    from failover.recording.recorder import Recording
     from protocol.groups.effects import Reply, Request, Ticket
     from protocol.groups.facts import Fact
     from storage.log import Write
@@ -212,26 +211,34 @@ class Pump:
             return
         if self._turn.take():
             self.schedule()  # after another poll of the sockets: memo hits go first
-        if faults := self.host.recorder.take_faults():
-            self._save(faults)
+        self._save_faults()
         self._after_turn()
 
     # --- incidents
 
-    def _save(self, faults: Sequence[Recording]) -> None:
-        """Have files written, in another thread, with what led to faults that were contained."""
-        now = self.now()
-        if due := [each for each in faults if self._incidents.is_due(each, now)]:
-            configs = self.host.view.configs
-            self._loop.run_in_executor(None, self._incidents.write, due, configs)
+    def _save_faults(self) -> None:
+        """Write files in another thread with what led to faults that were contained."""
+        try:
+            now = self.now()
+            faults = self.host.recorder.take_faults(
+                lambda number: self._incidents.is_due(number, now)
+            )
+            if faults:
+                configs = self.host.view.configs
+                self._loop.run_in_executor(None, self._incidents.write, faults, configs)
+        except Exception as error:
+            self.note(f"what was recorded cannot be written: {reason(error)}")
 
     def _save_before_restart(self, error: Exception) -> None:
         """Write files with what led to a fault that ends the process."""
-        recorder = self.host.recorder
-        faults = recorder.take_faults()
-        if not faults and not isinstance(error, LogError):
-            faults = recorder.recordings(reason(error))
-        self._incidents.write(faults, self.host.view.configs)
+        try:
+            recorder = self.host.recorder
+            faults = recorder.take_faults()
+            if not faults and not isinstance(error, LogError):
+                faults = recorder.recordings(reason(error))
+            self._incidents.write(faults, self.host.view.configs)
+        except Exception as failure:
+            _log.warning("what was recorded cannot be written: %s", reason(failure))
 
     # --- the ports of a turn
 

@@ -151,8 +151,10 @@ class LeadershipPlanner:
     def _can_go_home(self, number: int, partition: _Partition, leader: int) -> bool:
         preferred = self._nodes[partition.nodes[0]]
         voters = self._nodes[leader].rows[number].voters
-        is_fit = preferred.is_up and not preferred.is_draining and number in preferred.rows
-        return is_fit and set(partition.nodes) <= set(voters)
+        row = preferred.rows.get(number)
+        if row is None or row.is_slow or not preferred.is_up or preferred.is_draining:
+            return False
+        return set(partition.nodes) <= set(voters)
 
     def orders(self, now: int) -> list[Order]:
         """Return what the hosts should do now."""

@@ -7,7 +7,7 @@ that cannot be written fails alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.limits import BATCH_BYTES, GROUP_BYTES_MAX
 from protocol.reasons import shown
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from storage.batch import Batch, RawRecord
     from storage.log import Log
     from storage.replica import Replica
+
+
+UNKNOWN: Final = ErrorCode.unknown_server_error
 
 
 class HandlerFailed(Exception):  # noqa: N818 - the event failed, the partition did not
@@ -146,23 +149,24 @@ def _size(rows: Iterable[RawRecord]) -> int:
 
 
 def shared_out(
-    taken: Iterable[tuple[Request, Sequence[str] | None]], error: Exception
+    taken: Sequence[tuple[Request, Sequence[str] | None]], error: Exception
 ) -> tuple[list[tuple[Request, ErrorCode]], list[Request]]:
-    """Tell which requests fail as their group's records cannot be written, each with its code.
+    """Return which requests fail because their group's records cannot be written, with their codes.
 
-    ``taken`` are the requests that were answered in the turn, with the groups of each. Those that
-    are too large only together do not fail: they come second, and each is to be handled alone.
+    ``taken`` are the requests that were answered in the turn, with the groups of each. If there are
+    several and they are too large together, those that need nothing but the log (commits: their API
+    has an error code for a record that is too large) come second: each is to be handled alone.
     """
     failed: list[tuple[Request, ErrorCode]] = []
-    alone: list[Request] = []
+    again: list[Request] = []
     for request, groups in taken:
         is_own = groups is not None and len(groups) == 1
-        failed.append((request, code_of(error, request, is_own)))
-        if is_own and isinstance(error, TooLarge):
-            alone.append(request)
-    if len(alone) > 1:
-        return [(request, code) for request, code in failed if request not in alone], alone
-    return failed, []
+        is_alone = len(taken) == 1 or not isinstance(error, TooLarge)
+        if is_own and not is_alone and API[request.api_key].group.too_large is not UNKNOWN:
+            again.append(request)
+        else:
+            failed.append((request, code_of(error, request, is_own)))
+    return failed, again
 
 
 def code_of(error: Exception, request: Request, is_own: bool) -> ErrorCode:

@@ -378,6 +378,7 @@ class Partition:
             self._take(replica.ready(now, effects.number), now, effects)
         if self.replies.new or self._facts or self._tasks or self._notes:
             self._answer(effects)
+        self.refuse_waiting(effects)
         if self.state is PartitionState.LEADER:
             self.leadership.lease_until_ms = replica.lease_until_ms
             self.replies.use_lease(now, self.leadership, effects.replies)
@@ -455,7 +456,6 @@ class Partition:
         if self._tasks:
             effects.tasks += [(self.number, task) for task in self._tasks]
             self._tasks.clear()
-        self.refuse_waiting(effects)
 
     def _append_turn(self, now: int) -> None:
         """Append the turn's records, but those of groups that wait for more."""
@@ -503,7 +503,7 @@ class Partition:
 
     def _handle_again(self, now: int) -> None:
         """Handle and write, one by one, the requests that were too large together."""
-        while self._again:
+        for _ in range(len(self._again)):
             request, depends_on = self._again.pop(0)
             try:
                 self.handle(request, now, depends_on)

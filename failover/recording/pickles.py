@@ -2,8 +2,8 @@
 
 The format is Python's pickle, because it keeps shared references and needs no code per class. It
 is read by :func:`unpack`, which makes objects of the classes of ``protocol`` and of kio only: code
-that touches no clock, socket, thread or disk. So a file from elsewhere can do no harm. It is for
-the version that wrote it.
+that touches no clock, socket, thread or disk. Still, a file can change attributes of these classes:
+replay only files that you trust, with the version that wrote them.
 """
 
 from __future__ import annotations
@@ -176,10 +176,10 @@ class _Unpickler(pickle.Unpickler):
             package, _, rest = rest.partition(".")  # recorded by an installed wheel
         if package == PROTOCOL.rpartition(".")[2]:
             found = _attribute(f"{PROTOCOL}.{rest}", name)
-            is_known = str(found.__module__).startswith(f"{PROTOCOL}.")
+            is_known = isinstance(found, type) and found.__module__.startswith(f"{PROTOCOL}.")
         elif package == "kio":
             found = _attribute(module, name)
-            is_known = str(found.__module__).startswith("kio.")
+            is_known = isinstance(found, type) and found.__module__.startswith("kio.")
         else:
             is_known = (module, name) in OTHER_CLASSES
             is_known |= package == "numpy" and name in NUMPY_NAMES

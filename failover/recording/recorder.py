@@ -15,7 +15,7 @@ from failover.recording.tape import Segment, Tape
 from protocol.wire.apis import API, Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from failover.recording.tape import Entry
     from protocol.groups.effects import Ticket
@@ -123,12 +123,20 @@ class Recorder:
         if tape.newer is not None:
             self._faults.setdefault(tape.partition, (tape, why))
 
-    def take_faults(self) -> list[Recording]:
-        """Take out the rings of the partitions in which something failed since the last time."""
+    def take_faults(self, is_due: Callable[[int], bool] = lambda _: True) -> list[Recording]:
+        """Take out the rings of the partitions in which something failed since the last time.
+
+        Those of partitions that are not due are forgotten, and not copied.
+        """
         if not self._faults:
             return []
         faults, self._faults = self._faults, {}
-        return [self._recording(tape, why) for tape, why in faults.values()]
+        return [
+            self._recording(tape, why)
+            for number, (tape, why) in faults.items()
+            if tape.newer is not None  # else it was cleared later in the turn
+            and is_due(number)
+        ]
 
     def recordings(self, why: str) -> list[Recording]:
         """Return the rings of all partitions that are recorded."""

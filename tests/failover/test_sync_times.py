@@ -2,7 +2,7 @@
 
 import pytest
 
-from failover.sync_times import KEPT, SyncTimes
+from failover.sync_times import KEPT, KEPT_MS, SyncTimes
 from tests.failover.apis import asks
 from tests.failover.hosts import T0
 from tests.failover.working import working_driver
@@ -31,5 +31,7 @@ def test_the_rows_of_a_node_tell_of_its_slow_disk(monkeypatch: pytest.MonkeyPatc
     driver.now += 500
     assert all(row.is_slow for row in driver.host.status(driver.now))
     driver.turn.synced()
-    driver.now += 60_000
+    driver.now += KEPT_MS - 1
     assert all(row.is_slow for row in driver.host.status(driver.now))
+    driver.now += 1
+    assert not any(row.is_slow for row in driver.host.status(driver.now))

@@ -20,8 +20,8 @@ ENOUGH = 60
 
 TRACE = """
 from failover.simulation.one_seed import run_seed
-from failover.simulation.settings import Groups
-print([run_seed(seed, groups=Groups.ALL).trace for seed in (3, 4)])
+from failover.simulation.settings import GroupMix
+print([run_seed(seed, groups=GroupMix.ALL).trace for seed in (3, 4)])
 """
 
 

@@ -109,7 +109,7 @@ class Injector(FaultSchedule):
                 self._world.after(500, self._lose_disk, tries - 1)
         else:
             doomed = [node_id]
-            if self._world.settings.replication >= 5 and self._rng.random() < 0.6:
+            if self._world.settings.replication >= 5 and self._rng.random() < 0.9:
                 doomed.append((node_id + 1) % len(self._cluster.processes))
                 self._world.fault("two disks lost", f"nodes {doomed} die and their disks are gone")
             for each in doomed:

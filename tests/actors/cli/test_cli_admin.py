@@ -277,9 +277,9 @@ def test_offsets_are_set_to_every_target(
 @pytest.mark.parametrize(
     ("target", "note"),
     [
-        (("--to-offset", "5"), "5 is past the end offset, 0 is taken"),
-        (("--to-offset", "-1"), "-1 is before the first offset, 0 is taken"),
-        (("--shift-by", "3"), "10 is past the end offset, 0 is taken"),
+        (("--to-offset", "5"), "5 is after the latest offset, using 0"),
+        (("--to-offset", "-1"), "-1 is before the earliest offset, using 0"),
+        (("--shift-by", "3"), "10 is after the latest offset, using 0"),
         (("--to-current",), ""),
     ],
 )
@@ -473,7 +473,7 @@ def test_a_value_in_brackets_may_hold_commas() -> None:
             ("groups", "--describe", "--group", "g", "--members", "--offsets"),
             "give only one of --offsets, --members",
         ),
-        (("groups", "--list", "--state", "Sleepy"), "'sleepy' is none of Stable, Empty, "),
+        (("groups", "--list", "--state", "Sleepy"), "'sleepy' is not one of Stable, Empty, "),
         (
             ("groups", "--reset-offsets", "--group", "g", "--topic", "t"),
             "--reset-offsets needs one of --to-offset, --shift-by, ",

@@ -190,6 +190,44 @@ def test_a_request_that_is_too_large_fails_alone_in_its_turn(
     check_memory_is_the_log(driver)
 
 
+def test_an_assignment_that_is_too_large_fails_with_the_members_that_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = working_driver()
+    asked = [
+        driver.give(11, 9, asks.join("g", instance=f"i{n}", metadata=SUBSCRIPTION))
+        for n in range(2)
+    ]
+    driver.pump()
+    driver.wait(0)
+    joined = [driver.replies[ticket] for ticket in asked]
+    leader = next(each for each in joined if each.leader == each.member_id)
+    other = next(each for each in joined if each.leader != each.member_id)
+    monkeypatch.setattr(containment, "BATCH_BYTES", 2_000)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 2_000)
+    shares = {leader.member_id: b"x" * 5_000}
+    tickets = [
+        driver.give(14, 5, asks.sync("g", leader.generation_id, other.member_id, {})),
+        driver.give(14, 5, asks.sync("g", leader.generation_id, leader.member_id, shares)),
+    ]
+    driver.pump()
+    assert [driver.replies[ticket].error_code for ticket in tickets] == [UNKNOWN, UNKNOWN]
+    assert len(driver.notes) == 2
+
+
+def test_requests_that_are_handled_again_are_refused_while_the_disk_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(containment, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 20_000)
+    driver = working_driver()
+    driver.host.partitions[1].stuck = ErrorCode.coordinator_not_available
+    commits = {driver.give(8, 8, asks.commit("o" * 12_000, 5, partition=n)) for n in (0, 1)}
+    effects = driver.host.drain(driver.now)
+    assert effects is not None
+    assert {reply.ticket for reply in effects.replies} == commits
+
+
 def test_a_refusal_after_a_change_is_a_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = working_driver()
     member, generation = classic_member(driver, "g")

@@ -449,26 +449,22 @@ def test_a_record_that_can_not_be_written_fails_its_group_and_no_other() -> None
     assert Bench(bench.log).shelf.values == bench.shelf.values
 
 
-def test_a_turn_that_is_too_large_is_cut_by_groups_and_a_groups_share_by_requests() -> None:
+def test_a_group_that_writes_too_much_in_a_turn_fails_and_the_others_are_cut_into_batches() -> None:
     bench = Bench(MemoryLog())
     large = "x" * (BATCH_BYTES * 2 // 3)
     for ticket, group in enumerate("abcab"):
         bench.ask(ticket, Put(group, "x", large))
     for ticket in range(10, 17):
         bench.ask(ticket, Put("huge", str(ticket), large))
-    bench.ask(17, Put("huge", "17", "x" * GROUP_BYTES_MAX))
-    bench.ask(18, Put("vast", "x", "x" * GROUP_BYTES_MAX))
     effects = bench.drain()
-    assert refusals(effects) == dict.fromkeys((17, 18), ErrorCode.unknown_server_error)
-    assert len(effects.notes) == 2
-    assert [len(batch.records) for batch in appended(effects)] == [1] * 10
+    assert refusals(effects) == dict.fromkeys(range(10, 17), ErrorCode.unknown_server_error)
+    assert [len(batch.records) for batch in appended(effects)] == [1, 1, 1]
     assert 7 * len(large) > GROUP_BYTES_MAX
     bench.log.write(effects.writes, sync=True)
     bench.partition.replica.persisted(NOW)
     bench.pump()
-    assert sorted(bench.answered) == [*range(5), *range(10, 19)]
-    assert {key.group for key in bench.shelf.values} == {"a", "b", "c", "huge"}
-    assert Bench(bench.log).shelf.values == bench.shelf.values
+    assert sorted(bench.answered) == [*range(5), *range(10, 17)]
+    assert {key.group for key in bench.shelf.values} == {"a", "b", "c"}
 
 
 def test_removals_are_written_however_many_they_are() -> None:

@@ -138,6 +138,16 @@ def test_a_handler_that_raises_is_dumped_and_raises_again(monkeypatch: pytest.Mo
     assert driver.host.recorder.take_faults() == []
 
 
+def test_a_fault_whose_ring_was_cleared_in_the_same_turn_is_forgotten() -> None:
+    driver = recording_driver()
+    a_busy_minute(driver)
+    recorder = driver.host.recorder
+    for tape in recorder.tapes.values():
+        recorder.fault(tape, "a bug")
+        tape.clear("its state is too large")
+    assert recorder.take_faults() == []
+
+
 def test_code_that_is_mended_shows_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = recording_driver()
     member, generation = classic_member(driver, "classic")
