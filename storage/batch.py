@@ -1,8 +1,8 @@
 """The unit of the log: a batch of records, and its envelope on disk and between peers.
 
-An envelope is a CRC32C of the rest (4 bytes, big-endian) followed by one msgpack array. Keys and
-values inside are Kafka's own record bytes. A batch remembers its envelope, so that a leader packs
-it once for its disk and all its peers, and a follower writes the very bytes that it received.
+An envelope is a CRC32C of the rest (4 bytes, big-endian) followed by one msgpack array. The keys
+and values inside are Kafka's own record bytes. A batch caches its envelope: a leader packs it once
+for its disk and all its peers, and a follower writes exactly the bytes that it received.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ChecksumError(Exception):
 class Batch:
     """Records with consecutive offsets, appended whole by the leader of ``leader_epoch``.
 
-    A ``control`` batch speaks about the log itself (LeaderChange) and is never replayed.
+    A ``control`` batch is about the log itself (LeaderChange) and is never replayed.
     """
 
     base_offset: int
@@ -42,7 +42,7 @@ class Batch:
 
 
 def pack(batch: Batch) -> bytes:
-    """Return the batch's envelope; it is made once."""
+    """Return the batch's envelope; it is built once."""
     if batch.envelope is not None:
         return batch.envelope
     body: bytes = msgpack.packb(
@@ -59,7 +59,7 @@ def pack(batch: Batch) -> bytes:
 
 
 def unpack(envelope: bytes) -> Batch:
-    """Read an envelope; raises :class:`ChecksumError` when it was damaged."""
+    """Decode an envelope; raises :class:`ChecksumError` when it is damaged."""
     body = memoryview(envelope)[4:]
     if crc32c(body) != int.from_bytes(envelope[:4], "big") or not body:
         raise ChecksumError
@@ -72,6 +72,6 @@ def unpack(envelope: bytes) -> Batch:
 
 
 def _remember(batch: Batch, envelope: bytes) -> bytes:
-    """Keep an envelope with its frozen batch: it is derived from it and never differs."""
+    """Cache an envelope on its frozen batch: it is derived from it and never differs."""
     object.__setattr__(batch, "envelope", envelope)
     return envelope

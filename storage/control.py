@@ -1,4 +1,4 @@
-"""Control records: what the log says about itself. They are never replayed into a machine."""
+"""Control records: records about the log itself. They are never replayed into a machine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def voters_change(voters: Sequence[ReplicaKey]) -> bytes:
 
 
 def voters_in(batch: Batch) -> tuple[ReplicaKey, ...] | None:
-    """Return the voters that a batch makes; None if it is no VotersChange."""
+    """Return the voters that a batch sets; None if it is not a VotersChange."""
     if not batch.control or batch.records[0][0] != VOTERS_CHANGE_KEY:
         return None
     _, voters = msgpack.unpackb(batch.records[0][1])

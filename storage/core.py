@@ -1,4 +1,4 @@
-"""What the parts of a replica share: its place in the log and in time, and what is to be done."""
+"""State shared by the parts of a replica: its place in the log and in time, and pending work."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from storage.timing import Timing
 
 FOREVER_MS = 1 << 62
-"""A time that never comes: the end of the lease of a single voter."""
+"""A time that never comes: when the lease of a single voter ends."""
 
 STAGGER_DIVISOR = 2
-"""Standbys that lost their leader stand half a heartbeat apart, so that they do not split votes."""
+"""Standbys that lost their leader campaign half a heartbeat apart, to avoid split votes."""
 
 
 class Role(StrEnum):
-    """What a replica is in its epoch. PROSPECTIVE asks whether it would be elected (pre-vote)."""
+    """A replica's role in its epoch. PROSPECTIVE asks whether it would be elected (pre-vote)."""
 
     FOLLOWER = "follower"
     PROSPECTIVE = "prospective"
@@ -38,11 +38,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOptions:
-    """Where a replica stands and what it is given. ``voters`` are used while none are stored.
+    """A replica's identity and dependencies. ``voters`` are used while none are stored.
 
-    Without voters (or not among them) the replica is a learner: it asks the leader for the log.
-    ``wanted`` are the nodes that should be voters in the end: the leader adds them when they are
-    caught up, and removes nobody for not being among them. The log is only read.
+    Without voters, or when not among them, the replica is a learner: it asks the leader for the
+    log. ``wanted`` are the nodes that should become voters: the leader adds them once they have
+    caught up, and removes no node for not being among them. The log is only read.
     """
 
     me: ReplicaKey
@@ -56,10 +56,10 @@ class ReplicaOptions:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotNotice:
-    """The leader's snapshot replaces this log: what was built from it is to be forgotten.
+    """The leader's snapshot replaces this log: discard everything built from the log.
 
-    With ``done`` the state on disk is whole again, at ``offset``, and can be loaded; before that
-    there is nothing to load and nothing may be written to the state.
+    With ``done`` the state on disk is complete again, at ``offset``, and can be loaded. Before that
+    there is nothing to load, and nothing may be written to the state.
     """
 
     offset: int
@@ -68,11 +68,11 @@ class SnapshotNotice:
 
 @dataclass(slots=True)
 class Ready:
-    """What has to happen now: send the messages, write, and call ``persisted`` when that is synced.
+    """The work to do now: send the messages, write, and call ``persisted`` once that is synced.
 
-    ``messages`` (node id, message) say nothing that the disk does not hold yet, so they may leave
-    before the writes; ``promises`` do, and stay with the replica until the writes that they rest on
-    are synced. ``committed`` are the batches that have become committed since the last call, in
+    ``messages`` (node id, message) depend on nothing that is not on disk yet, so they may be sent
+    before the writes. ``promises`` do, and stay with the replica until the writes that they depend
+    on are synced. ``committed`` are the batches that have become committed since the last call, in
     order. ``elected`` is set once, when this replica has become the leader of its epoch, and
     ``resigned`` when it no longer is. With a ``snapshot`` notice, ``committed`` are batches after
     it, and may already be in the log.
@@ -89,10 +89,10 @@ class Ready:
 
 @dataclass(slots=True)
 class UnsyncedWrites:
-    """Writes of this replica that were handed out and are not known to be synced.
+    """Writes of this replica that were taken out and are not known to be synced.
 
-    When they are, the log is on disk up to ``end_offset`` and the epoch is at least ``epoch``; the
-    ``promises`` may leave then.
+    Once they are synced, the log is on disk up to ``end_offset``, the epoch is at least ``epoch``,
+    and the ``promises`` may be sent.
     """
 
     number: int
@@ -102,7 +102,7 @@ class UnsyncedWrites:
 
 
 class Core:
-    """The state of one replica, and the few moves that every part makes in the same way."""
+    """The state of one replica, and the operations that all its parts share."""
 
     def __init__(
         self, setting: ReplicaOptions, stored: Stored, tail: Iterable[Batch], now: int
@@ -130,7 +130,7 @@ class Core:
         assert self.tail.end_offset == stored.end_offset, "the tail is the log's end"
         self.tail.commit(self.high_watermark)
         self.durable = stored.end_offset
-        """The log is on disk, as it is in memory, before this offset."""
+        """Before this offset the log on disk equals the log in memory."""
 
         self.units: deque[UnsyncedWrites] = deque()
         """The writes under way, oldest first."""
@@ -139,20 +139,20 @@ class Core:
         if self.voters.commit(self.high_watermark):
             self.save_voters()
         self.links: dict[int, bool] = {}
-        """Whether a node can be reached, where that was said (it may be old news)."""
+        """Whether a node can be reached, where that was reported (the report may be outdated)."""
 
-        # Promises are not on disk: whatever this replica promised before it started is over after
-        # the longest time that it can have promised.
+        # Promises are not on disk: any promise made before this start is over after the longest
+        # time that a promise can last.
         self.promise_until = now if self.is_alone else now + self.timing.promise_ms
         self.promise_epoch = -1
         self.lease_until_ms = 0
-        """As leader: until when nobody else can have been elected."""
+        """As leader: the time until which no other replica can have been elected."""
 
         self.installing = False
-        """Whether the log is empty because a snapshot is coming."""
+        """Whether the log is empty because a snapshot is being installed."""
 
         self.is_current = False
-        """Whether all that a leader knew to be committed came here since this replica started."""
+        """Whether this replica, since its start, once had all records known to be committed."""
 
         self.contact_ms = now
         self.wake = now
@@ -164,12 +164,12 @@ class Core:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this replica counts, as far as its own log says."""
+        """Whether this replica is a voter, according to its own log."""
         return self.me in self.voters.current
 
     @property
     def bound_until(self) -> int:
-        """Until when this replica votes for nobody, but for whom the leader names."""
+        """Until when this replica votes for no one except a candidate that the leader names."""
         return max(self.promise_until, self.lease_until_ms)
 
     def wake_at(self, at: int) -> None:
@@ -177,15 +177,15 @@ class Core:
         self.wake = min(self.wake, at)
 
     def send(self, node_id: int, message: Message) -> None:
-        """Send what is true whatever this node's disk holds."""
+        """Send a message that holds whatever is on this node's disk."""
         self.out.messages.append((node_id, message))
 
     def promise(self, node_id: int, message: Message) -> None:
-        """Send when everything written before is on disk."""
+        """Send a message once everything written before it is on disk."""
         self.out.promises.append((node_id, message))
 
     def hand_out(self, number: int) -> Ready:
-        """Take out what is to be done; its writes are the unit of this number, or a part of it."""
+        """Take out the pending work; its writes belong to the unit with this number."""
         ready, self.out = self.out, Ready()
         units = self.units
         if ready.writes:
@@ -199,7 +199,7 @@ class Core:
         return ready
 
     def persisted(self, through: int) -> UnsyncedWrites | None:
-        """Learn that units up to this number are on disk; return the last of them, if any."""
+        """Note that units up to this number are on disk; return the last of them, if any."""
         last, units = None, self.units
         while units and units[0].number <= through:
             last = units.popleft()
@@ -208,7 +208,7 @@ class Core:
         return last
 
     def join_epoch(self, epoch: int, voted_for: int = NOBODY) -> None:
-        """Enter a newer epoch, with a vote in it or without; nothing of the older one counts."""
+        """Enter a newer epoch, with or without a vote in it; the older epoch's state is void."""
         assert epoch > self.epoch, "an epoch never comes back"
         self.step_down()
         self.epoch = epoch
@@ -216,7 +216,7 @@ class Core:
         self.save_vote()
 
     def step_down(self) -> None:
-        """Follow, without a leader that is known."""
+        """Become a follower without a known leader."""
         if self.role is Role.LEADER:
             self.lease_until_ms = 0
             self.out.resigned = not self.out.elected
@@ -244,7 +244,7 @@ class Core:
             self.tail.keeps = self.tail.keeps or not self.is_alone
 
     def truncate(self, offset: int) -> None:
-        """Drop the log's end, which differs from the leader's."""
+        """Drop the end of the log, which differs from the leader's."""
         assert offset >= self.high_watermark, "what is committed is never truncated"
         self.out.writes.append(TruncateFrom(self.partition, offset))
         self.tail.truncate(offset)
@@ -252,32 +252,32 @@ class Core:
         self._forget_after(offset)
 
     def restart_log(self, stored: Stored) -> None:
-        """Let the log begin again where a snapshot stands (at 0: nowhere yet)."""
+        """Restart the log at a snapshot's offset (0: no snapshot yet)."""
         self.tail = LogTail(stored, keeps=True)
         self.high_watermark = stored.applied_offset
         self.is_current = False
         self._forget_after(stored.applied_offset)
 
     def commit(self, offset: int) -> None:
-        """Move the high watermark forward."""
+        """Advance the high watermark."""
         self.high_watermark = offset
         self.out.committed += self.tail.commit(offset)
         if not self.voters.is_settled and self.voters.commit(offset):
             self.save_voters()
 
     def election_timeout(self) -> int:
-        """Draw how long to wait for a leader, in ms."""
+        """Draw an election timeout, in ms."""
         return self.rng.randint(self.timing.election_min_ms, self.timing.election_max_ms)
 
     def stagger(self) -> int:
-        """Return how many ms this voter leaves to those before it, now that the leader is gone."""
+        """Return how many ms this voter waits for those before it, after the leader is lost."""
         order = [voter for voter in self.voters.current if voter.node_id != self.leader_id]
         position = order.index(self.me) if self.me in order else len(order)
         step = max(self.timing.heartbeat_ms // STAGGER_DIVISOR, 1)
         return position * step + (self.rng.randint(0, step // 2) if position else 0)
 
     def _forget_after(self, offset: int) -> None:
-        """Let writes that are under way no longer stand for what comes from ``offset`` on."""
+        """Let writes under way no longer cover records from ``offset`` on."""
         self.durable = min(self.durable, offset)
         for unit in self.units:
             unit.end_offset = min(unit.end_offset, offset)

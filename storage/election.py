@@ -1,18 +1,20 @@
-"""Elections: who may stand when, and who gets this replica's vote.
+"""Elections: which replica may campaign when, and which gets this replica's vote.
 
-* One vote per epoch, written before the answer leaves, and only for a log that has as much.
-* A vote is asked for in two rounds. The first (pre-vote) changes nothing anywhere, so a replica
-  that is merely cut off does not disturb the others with ever newer epochs.
-* Whoever answered a leader's message has promised it a while without rivals. A vote that comes
-  earlier is parked until the promise ends. The one exception is a leader that hands over: it has
-  ended its lease for good in its epoch, so the election of the next epoch, and no other, is free.
-* After a start the promises made before it are unknown, so all of them are waited for.
+* One vote per epoch, written before the answer is sent, and only for a log that is at least as
+  complete as this one.
+* A candidate asks for votes in two rounds. The first (pre-vote) changes no state anywhere, so a
+  replica that is merely cut off does not disturb the others with ever newer epochs.
+* A replica that answers a leader's message promises that leader a time without rivals. A vote
+  request that arrives earlier is parked until the promise ends. The only exception is a leader that
+  hands over: it has ended its lease in its epoch and never renews it, so the election of the next
+  epoch, and of no other, need not wait.
+* After a start the promises made before it are unknown, so the longest possible one is waited for.
 
-A replica whose log was wiped for a snapshot may vote with its empty log. What it once acknowledged
-lies before the snapshot's offset or was never committed: a snapshot is only installed where the
-log ends before it or differs from it. So every record before that offset is on a majority without
-this replica, and any majority that would elect somebody meets one of those, who refuses. It does
-not stand itself until the snapshot is whole.
+A replica whose log was wiped for a snapshot may vote with its empty log. The records that it once
+acknowledged lie before the snapshot's offset or were never committed: a snapshot is only installed
+where the log ends before it or differs from it. So every record before that offset is on a majority
+without this replica, and any majority that would elect a candidate includes one of those voters,
+which refuses. The replica itself does not campaign until the snapshot is complete.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Election:
         """Whether a majority has voted for this replica in its epoch."""
         self.campaign_at = FOREVER_MS
         self.stands_since = FOREVER_MS
-        """When this replica stood first since it led, or heard a leader."""
+        """When this replica first campaigned since it last led or heard a leader."""
         self._granted: set[ReplicaKey] = set()
         self._refused: set[ReplicaKey] = set()
         self._voted_key: ReplicaKey | None = None  # of this epoch; None also after a restart
@@ -50,7 +52,7 @@ class Election:
 
     @property
     def next_deadline(self) -> int:
-        """When :meth:`tick` has something to do."""
+        """When :meth:`tick` next has work to do."""
         at = FOREVER_MS
         if self._may_stand and self.core.role is not Role.LEADER:
             at = min(self.campaign_at, self._deadline)
@@ -67,7 +69,7 @@ class Election:
         return max(self._waits_from, self.core.contact_ms) + self._timeout
 
     def tick(self, now: int) -> None:
-        """Answer the votes whose time has come; stand when no leader was heard for too long."""
+        """Answer the votes that are due; campaign when no leader was heard for too long."""
         core = self.core
         if self._delayed_votes and now >= core.bound_until:
             parked, self._delayed_votes = self._delayed_votes, {}
@@ -86,12 +88,12 @@ class Election:
                 self.stand_at(core.promise_until)
 
     def stand_at(self, at: int) -> None:
-        """Plan to stand, when no leader is heard before."""
+        """Campaign at the given time, unless a leader is heard before."""
         self.campaign_at = at
         self.core.wake_at(at)
 
     def heard_leader(self) -> None:
-        """Drop what a leader's sign of life makes idle."""
+        """Cancel a planned campaign and parked pre-votes: the leader is alive."""
         self.campaign_at = self.stands_since = FOREVER_MS
         if self._delayed_votes:
             self._delayed_votes = {
@@ -99,14 +101,14 @@ class Election:
             }
 
     def wait_anew(self) -> None:
-        """Begin another election timeout."""
+        """Start a new election timeout."""
         self.campaign_at = FOREVER_MS
         self._waits_from = self.core.now
         self._timeout = self.core.election_timeout()
         self.core.wake_at(self._deadline)
 
     def stand(self, transfer: bool = False) -> None:
-        """Vote for oneself in a new epoch, and ask the others."""
+        """Vote for this replica in a new epoch, and ask the others for their votes."""
         core = self.core
         core.join_epoch(core.epoch + 1, core.me.node_id)
         core.role = Role.CANDIDATE
@@ -114,17 +116,17 @@ class Election:
         self._ask(core.epoch, pre_vote=False, transfer=transfer)
 
     def take_over(self) -> None:
-        """Stand at once: the leader of this epoch hands over, and answers nobody any more."""
+        """Campaign at once: the leader of this epoch hands over and answers no more requests."""
         if self._may_stand and self.core.role is Role.FOLLOWER:
             self.stand(transfer=True)
 
     def own_vote_is_written(self) -> None:
-        """Count the own vote: it is on disk now."""
+        """Count this replica's own vote: it is on disk now."""
         if self.core.role is Role.CANDIDATE and self._voted_key == self.core.me:
             self._grant(self.core.me)
 
     def on_vote(self, vote: Vote) -> None:
-        """Answer a request for a vote, or keep it until the promise to the leader is over."""
+        """Answer a vote request, or park it until the promise to the leader ends."""
         core = self.core
         if vote.epoch < core.epoch or (vote.pre_vote and vote.epoch == core.epoch):
             self._answer(vote, granted=False)
@@ -143,7 +145,7 @@ class Election:
             self._answer(vote, granted)
 
     def on_voted(self, voted: Voted) -> None:
-        """Count an answer to the round that is under way."""
+        """Count an answer to the round under way."""
         core = self.core
         if voted.pre_vote:
             counts = core.role is Role.PROSPECTIVE and (
@@ -166,7 +168,7 @@ class Election:
                     self.stand_at(core.now + core.rng.randint(low, high))
 
     def ask_again(self, node_id: int) -> None:
-        """Repeat the question to a node that can be reached again."""
+        """Repeat the vote request to a node that can be reached again."""
         core = self.core
         if core.role in (Role.PROSPECTIVE, Role.CANDIDATE):
             pre_vote = core.role is Role.PROSPECTIVE
@@ -174,12 +176,12 @@ class Election:
             send(node_id, self._question(core.epoch + pre_vote, pre_vote, False))
 
     def forget_vote(self) -> None:
-        """Another epoch began without a vote of this replica."""
+        """Note that another epoch began without a vote of this replica."""
         self._voted_key = None
         self.wait_anew()
 
     def _ask_first(self) -> None:
-        """Begin the first round: ask whether a majority would vote for this replica."""
+        """Begin the pre-vote: ask whether a majority would vote for this replica."""
         core = self.core
         core.role = Role.PROSPECTIVE
         self.stands_since = min(self.stands_since, core.now)
@@ -196,7 +198,7 @@ class Election:
     def _ask(self, epoch: int, pre_vote: bool, transfer: bool) -> None:
         core = self.core
         question = self._question(epoch, pre_vote, transfer)
-        send = core.send if pre_vote else core.promise  # nobody votes for who may forget this
+        send = core.send if pre_vote else core.promise  # own vote on disk before asking others
         for voter in core.voters.current:
             if voter != core.me:
                 send(voter.node_id, question)
@@ -221,7 +223,7 @@ class Election:
             self.elected = True
 
     def _is_complete(self, vote: Vote) -> bool:
-        """Whether the candidate's log has everything that this one has, and more counts."""
+        """Whether the candidate's log is at least as complete as this one."""
         tail = self.core.tail
         return (vote.last_epoch, vote.end_offset) >= (tail.last_epoch, tail.end_offset)
 

@@ -1,4 +1,4 @@
-"""What a follower does with a leader's batches and snapshots."""
+"""The follower's work: handle a leader's batches and snapshots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Install:
-    """A snapshot of one leadership that is coming in."""
+    """A snapshot of one leadership that is being received."""
 
     def __init__(self, message: InstallSnapshot) -> None:
         self.identity = (message.epoch, message.offset)
@@ -21,8 +21,8 @@ class _Install:
 
 
 SYNCS_PER_LEASE = 8
-"""An acknowledgement waits for its records' sync for this part of a lease; then the leader gets one
-that names only what is on disk, so that a slow disk does not cost it its lease."""
+"""An acknowledgement waits for the sync of its records for this fraction of a lease. Then the
+leader gets one that names only what is on disk, so that a slow disk does not cost it its lease."""
 
 
 class Following:
@@ -51,13 +51,13 @@ class Following:
 
     @property
     def next_deadline(self) -> int:
-        """When :meth:`flush` has something to send though no sync has ended."""
+        """When :meth:`flush` has a message to send although no sync has ended."""
         return FOREVER_MS if self._matched is None else self._answer_by
 
     def flush(self) -> None:
-        """Acknowledge what is on disk of all that was brought, in one message.
+        """Acknowledge all received records that are on disk, in one message.
 
-        What is on its way to the disk is acknowledged later, in another one.
+        Records on their way to the disk are acknowledged later, in another message.
         """
         if self._matched is None:
             return
@@ -66,16 +66,16 @@ class Following:
         self._answer_by = FOREVER_MS
         if end_offset <= core.durable or epoch != core.epoch:
             self._matched = None
-        if epoch == core.epoch:  # else that leader is one of the past
+        if epoch == core.epoch:  # otherwise that leader's epoch is over
             self._acknowledged = min(end_offset, core.durable)
             core.send(core.leader_id, self._appended(True, self._acknowledged, sent_ms))
 
     def on_append(self, message: Append) -> None:
-        """Take batches if the logs agree before them; say where to try again if not."""
+        """Append batches if the logs agree before them; otherwise answer where to try again."""
         core = self.core
         tail = core.tail
         previous = message.previous_offset
-        if previous > core.high_watermark:  # else it is committed: all logs agree there
+        if previous > core.high_watermark:  # otherwise it is committed: all logs agree there
             epoch = tail.epoch_before(previous)
             if epoch != message.previous_epoch:
                 self._refuse(message)
@@ -105,7 +105,7 @@ class Following:
             self.core.commit(high_watermark)
 
     def on_install(self, message: InstallSnapshot) -> None:
-        """Take one slice of the leader's state, in order; say which is wanted next."""
+        """Store one slice of the leader's state, in order; answer which slice is wanted next."""
         core = self.core
         offset = message.offset
         if self._has(offset, message.last_epoch):
@@ -117,7 +117,7 @@ class Following:
                 self._installed(message, 0)
                 return
             install = self._install = _Install(message)
-            self._matched = None  # nothing of the log that is dropped here
+            self._matched = None  # it refers to the log that is dropped here
             core.out.writes.append(BeginInstall(core.partition, offset, message.last_epoch))
             core.installing = True
             core.restart_log(Stored())
@@ -132,18 +132,18 @@ class Following:
         self._installed(message, install.next_position)
 
     def join(self, known_nodes: set[int]) -> None:
-        """Ask whoever leads for the log."""
+        """Ask the leader, whichever node that is, for the log."""
         core = self.core
         for node_id in sorted(known_nodes):
             core.send(node_id, Joining(core.partition, core.epoch, core.me))
 
     def refuse_old(self, message: Append | InstallSnapshot) -> None:
-        """Tell a leader of the past that it is one."""
+        """Tell a leader of an older epoch that its epoch is over."""
         core = self.core
         core.send(message.leader.node_id, self._appended(False, 0, message.sent_ms))
 
     def _has(self, offset: int, epoch: int) -> bool:
-        """Whether the log holds the leader's record before ``offset``, and so all before it."""
+        """Whether the log has the leader's record before ``offset``, and so all before it."""
         core = self.core
         return offset <= core.high_watermark or core.tail.epoch_before(offset) == epoch
 
@@ -159,7 +159,7 @@ class Following:
             self._answer_by = core.now + core.timing.lease_ms // SYNCS_PER_LEASE
 
     def _refuse(self, message: Append) -> None:
-        """Say where the logs may agree: at the end of an epoch that is no newer than asked for."""
+        """Answer where the logs may agree: the end of an epoch no newer than the one asked for."""
         core = self.core
         tail = core.tail
         end_offset, epoch = tail.end_offset, tail.last_epoch
@@ -215,7 +215,7 @@ class Following:
         core.out.snapshot = SnapshotNotice(offset, done=True)
 
     def _give_up_install(self) -> None:
-        """Begin an empty log: the snapshot's leader is gone, the new one has all from 0 on."""
+        """Begin an empty log: the snapshot's leader is gone, the new one sends all from 0 on."""
         core = self.core
         self._install, core.installing = None, False
         core.out.writes += [

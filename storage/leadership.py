@@ -1,8 +1,8 @@
-"""What a leader does: feeds its peers, counts what they have, keeps its lease, changes voters.
+"""The leader's work: feed the peers, count what they have, keep the lease, change the voters.
 
-The lease: a peer that answers a message votes for nobody for a while from when the message came,
-and it came after ``sent_ms``. So until ``sent_ms`` of the message that a majority answered, plus
-the lease, nobody else can have been elected.
+The lease: a peer that answers a message votes for no other node for a time, counted from the
+arrival of the message, which is after ``sent_ms``. So no other node can have been elected until the
+lease has passed since ``sent_ms`` of the newest message that a majority answered.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from storage.messages import Appended, Joining, ReplicaKey, SnapshotInstalled
 
 NEAR_OFFSETS = 1_000
-"""A peer so few records behind is near the leader's end: in sync, fit to become a voter."""
+"""A peer at most so many records behind is near the leader's end: in sync, fit to be a voter."""
 
 USED_MS = 5_000
-"""A leader that has answered nobody for so long lets its lease run out between signs of life."""
+"""A leader that has answered no request for this long lets its lease run out between heartbeats."""
 
 TRANSFER_IDLE_MS = 30_000
-"""A snapshot for a peer that is silent for so long is let go: it holds back the disk's clean-up."""
+"""A snapshot for a peer that is silent for this long is dropped: it holds back disk clean-up."""
 
 
 class Leadership:
@@ -54,9 +54,9 @@ class Leadership:
         self._give_up_at = FOREVER_MS
         self._used_until = core.now + USED_MS
         self._told = -1
-        """The high watermark that the last signs of life told."""
+        """The high watermark sent with the last heartbeats."""
         self._has_strangers = False
-        """Whether some peers do not count, or some voters are no peers."""
+        """Whether some peers are not voters, or some voters are not peers."""
 
         self._voters: list[Progress | None] = []
         self._counts_self = True
@@ -67,9 +67,9 @@ class Leadership:
         self._recount()
 
     def begin(self) -> None:
-        """Open the epoch: its LeaderChange record is what commits everything before it.
+        """Open the epoch: its LeaderChange record commits everything before it.
 
-        Once more in the same epoch, it says nothing new.
+        A second call in the same epoch adds nothing new.
         """
         core = self.core
         voters = [voter.node_id for voter in core.voters.current]
@@ -86,7 +86,7 @@ class Leadership:
         return tail.end_offset
 
     def advance(self) -> None:
-        """Move the high watermark to what a majority has on disk, if that is of this epoch."""
+        """Advance the high watermark to what a majority has on disk, if that is of this epoch."""
         core = self.core
         if self._voters:
             ends = [0 if voter is None else voter.match for voter in self._voters]
@@ -106,11 +106,11 @@ class Leadership:
             self._review_voters()
 
     def need_lease(self, now: int) -> None:
-        """Have a lease from now on: there is something to answer."""
+        """Keep the lease renewed from now on: there are requests to answer."""
         self._used_until = now + USED_MS
         due = self._beaten_ms + self.core.timing.heartbeat_ms
         if self._beat_at <= due:
-            return  # not at rest
+            return  # not idle
         if now < due:
             self._beat_by(due)
         else:
@@ -119,7 +119,7 @@ class Leadership:
             self.tell()
 
     def doubt(self) -> None:
-        """Take no answer to what was sent until now for a promise: its time may be long over."""
+        """Ignore answers to earlier messages as promises: their time may be long over."""
         core = self.core
         self._doubted_ms = core.now
         self._renew()
@@ -127,12 +127,12 @@ class Leadership:
         core.wake_at(self._beat_at)
 
     def tell(self) -> None:
-        """Let every peer have a sign of life in this turn."""
+        """Send every peer a heartbeat in this turn."""
         for peer in self.peers.values():
             peer.beat_due = self.to_send = True
 
     def tick(self, now: int) -> None:
-        """Send signs of life; give up what takes too long."""
+        """Send heartbeats; give up what takes too long."""
         core, timing = self.core, self.core.timing
         if not self.peers:
             return
@@ -147,8 +147,8 @@ class Leadership:
             if self._has_strangers:
                 self._review_voters()
         if now >= self._give_up_at:
-            # After TransferLeadership the lease is never taken up again in this epoch: the
-            # receiver may use it at any later time.
+            # After TransferLeadership the lease is never renewed in this epoch: the receiver may
+            # campaign at any later time.
             self.is_over = self.has_handed_over
             self.handing_over, self._give_up_at = NOBODY, FOREVER_MS
         heard_ms = max(self.lease_from_ms, self._began_ms, self._doubted_ms)
@@ -157,12 +157,12 @@ class Leadership:
 
     @property
     def next_deadline(self) -> int:
-        """When :meth:`tick` has something to do."""
+        """When :meth:`tick` next has work to do."""
         return min(self._beat_at, self._give_up_at) if self.peers else FOREVER_MS
 
     @property
     def lease_from_ms(self) -> int:
-        """When the newest message was sent that a majority has answered."""
+        """When the newest message that a majority has answered was sent."""
         needed = majority(len(self._voters) + self._counts_self) - self._counts_self
         if needed <= 0:
             return FOREVER_MS
@@ -173,7 +173,7 @@ class Leadership:
 
     @property
     def learners(self) -> tuple[ReplicaKey, ...]:
-        """The peers that are fed but do not count."""
+        """The peers that receive the log but do not vote."""
         voters = self.core.voters.current
         return tuple(peer.key for peer in self.peers.values() if peer.key not in voters)
 
@@ -185,10 +185,10 @@ class Leadership:
 
     @property
     def complete(self) -> tuple[int, ...]:
-        """The nodes of the voters that were heard of late and have all that is committed on disk.
+        """The nodes of the voters that were heard recently and have all committed records on disk.
 
-        Nobody, before a record of this epoch is committed: until then the leader itself does not
-        know how far that is.
+        Empty until a record of this epoch is committed: before that the leader itself does not know
+        how far the log is committed.
         """
         core = self.core
         committed = core.high_watermark
@@ -205,9 +205,9 @@ class Leadership:
 
     @property
     def peers_with_space(self) -> tuple[int, ...]:
-        """The voters that have acknowledged what is not on this leader's own disk.
+        """The voters that have acknowledged records that are not on this leader's own disk.
 
-        Nobody, when they are too few to elect one of them.
+        Empty when they are too few to elect one of them.
         """
         core = self.core
         voters = core.voters.current
@@ -217,7 +217,7 @@ class Leadership:
 
     @property
     def needed_from(self) -> int | None:
-        """The first offset that a peer still needs from the log, None without such a peer."""
+        """The first offset of the log that a peer still needs, None without such a peer."""
         offsets = [
             peer.match if peer.transfer is None else peer.transfer.snapshot.offset
             for peer in self.peers.values()
@@ -226,7 +226,7 @@ class Leadership:
         return min(offsets, default=None)
 
     def on_appended(self, message: Appended) -> None:
-        """Take a peer's answer."""
+        """Handle a peer's answer to batches or a heartbeat."""
         peer = self._peer(message.replica)
         if peer is None:
             return
@@ -241,10 +241,10 @@ class Leadership:
         elif peer.mode is not ReplicationMode.SNAPSHOT and not (
             message.end_offset < peer.match and sent_ms <= earlier_ms  # an old answer
         ):
-            # A log that ends before what it once acknowledged: only a disk that lies can do that.
+            # A log that ends before what it once acknowledged: only a faulty disk can cause that.
             peer.match = min(peer.match, message.end_offset)
             agreement = self._agreement(message.end_offset, message.last_epoch)
-            if agreement < peer.next_offset:  # else it answers an older message
+            if agreement < peer.next_offset:  # otherwise it answers an older message
                 peer.probe(agreement)
         if peer.next_offset < core.tail.end_offset:
             self.to_send = True
@@ -252,7 +252,7 @@ class Leadership:
             self._hand_over()
 
     def on_installed(self, message: SnapshotInstalled) -> None:
-        """Take a peer's answer to a slice of a snapshot."""
+        """Handle a peer's answer to a slice of a snapshot."""
         peer = self._peer(message.replica)
         if peer is None:
             return
@@ -275,13 +275,13 @@ class Leadership:
                 peer.probe(peer.next_offset)  # another snapshot is taken
 
     def on_joining(self, message: Joining) -> None:
-        """Take in a replica that has no log, or lost its way to the leader."""
+        """Add a replica that has no log, or that lost its leader, as a peer."""
         known = self.peers.get(message.replica.node_id)
         if known is None or known.key != message.replica:
             self._adopt(message.replica)
 
     def set_link(self, node_id: int, is_up: bool) -> None:
-        """Note that messages do or do not reach a node."""
+        """Note whether messages reach a node."""
         peer = self.peers.get(node_id)
         if peer is None:
             return
@@ -295,7 +295,7 @@ class Leadership:
             self.handing_over, self._give_up_at = NOBODY, FOREVER_MS
 
     def transfer_to(self, node_id: int) -> bool:
-        """Begin to hand over to a voter; tell whether it can be done."""
+        """Begin to hand over to a voter; return whether that is possible."""
         peer = self.peers.get(node_id)
         if peer is None or not peer.is_up or peer.key not in self.core.voters.current:
             return False
@@ -307,10 +307,10 @@ class Leadership:
         return True
 
     def change_voters(self, voters: tuple[ReplicaKey, ...]) -> bool:
-        """Append a change of one voter; tell whether that can be done now.
+        """Append a change of one voter; return whether that is possible now.
 
-        It can when the change before it and a record of this epoch are committed: else two changes
-        could be under way at once, and two majorities without a common replica.
+        It is when the previous change and a record of this epoch are committed. Otherwise two
+        changes could be under way at once, and two majorities could have no common replica.
         """
         core = self.core
         differ = set(voters) ^ set(core.voters.current)
@@ -329,20 +329,20 @@ class Leadership:
         return True
 
     def flush(self) -> None:
-        """Put what the peers can take into the messages to send."""
+        """Add to the outgoing messages what the peers can take."""
         self.to_send = False
         for peer in self.peers.values():
             self._sender.feed(peer)
 
     def _next_beat(self, now: int) -> int:
-        """Return when signs of life are due next; leaders at rest on one node share the times."""
+        """Return when heartbeats are due next; idle leaders on one node share these times."""
         heartbeat_ms, rest_ms = self.core.timing.heartbeat_ms, self.core.timing.rest_ms
         if rest_ms == heartbeat_ms or not self._rests(now):
             return now + heartbeat_ms
         return max(now + rest_ms - now % rest_ms, now + heartbeat_ms)
 
     def _rests(self, now: int) -> bool:
-        """Whether nobody needs the lease, and every peer has everything and knows it."""
+        """Whether no request needs the lease, and every peer has all records and knows it."""
         end_offset = self.core.tail.end_offset
         return (
             now >= self._used_until
@@ -361,9 +361,9 @@ class Leadership:
             self.core.wake_at(at)
 
     def _hand_over(self) -> None:
-        """Tell the receiver to stand, when everything is on its way to it and little is missing.
+        """Tell the receiver to campaign, once all records are sent to it and few are missing.
 
-        The lease ends here, before the message leaves: nobody is answered from now on.
+        The lease ends here, before the message is sent: no request is answered from now on.
         """
         core = self.core
         peer = self.peers[self.handing_over]
@@ -383,12 +383,12 @@ class Leadership:
         self.append([(key, value)], control=True)
 
     def _peer(self, key: ReplicaKey) -> Progress | None:
-        """Return the peer that answers; one that came back with another disk is taken in."""
+        """Return the peer that answers; add one that came back with another disk."""
         peer = self.peers.get(key.node_id)
         if peer is not None and peer.key is not key and peer.key != key:
             self._adopt(key)
             return None
-        if peer is not None and not peer.is_up:  # it answers, whatever was said of its link
+        if peer is not None and not peer.is_up:  # it answers, whatever was reported of its link
             self.set_link(key.node_id, True)
         return peer
 
@@ -405,7 +405,7 @@ class Leadership:
         core.wake_at(self._beat_at)
 
     def _recount(self) -> None:
-        """Take stock of who counts, after the voters or the peers changed."""
+        """Recompute the voting peers, after the voters or the peers changed."""
         core = self.core
         self._counts_self = core.is_voter
         self._voters = []
@@ -425,7 +425,7 @@ class Leadership:
             self.core.lease_until_ms = max(until_ms, 0)
 
     def _agreement(self, end_offset: int, last_epoch: int) -> int:
-        """Return where to try next: the peer's log ends there at most, in an epoch at most ours."""
+        """Return the next offset to try: in the peer's log, in an epoch no newer than its last."""
         known = self.core.tail.end_of_epoch(last_epoch)
         return end_offset if known is None else min(end_offset, known[1])
 
@@ -439,7 +439,7 @@ class Leadership:
         )
 
     def _review_voters(self) -> None:
-        """Let replicas that are caught up count: first the lost one of that node leaves."""
+        """Make learners that have caught up voters; first remove the lost voter of that node."""
         core = self.core
         voters = core.voters.current
         for peer in self.peers.values():

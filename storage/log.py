@@ -1,14 +1,14 @@
-"""What is kept on disk, as values to write and one interface to read; and a log in memory.
+"""The data on disk: writes as values, an interface to read it, and a log in memory.
 
 A process has one log for all its partitions. Per partition it holds
 
 * the batches not yet dropped: offsets ``start_offset`` up to ``end_offset`` (exclusive);
 * the compacted *state*: the latest committed value of each key among the records before
-  ``applied_offset``. It is the snapshot: batches before it may be dropped;
-* the vote: epoch, voted for, and a high watermark that is never ahead of the truth;
+  ``applied_offset``. It is the snapshot: batches before that offset may be dropped;
+* the vote: epoch, voted for, and a high watermark that is never ahead of the true one;
 * the voters: the replicas whose majority commits, as last saved.
 
-All writes of one call are one atomic unit: after a crash all of them are there or none.
+All writes of one call are one atomic unit: after a crash either all of them are there or none.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from storage.messages import ReplicaKey
 
 SLICE_BYTES = 256 << 10
-"""About how large a slice of a snapshot is: so much is read between two looks at the sockets."""
+"""Approximate size of a snapshot slice: this much is read between two polls of the sockets."""
 
 NOBODY = -1
-"""In place of a node: ``voted_for`` of a replica that has not voted, a leader nobody knows."""
+"""No node: ``voted_for`` of a replica that has not voted, or an unknown leader."""
 
 
 class LogError(Exception):
-    """The log cannot be used; the message is one sentence that says which and what to do."""
+    """The log cannot be used. The message says in one sentence which log and what to do."""
 
 
 class CorruptLogError(LogError):
@@ -40,11 +40,11 @@ class CorruptLogError(LogError):
 
 
 class UnknownRecordError(CorruptLogError):
-    """A record is as it was written, and no program version that we know has written it so."""
+    """A record is intact, but no known program version has written it."""
 
 
 class StaleLogError(LogError):
-    """The directory is a copy of this node's and not the newest state of it."""
+    """The directory is an outdated copy of this node's log."""
 
 
 class ForeignLogError(LogError):
@@ -56,15 +56,15 @@ class LockedLogError(LogError):
 
 
 class SnapshotGoneError(LogError):
-    """A snapshot cannot be read on; another can be taken at once."""
+    """A snapshot can no longer be read; a new one can be taken at once."""
 
 
 class FullDiskError(LogError):
-    """There is no room on the disk: nothing of the atomic unit was applied, and reading goes on.
+    """The disk is full: nothing of the atomic unit was applied, and reads still work.
 
-    The same writes may be given again later, alone or with others behind them; they succeed when
-    there is room again. Whoever catches this must not call what it has not written persisted, must
-    keep the writes in their order, and must not hand out any reply or message that waits for them.
+    The same writes may be repeated later, alone or with others after them; they succeed once there
+    is room again. A caller that catches this error must not report the failed writes as persisted,
+    must keep the writes in order, and must not release any reply or message that depends on them.
     """
 
 
@@ -94,7 +94,7 @@ class DropBefore:
 
 @dataclass(frozen=True, slots=True)
 class ApplyState:
-    """Bring the compacted state to ``offset`` (exclusive), whose last record is of ``epoch``.
+    """Advance the compacted state to ``offset`` (exclusive), whose last record is of ``epoch``.
 
     ``records`` are committed, at most one per key; a value of None removes the key.
     """
@@ -107,7 +107,7 @@ class ApplyState:
 
 @dataclass(frozen=True, slots=True)
 class InstallState:
-    """Replace everything: the state is ``records`` at ``offset``, and the log is empty there."""
+    """Replace everything: the state becomes ``records`` at ``offset``, with an empty log there."""
 
     partition: int
     offset: int
@@ -117,7 +117,7 @@ class InstallState:
 
 @dataclass(frozen=True, slots=True)
 class SaveVote:
-    """Keep the epoch, the vote given in it, and how far the log is known to be committed."""
+    """Store the epoch, the vote given in it, and the known high watermark."""
 
     partition: int
     epoch: int
@@ -127,7 +127,7 @@ class SaveVote:
 
 @dataclass(frozen=True, slots=True)
 class SaveVoters:
-    """Keep who the voters are, as of the record before ``offset``."""
+    """Store the voters, as of the record before ``offset``."""
 
     partition: int
     voters: tuple[ReplicaKey, ...]
@@ -136,11 +136,11 @@ class SaveVoters:
 
 @dataclass(frozen=True, slots=True)
 class BeginInstall:
-    """Drop a partition's log and state: a snapshot at ``offset`` is to come, in slices.
+    """Drop a partition's log and state before a snapshot at ``offset`` that arrives in slices.
 
     Until :class:`FinishInstall` the partition reads as empty; only its vote and its voters stay.
-    After a crash in between it is empty, and the snapshot must be installed again. A snapshot that
-    will not come is given up by ``BeginInstall(p, 0, 0), FinishInstall(p, 0, 0)``.
+    After a crash in between it is empty, and the snapshot must be installed again. To give up a
+    snapshot, write ``BeginInstall(p, 0, 0), FinishInstall(p, 0, 0)``.
     """
 
     partition: int
@@ -158,7 +158,7 @@ class InstallSlice:
 
 @dataclass(frozen=True, slots=True)
 class FinishInstall:
-    """The snapshot is whole: the state stands at ``offset``, and the log is empty there."""
+    """Complete the snapshot: the state is at ``offset``, and the log is empty there."""
 
     partition: int
     offset: int
@@ -181,7 +181,7 @@ Write: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What the log holds of one partition, without its records. ``end_offset`` is exclusive.
+    """The stored data of one partition, without its records. ``end_offset`` is exclusive.
 
     ``voters`` are empty when none were ever saved.
     """
@@ -202,9 +202,10 @@ class Stored:
 class Snapshot:
     """The compacted state at ``offset``, whose last record is of ``epoch``.
 
-    ``slices`` reads it as it was when the snapshot was taken, in key order and once, in pieces of
-    about :data:`SLICE_BYTES`; writes may go on meanwhile. An empty state has no slice. Reading
-    raises :class:`SnapshotGoneError` when the log had to be opened again: take another then.
+    ``slices`` reads the state as of the time when the snapshot was taken, in key order and only
+    once, in pieces of about :data:`SLICE_BYTES`; writes may go on meanwhile. An empty state has no
+    slice. Reading raises :class:`SnapshotGoneError` when the log had to be reopened: take a new
+    snapshot then.
     """
 
     offset: int
@@ -214,25 +215,25 @@ class Snapshot:
 
 
 class Log(Protocol):
-    """One process's log. Reading sees every write made so far, synced or not."""
+    """One process's log. Reads see every write made so far, synced or not."""
 
     def write(self, writes: Sequence[Write], sync: bool) -> None:
-        """Write all in order, as one atomic unit; return when it is safe if ``sync``."""
+        """Write all in order, as one atomic unit; with ``sync``, return once it is synced."""
 
     def stored(self, partition: int) -> Stored:
-        """Return what is there of a partition; an unknown one is empty."""
+        """Return what is stored of a partition; an unknown partition is empty."""
 
     def batches(self, partition: int, offset: int) -> Iterator[Batch]:
         """Iterate over the batches that end after ``offset``, in order."""
 
     def state(self, partition: int, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over the compacted state in key order, as it was when the iteration began.
+        """Iterate over the compacted state in key order, as of the start of the iteration.
 
         Only over the keys that begin with ``prefix``.
         """
 
     def snapshot(self, partition: int) -> Snapshot:
-        """Return the compacted state as it is now, to be read while writes go on."""
+        """Return the current compacted state, to be read while writes go on."""
 
 
 def in_slices(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[RawRecord, ...]]:
@@ -338,7 +339,7 @@ _END_OFFSET: Final = attrgetter("end_offset")
 
 
 class MemoryLog:
-    """A log for tests and the simulator. What was not synced may be lost by :meth:`crash`."""
+    """A log for tests and the simulator. :meth:`crash` may lose unsynced writes."""
 
     def __init__(self) -> None:
         self._live: dict[int, _Image] = {}
@@ -347,7 +348,7 @@ class MemoryLog:
 
     @property
     def unsynced(self) -> int:
-        """How many atomic units a crash may lose."""
+        """The number of atomic units that a crash may lose."""
         return len(self._unsynced)
 
     def write(self, writes: Sequence[Write], sync: bool) -> None:
@@ -359,13 +360,13 @@ class MemoryLog:
             self.sync()
 
     def sync(self, units: int | None = None) -> None:
-        """Sync the oldest units, as many as there were when a sync began (None: all of them)."""
+        """Sync the oldest units: as many as there were when a sync began (None: all of them)."""
         for earlier in self._unsynced[:units]:
             _put(self._safe, earlier)
         del self._unsynced[:units]
 
     def crash(self, kept: int = 0) -> MemoryLog:
-        """Return the log as a restart finds it: all that was synced, and ``kept`` units more."""
+        """Return the log as a restart finds it: all synced units, and ``kept`` more."""
         survivor = MemoryLog()
         for unit in self._unsynced[:kept]:
             _put(self._safe, unit)
@@ -377,7 +378,7 @@ class MemoryLog:
         return survivor
 
     def copied(self) -> MemoryLog:
-        """Return a log of its own that holds what was synced here."""
+        """Return a separate log that holds the synced writes of this one."""
         twin = MemoryLog()
         twin._live = {partition: _copy(image) for partition, image in self._safe.items()}
         twin._safe = {partition: _copy(image) for partition, image in self._safe.items()}
@@ -388,11 +389,11 @@ class MemoryLog:
         return twin
 
     def synced(self, partition: int) -> Stored:
-        """Return what a crash would leave now of a partition, if it took all it can."""
+        """Return what the worst crash would leave of a partition now."""
         return self._safe.get(partition, _Image()).stored()
 
     def stored(self, partition: int) -> Stored:
-        """Return what is there of a partition."""
+        """Return what is stored of a partition."""
         return self._live.get(partition, _Image()).stored()
 
     def batches(self, partition: int, offset: int) -> Iterator[Batch]:
@@ -411,7 +412,7 @@ class MemoryLog:
         return iter(sorted(row for row in image.state.items() if row[0].startswith(prefix)))
 
     def snapshot(self, partition: int) -> Snapshot:
-        """Return the compacted state as it is now."""
+        """Return the current compacted state."""
         stored = self.stored(partition)
         slices = in_slices(self.state(partition))
         return Snapshot(stored.applied_offset, stored.applied_epoch, stored.voters, slices)

@@ -1,7 +1,7 @@
-"""What the replicas of one partition say to each other, as values.
+"""The messages between the replicas of one partition, as values.
 
-Every message names its partition and its sender's epoch: a replica that hears of a newer epoch
-joins it, and what an older one says is refused.
+Every message names its partition and its sender's epoch. A replica that receives a newer epoch
+joins it; messages of an older epoch are refused.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class ReplicaKey:
     """One replica: its node, and the random id of the directory that holds its log.
 
-    A node that comes back with an empty disk has another ``directory_id``: it has lost the votes
-    and records that it had promised to keep, so it is another replica (Kafka's KIP-853).
+    A node that returns with an empty disk has another ``directory_id``. It has lost the votes and
+    records that it had promised to keep, so it is another replica (Kafka's KIP-853).
     """
 
     node_id: int
@@ -27,10 +27,10 @@ class ReplicaKey:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """Asks for a vote; with ``pre_vote`` only whether one would be given.
+    """Ask for a vote; with ``pre_vote``, only ask whether it would be given.
 
-    ``epoch`` is the one that the candidate stands in (the next one, in a pre-vote). ``transfer``:
-    the leader itself asked for this election and answers nobody any more, so its lease is over.
+    ``epoch`` is the candidate's epoch (the next one, in a pre-vote). ``transfer``: the leader
+    itself asked for this election and answers no more requests, so its lease is over.
     """
 
     partition: int
@@ -44,7 +44,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Voted:
-    """Answers :class:`Vote`; ``epoch`` is the voter's own when it refuses."""
+    """The answer to :class:`Vote`; ``epoch`` is the voter's own when it refuses."""
 
     partition: int
     epoch: int
@@ -55,7 +55,7 @@ class Voted:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The leader's batches after ``previous_offset``; without any, a sign of life.
+    """The leader's batches after ``previous_offset``; without batches, a heartbeat.
 
     ``previous_offset`` is the end offset of the batch before them, and ``previous_epoch`` that
     batch's epoch. ``sent_ms`` is the leader's time, which the answer repeats: the lease counts from
@@ -74,10 +74,10 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Answers :class:`Append`, once everything before ``end_offset`` is on the follower's disk.
+    """The answer to :class:`Append`: everything before ``end_offset`` is on the follower's disk.
 
-    When not ``accepted``, the logs differ at the leader's previous offset: the follower's log ends
-    at ``end_offset`` at most, with ``last_epoch`` as the epoch there, and the leader tries again
+    When not ``accepted``, the logs differ at the leader's previous offset. They agree at
+    ``end_offset`` at most, where the follower's epoch is ``last_epoch``; the leader tries again
     from there.
     """
 
@@ -94,7 +94,7 @@ class Appended:
 class InstallSnapshot:
     """One slice of the leader's compacted state at ``offset``, whose epoch is ``last_epoch``.
 
-    ``position`` counts the slices from 0; ``voters`` are those in force there.
+    ``position`` counts the slices from 0; ``voters`` are the voters in force at ``offset``.
     """
 
     partition: int
@@ -111,7 +111,7 @@ class InstallSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInstalled:
-    """Answers :class:`InstallSnapshot`: the next slice wanted of the snapshot at ``offset``."""
+    """The answer to :class:`InstallSnapshot`: the next slice wanted, at ``offset``."""
 
     partition: int
     epoch: int
@@ -123,7 +123,7 @@ class SnapshotInstalled:
 
 @dataclass(frozen=True, slots=True)
 class TransferLeadership:
-    """The leader hands over: the receiver campaigns at once, its log is complete."""
+    """The leader hands over: the receiver campaigns at once, since its log is complete."""
 
     partition: int
     epoch: int
@@ -132,7 +132,7 @@ class TransferLeadership:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A replica that is no voter (an empty disk) asks whoever leads to send it the log."""
+    """A replica that is not a voter (its disk is empty) asks the leader to send it the log."""
 
     partition: int
     epoch: int
@@ -141,7 +141,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """A node leads a partition in ``epoch``; told to all nodes, also those without a replica."""
+    """A node leads a partition in ``epoch``; sent to all nodes, also those without a replica."""
 
     partition: int
     epoch: int
@@ -150,7 +150,7 @@ class Leading:
 
 @dataclass(frozen=True, slots=True)
 class ClockShows:
-    """What a node's wall clock showed when it sent this, in Unix ms; of no partition or epoch."""
+    """A node's wall clock when it sent this, in Unix ms; concerns no partition and no epoch."""
 
     partition: int
     epoch: int

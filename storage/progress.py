@@ -1,4 +1,4 @@
-"""What a leader knows of one peer: how far it is, and what is on its way to it."""
+"""A leader's knowledge of one peer: how far its log is, and what is on its way to it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from storage.messages import ReplicaKey
 
 NEVER_MS = -(1 << 62)
-"""When a peer was heard that never was."""
+"""When a peer was last heard that was never heard."""
 
 MESSAGE_BYTES_MAX = 1 << 20
 IN_FLIGHT_BYTES_MAX = 4 << 20
 IN_FLIGHT_MESSAGES_MAX = 64
-"""A peer that does not answer is sent so much and no more."""
+"""The most messages in flight to a peer that does not answer."""
 
 
 class ReplicationMode(StrEnum):
     """How a peer is fed.
 
-    One message at a time until the logs are known to agree, then as fast as it can take; with the
-    state at first when the log no longer reaches back to what the peer has.
+    PROBE: one message at a time until the logs are known to agree. STREAM: as fast as it can take.
+    SNAPSHOT: first the state, when the log no longer reaches back to the end of the peer's log.
     """
 
     PROBE = "probe"
@@ -35,7 +35,7 @@ class ReplicationMode(StrEnum):
 
 
 class SnapshotTransfer:
-    """One snapshot on its way: one slice at a time, each kept until it is acknowledged."""
+    """One snapshot under way: one slice at a time, each kept until it is acknowledged."""
 
     def __init__(self, snapshot: Snapshot, now: int) -> None:
         self.snapshot = snapshot
@@ -49,11 +49,11 @@ class SnapshotTransfer:
 
     @property
     def is_last(self) -> bool:
-        """Whether no slice comes after the one in hand."""
+        """Whether the current slice is the last one."""
         return self._next is None
 
     def acknowledged(self, next_position: int, now: int) -> None:
-        """Go on when the slice in hand has arrived."""
+        """Go on to the next slice when the current one has arrived."""
         self.heard_ms = now
         if next_position == self.position + 1 and not self.is_last:
             self.position = next_position
@@ -87,7 +87,7 @@ class Progress:
         self.next_offset = next_offset
         """Where the next message begins."""
         self.match = 0
-        """What the peer has on its disk, and equal to the leader's log."""
+        """The end offset of the part of the leader's log that the peer has on disk."""
         self.acked_ms = NEVER_MS
         """The leader's time in the newest message that the peer answered in this epoch."""
         self.mode = ReplicationMode.PROBE
@@ -116,9 +116,9 @@ class Progress:
         self.in_flight_bytes += size
 
     def accepted(self, end_offset: int) -> bool:
-        """Note that the peer's log equals ours before ``end_offset``; tell if that is new.
+        """Note that the peer's log equals ours before ``end_offset``; return whether that is new.
 
-        It may be an old answer: nothing goes back.
+        The answer may be an old one: it never moves anything back.
         """
         if self.mode is ReplicationMode.SNAPSHOT:
             if self.transfer is not None and end_offset < self.transfer.snapshot.offset:
@@ -139,7 +139,7 @@ class Progress:
         return advanced
 
     def probe(self, next_offset: int) -> None:
-        """Find out again where the logs agree: everything on its way may be lost."""
+        """Find out again where the logs agree: messages on their way to the peer may be lost."""
         self.mode = ReplicationMode.PROBE
         self.next_offset = next_offset
         self.awaits_answer = False

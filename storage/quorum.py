@@ -1,4 +1,4 @@
-"""How far a majority has come: pure arithmetic over the voters' end offsets."""
+"""Majorities: pure arithmetic over the voters' end offsets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def majority(voters: int) -> int:
-    """Return how many of so many voters are a majority."""
+    """Return the size of a majority of ``voters``."""
     return voters // 2 + 1
 
 

@@ -1,25 +1,26 @@
-"""One replica of one partition's log, as a state machine: Raft, in Kafka's words.
+"""One replica of one partition's log, as a state machine: Raft, in Kafka's terms.
 
-Messages, time and records go in; :meth:`Replica.ready` says what to write, what to send and what is
-newly committed. The rules, and where they are kept:
+Messages, time and records go in. :meth:`Replica.ready` returns what to write, what to send and what
+is newly committed. The rules, and the modules that keep them:
 
 * one vote per epoch, written before it is sent; pre-votes; promises (:mod:`storage.election`);
-* logs that agree in one record agree before it; what differs from the leader's is dropped, but
-  never anything committed (:mod:`storage.following`);
+* logs that agree in one record agree before it; a follower drops records that differ from the
+  leader's, but never a committed record (:mod:`storage.following`);
 * a leader's first record in its epoch is a LeaderChange control record, and nothing is committed
-  before it: older epochs' records are committed by it, never counted by themselves. A record is
-  committed when a majority of the voters has it on disk, the leader's own copy included only once
-  :meth:`Replica.persisted` said so (:mod:`storage.leadership`);
-* a leader answers only while its lease lasts, and no rival is elected before it is over
+  before it: it commits the records of older epochs, which are never counted on their own. A record
+  is committed when a majority of the voters has it on disk; the leader's own copy counts only once
+  :meth:`Replica.persisted` has been called for it (:mod:`storage.leadership`);
+* a leader answers only while its lease lasts, and no other leader is elected before the lease ends
   (:mod:`storage.timing`, :mod:`storage.leadership`, :mod:`storage.election`);
 * voters change one at a time (:mod:`storage.voters`, :mod:`storage.leadership`).
 
-What a replica writes is synced in the background: :meth:`Replica.ready` hands out units of writes,
-:meth:`Replica.persisted` says up to which unit the disk has them. Meanwhile it goes on. A leader's
-batches leave before its own copy is on disk; a vote, and an acknowledgement of records, only after
-what they rest on (:meth:`storage.core.Core.promise`, :mod:`storage.following`).
+A replica's writes are synced in the background. :meth:`Replica.ready` returns units of writes;
+:meth:`Replica.persisted` says which units are on disk. Meanwhile the replica goes on. A leader
+sends its batches before its own copy is on disk. A vote, or an acknowledgement of records, is sent
+only after the writes that it depends on (:meth:`storage.core.Core.promise`,
+:mod:`storage.following`).
 
-Time is monotonic, in ms. ``now`` of :meth:`Replica.step` must be read after the message came in: a
+Time is monotonic, in ms. Read ``now`` for :meth:`Replica.step` after the message arrived: a
 follower's promise counts from it.
 """
 
@@ -71,7 +72,7 @@ class Replica:
     def __init__(
         self, setting: ReplicaOptions, stored: Stored, tail: Iterable[Batch] = (), now: int = 0
     ) -> None:
-        """Start from what the log holds; ``tail`` are its batches after the applied offset."""
+        """Start from the stored log; ``tail`` are its batches after the applied offset."""
         self.partition = setting.partition
         self._core = Core(setting, stored, tail, now)
         self._following = Following(self._core)
@@ -81,7 +82,7 @@ class Replica:
 
     @property
     def role(self) -> Role:
-        """What this replica is in its epoch."""
+        """The role of this replica in its epoch."""
         return self._core.role
 
     @property
@@ -91,22 +92,22 @@ class Replica:
 
     @property
     def voted_for(self) -> int:
-        """The node that has this replica's vote in its epoch, -1 if none has."""
+        """The node that this replica voted for in its epoch, -1 if none."""
         return self._core.voted_for
 
     @property
     def leader_id(self) -> int:
-        """The node that leads this epoch, as far as is known; -1 if it is not."""
+        """The node that leads this epoch, -1 if not known."""
         return self._core.leader_id
 
     @property
     def high_watermark(self) -> int:
-        """Everything before is known to be committed."""
+        """Every record before this offset is known to be committed."""
         return self._core.high_watermark
 
     @property
     def end_offset(self) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         return self._core.tail.end_offset
 
     @property
@@ -116,32 +117,32 @@ class Replica:
 
     @property
     def lease_until_ms(self) -> int:
-        """Until when no other replica can lead; 0 when this one does not."""
+        """The time until which no other replica can lead; 0 when this one does not lead."""
         return self._core.lease_until_ms if self._core.role is Role.LEADER else 0
 
     @property
     def voters(self) -> tuple[ReplicaKey, ...]:
-        """The replicas that count, as this log says."""
+        """The voters, according to this log."""
         return self._core.voters.current
 
     @property
     def learners(self) -> tuple[ReplicaKey, ...]:
-        """The replicas that are fed and do not count; only the leader knows them."""
+        """The replicas that receive the log but do not vote; known to the leader only."""
         return () if self._leadership is None else self._leadership.learners
 
     @property
     def in_sync(self) -> tuple[int, ...]:
-        """The nodes whose log ends near the leader's; only the leader knows them."""
+        """The nodes whose log ends near the leader's; known to the leader only."""
         return () if self._leadership is None else self._leadership.in_sync
 
     @property
     def complete(self) -> tuple[int, ...]:
-        """The voters known to have all that is committed on disk; only the leader knows them."""
+        """The voters known to have all committed records on disk; known to the leader only."""
         return () if self._leadership is None else self._leadership.complete
 
     @property
     def peers_with_space(self) -> tuple[int, ...]:
-        """The voters with room for what this leader's disk has none for, if they are a majority."""
+        """The voters that have room for records that do not fit on this disk, if a majority."""
         return () if self._leadership is None else self._leadership.peers_with_space
 
     @property
@@ -151,17 +152,17 @@ class Replica:
 
     @property
     def handing_over(self) -> bool:
-        """Whether this leader is about to hand over: what it appends now may be lost."""
+        """Whether this leader is about to hand over: records appended now may be lost."""
         return self._leadership is not None and self._leadership.handing_over != NOBODY
 
     @property
     def is_current(self) -> bool:
-        """Whether it had all that a leader knew to be committed, at some time since its start."""
+        """Whether, at some time since its start, it had all records known to be committed."""
         return self._core.is_current
 
     @property
     def electable(self) -> bool:
-        """Whether this replica may stand for election; the owner says when it could not serve."""
+        """Whether this replica may campaign; the owner clears it when it could not serve."""
         return self._election.electable
 
     @electable.setter
@@ -180,7 +181,7 @@ class Replica:
 
     @property
     def is_ready(self) -> bool:
-        """Whether :meth:`ready` has anything to say."""
+        """Whether :meth:`ready` has anything to return."""
         out, leadership = self._core.out, self._leadership
         return bool(
             out.writes
@@ -196,18 +197,18 @@ class Replica:
 
     @property
     def is_rewriting(self) -> bool:
-        """Whether writes that :meth:`ready` has yet to hand out take away some of the log."""
+        """Whether pending writes, not yet returned by :meth:`ready`, remove part of the log."""
         return any(isinstance(write, REWRITES) for write in self._core.out.writes)
 
     def step(self, message: Message, now: int) -> None:
-        """Take a peer's message. ``now`` is read after it came."""
+        """Handle a peer's message. ``now`` is read after it arrived."""
         core = self._core
         core.now = max(core.now, now)
         _STEPS[type(message)](self, message)
         self._settle()
 
     def tick(self, now: int) -> None:
-        """Let time pass: leaders give signs of life, followers that hear none stand."""
+        """Advance the time: leaders send heartbeats, followers that hear none campaign."""
         core = self._core
         if now < core.wake:
             return
@@ -225,7 +226,7 @@ class Replica:
         core.wake_at(self._election.next_deadline)
 
     def next_deadline(self) -> int | None:
-        """Return when :meth:`tick` has something to do at the earliest; None if never."""
+        """Return the earliest time at which :meth:`tick` has work to do; None if never."""
         wake = self._core.wake
         return None if wake >= FOREVER_MS else wake
 
@@ -243,7 +244,7 @@ class Replica:
             self._election.ask_again(node_id)
 
     def peer_down(self, node_id: int, now: int) -> None:
-        """Note that the link to a node broke; if it led, stand as soon as allowed."""
+        """Note that the link to a node broke; if it led, campaign as soon as allowed."""
         core = self._core
         core.now = max(core.now, now)
         core.links[node_id] = False
@@ -253,7 +254,7 @@ class Replica:
             self._election.stand_at(max(core.now, core.promise_until) + core.stagger())
 
     def campaign(self, now: int) -> None:
-        """Stand for election as soon as no leader can have a lease (a controller's advice)."""
+        """Campaign as soon as no leader can have a lease (on a controller's advice)."""
         core = self._core
         core.now = max(core.now, now)
         if core.role is not Role.LEADER:
@@ -261,7 +262,7 @@ class Replica:
             self.tick(core.now)
 
     def transfer_to(self, node_id: int, now: int) -> bool:
-        """Hand the leadership to a voter once it has the whole log; tell whether that is begun."""
+        """Begin to hand the leadership to a voter that gets the whole log; return if it began."""
         core = self._core
         core.now = max(core.now, now)
         if self._leadership is None or core.role is not Role.LEADER:
@@ -271,13 +272,13 @@ class Replica:
         return begun
 
     def need_lease(self, now: int) -> None:
-        """Note that there is something to answer: a leader at rest renews its lease."""
+        """Note that there are requests to answer, so that an idle leader renews its lease."""
         if self._leadership is not None:
             self._core.now = max(self._core.now, now)
             self._leadership.need_lease(self._core.now)
 
     def doubt(self, now: int) -> None:
-        """As a leader, have no lease until a majority has answered what is sent after ``now``."""
+        """As a leader, give up the lease until a majority answers a message sent after ``now``."""
         core = self._core
         core.now = max(core.now, now)
         if self._leadership is not None and core.role is Role.LEADER:
@@ -285,12 +286,12 @@ class Replica:
             core.wake_at(self._leadership.next_deadline)
 
     def tell(self) -> None:
-        """Tell every peer how far the log is committed now, not with the next sign of life."""
+        """Send the high watermark to every peer now, not with the next heartbeat."""
         if self._leadership is not None:
             self._leadership.tell()
 
     def ask_for_room(self) -> None:
-        """As a leader that is stuck: have a record, if there is none, to see who can write it."""
+        """As a stuck leader, ensure there is a record, to see which peers can write it."""
         if self._leadership is not None and self._core.durable == self._core.tail.end_offset:
             self._leadership.begin()
 
@@ -302,10 +303,10 @@ class Replica:
         return self._leadership.append(records)
 
     def ready(self, now: int | None = None, unit: int = 0) -> Ready:
-        """Take out what is to be done; empty when there is nothing.
+        """Take out the pending work; empty when there is none.
 
-        Messages are stamped with ``now``. The writes belong to the unit of that number (numbers
-        only grow; one unit may be gathered from several calls).
+        Messages are stamped with ``now``. The writes belong to the unit with the given number.
+        Numbers never decrease; several calls may add to one unit.
         """
         core = self._core
         if now is not None:
@@ -319,7 +320,7 @@ class Replica:
         return ready
 
     def persisted(self, now: int, through: int | None = None) -> None:
-        """Learn that the units up to a number are on disk (all that were taken out, when None)."""
+        """Note that the units up to a number are on disk (all that were taken out, when None)."""
         core = self._core
         if not core.units:
             return
@@ -337,14 +338,14 @@ class Replica:
 
     @property
     def _is_lost(self) -> bool:
-        """Whether no leader feeds this replica, and the leader there is may not know of it."""
+        """Whether no leader feeds this replica; the present leader may not know of it."""
         return self._core.now >= self._lost_at
 
     @property
     def _lost_at(self) -> int:
-        """When this replica begins to ask all nodes for the log, if it hears no leader before.
+        """When this replica begins to ask all nodes for the log if it hears no leader before.
 
-        A learner asks soon. A voter stands for election; if nobody elects it for long, it may be a
+        A learner asks soon. A voter campaigns first. If it is not elected for long, it may be a
         voter only by the end of its own log, which the others do not have.
         """
         core = self._core
@@ -353,16 +354,16 @@ class Replica:
         return self._election.stands_since + 2 * core.timing.election_max_ms
 
     def _admit(self, epoch: int) -> bool:
-        """Join a newer epoch; tell whether a message of ``epoch`` is of the present one."""
+        """Join a newer epoch; return whether ``epoch`` is the current one."""
         core = self._core
         if epoch > core.epoch:
             core.join_epoch(epoch)
             self._election.forget_vote()
-            self._settle()  # a leader of the older epoch must not take this message
+            self._settle()  # a leader of the older epoch must not handle this message
         return epoch == core.epoch
 
     def _from_leader(self, message: Append | InstallSnapshot) -> bool:
-        """Note the leader of this epoch, and promise it some time without rivals."""
+        """Note the leader of this epoch, and promise it a time without rivals."""
         core = self._core
         if message.epoch != core.epoch and not self._admit(message.epoch):
             self._following.refuse_old(message)
@@ -383,7 +384,7 @@ class Replica:
         if not voted.granted and voted.epoch > core.epoch:
             was_standing = core.role in (Role.PROSPECTIVE, Role.CANDIDATE)
             self._admit(voted.epoch)
-            if was_standing:  # it stood in an epoch of the past: once more, in the next one
+            if was_standing:  # it campaigned in an epoch that is over: try again in the next one
                 pause = core.rng.randint(0, core.timing.heartbeat_ms)
                 self._election.stand_at(core.now + pause)
         else:
@@ -445,7 +446,7 @@ class Replica:
         core.wake_at(self._leadership.next_deadline)
 
     def _join(self) -> None:
-        """When no leader feeds this replica, ask every node that may be it for the log."""
+        """When no leader feeds this replica, ask every node that may lead for the log."""
         core = self._core
         if self._is_lost and core.now >= self._join_at:
             nodes = {*core.links, *(voter.node_id for voter in core.voters.current)}

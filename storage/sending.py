@@ -14,22 +14,23 @@ if TYPE_CHECKING:
     from storage.progress import Progress
 
 RESEND_HEARTBEATS = 4
-"""After so many heartbeats without an answer a slice of a snapshot is sent again."""
+"""A slice of a snapshot is sent again after so many heartbeats without an answer."""
 
 READ_BATCHES_MAX = 4_096
 
 
 class Sender:
-    """Turns what a peer lacks into messages."""
+    """Turns the records that a peer lacks into messages."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._last: tuple[tuple[int, int, int, int], Append, int] | None = None
 
     def feed(self, peer: Progress) -> None:
-        """Send what the peer lacks and can take; a sign of life if one is due.
+        """Send what the peer lacks and can take; send a heartbeat if one is due.
 
-        A peer whose link is down gets only that: it is lost, unless the news of the link was wrong.
+        A peer whose link is down gets only the heartbeat: it is lost, unless the report of the
+        broken link was wrong.
         """
         if not peer.is_up:
             if peer.beat_due:
@@ -77,7 +78,7 @@ class Sender:
         return True
 
     def _read(self, offset: int) -> tuple[tuple[Batch, ...], int] | None:
-        """Read batches from the log, from the one that holds ``offset``; None if it is gone."""
+        """Read batches from the log, from the one that holds ``offset`` on; None if dropped."""
         core = self._core
         found: list[Batch] = []
         size = 0
@@ -129,7 +130,7 @@ class Sender:
         peer.install(SnapshotTransfer(core.setting.log.snapshot(core.partition), core.now))
 
     def _send_slice(self, peer: Progress) -> None:
-        """Send the slice in hand, once until it may be lost; between, signs of life."""
+        """Send the current slice, again only if it may be lost; send heartbeats in between."""
         core = self._core
         transfer = peer.transfer
         assert transfer is not None, "a snapshot is on its way"

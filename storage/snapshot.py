@@ -1,8 +1,8 @@
-"""Brings the compacted state forward behind the commits and drops the log behind it.
+"""Advances the compacted state behind the commits, and drops the log behind the state.
 
-The state needs no write of its own per commit: the log's tail repeats what it lacks. So committed
-records are gathered here, last value per key, and written when there are enough of them. The writes
-need no sync: if a crash loses them, the batches that they stand for are still in the log.
+The state needs no write per commit: records that it lacks are still in the log's tail. So committed
+records are gathered here, the last value per key, and written once there are enough. These writes
+need no sync: if a crash loses them, the batches that they cover are still in the log.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from storage.log import Stored
 
 STEP_RECORDS = 1_000
-"""How many keys are gathered before the state is written: at most so many are replayed twice."""
+"""Number of keys to gather before the state is written, and so the most to replay twice."""
 
 STEP_BYTES = 4 << 20
-"""How many bytes of records are gathered at most before the state is written."""
+"""Bytes of records to gather at most before the state is written."""
 
 KEPT_BATCHES = 1_000
-"""How many applied batches stay in the log, for a standby that is a little behind."""
+"""Number of applied batches kept in the log, for a standby that is a little behind."""
 
 KEPT_BYTES = 8 << 20
-"""How many bytes of values stay at most in applied batches: few batches when they are large."""
+"""Bytes of values kept at most in applied batches: fewer batches are kept when they are large."""
 
 PATIENCE = 16
-"""How many times more stays while a standby is being caught up; one that is slower starts again."""
+"""Factor on the kept batches while a standby catches up; a slower standby starts again."""
 
 
 class Compactor:
@@ -41,7 +41,7 @@ class Compactor:
         self.applied_offset = stored.applied_offset
         self.start_offset = stored.start_offset
         self.keep_from: int | None = None
-        """The first offset that a replica behind this one still needs, None if none is behind."""
+        """The first offset that a replica behind this one still needs; None if none is behind."""
 
         self._partition = partition
         self._latest: dict[bytes, bytes | None] = {}
@@ -53,13 +53,13 @@ class Compactor:
         self._batches = 0
 
     def hold(self, batch: Batch) -> None:
-        """Remember that a batch is in the log (in order, each once)."""
+        """Note that a batch is in the log (in order, each once)."""
         size = sum(len(value) for _, value in batch.records if value)
         self._kept.append((batch.base_offset, size))
         self._kept_bytes += size
 
     def truncate(self, offset: int) -> None:
-        """Forget the batches from ``offset`` on: the log loses them, none is committed."""
+        """Forget the batches from ``offset`` on: the log drops them; none is committed."""
         while self._kept and self._kept[-1][0] >= offset:
             self._kept_bytes -= self._kept.pop()[1]
 
@@ -74,11 +74,11 @@ class Compactor:
                 self._bytes += len(key) + (len(value) if value else 0)
 
     def gathered(self) -> Iterable[RawRecord]:
-        """Return what was gathered since the last step: the last value of each key."""
+        """Return the records gathered since the last step: the last value of each key."""
         return self._latest.items()
 
     def due(self) -> bool:
-        """Tell whether enough has been gathered to be written."""
+        """Return whether enough has been gathered for a write."""
         return (
             len(self._latest) >= STEP_RECORDS
             or self._bytes >= STEP_BYTES
@@ -86,7 +86,7 @@ class Compactor:
         )
 
     def writes(self) -> list[Write]:
-        """Return the writes that bring the state to the last gathered batch; empty when there."""
+        """Return the writes that advance the state to the last gathered batch; may be empty."""
         if self._offset == self.applied_offset:
             return []
         records = tuple(self._latest.items())
@@ -96,7 +96,7 @@ class Compactor:
         return [ApplyState(self._partition, self._offset, self._epoch, records), *self._drop()]
 
     def _drop(self) -> list[Write]:
-        """Drop the oldest batches, but none that the state does not hold.
+        """Drop the oldest batches that the state already holds.
 
         Nothing is dropped before twice the bounds are reached: one range at a time, not one batch.
         """

@@ -1,4 +1,4 @@
-"""The end of a replica's log in memory: where epochs begin, and the batches that are asked for."""
+"""The end of a replica's log in memory: where epochs begin, and the recent batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _base_offset = attrgetter("base_offset")
 
 
 def size_of(batch: Batch) -> int:
-    """Return about how many bytes a batch has on the wire."""
+    """Return the approximate size of a batch on the wire, in bytes."""
     size = 64
     for key, value in batch.records:
         size += len(key) + 16 + (len(value) if value else 0)
@@ -29,7 +29,7 @@ def size_of(batch: Batch) -> int:
 
 
 def within(batches: Sequence[Batch], bytes_max: int) -> tuple[tuple[Batch, ...], int]:
-    """Return the first batches, of so many bytes together (or one), and their size."""
+    """Return the first batches within ``bytes_max`` together (at least one), and their size."""
     if len(batches) == 1:
         return (batches[0],), size_of(batches[0])
     size = 0
@@ -42,16 +42,16 @@ def within(batches: Sequence[Batch], bytes_max: int) -> tuple[tuple[Batch, ...],
 
 
 class LogTail:
-    """What a replica must know of its log's end without reading the disk.
+    """The end of a replica's log, as far as it is needed without reading the disk.
 
-    ``keeps`` is whether committed batches stay a while: only a replica with peers needs them.
+    ``keeps``: keep committed batches for a while. Only a replica with peers needs them.
     """
 
     def __init__(self, stored: Stored, keeps: bool) -> None:
         self.keeps = keeps
         self.end_offset = self.base = stored.applied_offset
         self.last_epoch = stored.applied_epoch
-        # (offset of the first record, epoch) of each epoch; the first one begins anywhere before
+        # (offset of the first record, epoch) of each epoch; the first one may begin earlier
         self._epochs = [(self.base - 1, self.last_epoch)]
         self._batches: list[Batch] = []
         self._committed = 0

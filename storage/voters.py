@@ -1,4 +1,4 @@
-"""Who the voters are. A change counts from its record on, and is undone when that is truncated."""
+"""The voters. A change takes effect at its record, and is undone when that is truncated."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 class VoterHistory:
     """The committed voters and the changes after them that are not known to be committed.
 
-    A leader appends a change only when the one before it is committed, so the changes differ by one
-    replica each, and any two majorities that may count at the same time have a replica in common.
+    A leader appends a change only when the previous one is committed. So consecutive changes differ
+    by one replica, and any two majorities that may count at the same time share a replica.
     """
 
     def __init__(self, voters: tuple[ReplicaKey, ...], offset: int) -> None:
         self.committed = voters
         self.current = voters
         self.offset = offset
-        """The end offset of the record that made the committed voters."""
+        """The end offset of the record that set the committed voters."""
         self._pending: list[tuple[int, tuple[ReplicaKey, ...]]] = []
 
     @property
     def is_settled(self) -> bool:
-        """Whether no change waits to be committed."""
+        """Whether no change is uncommitted."""
         return not self._pending
 
     def append(self, batch: Batch) -> bool:
-        """Note a control batch; tell whether it changed the voters."""
+        """Apply a control batch; return whether it changed the voters."""
         voters = voters_in(batch)
         if voters is None or batch.end_offset <= self.offset:
             return False
@@ -40,7 +40,7 @@ class VoterHistory:
         return True
 
     def commit(self, high_watermark: int) -> bool:
-        """Settle the changes before the high watermark; tell whether there were any."""
+        """Settle the changes before the high watermark; return whether there were any."""
         done = [change for change in self._pending if change[0] <= high_watermark]
         if not done:
             return False
@@ -54,7 +54,7 @@ class VoterHistory:
         self.current = self._pending[-1][1] if self._pending else self.committed
 
     def reset(self, voters: tuple[ReplicaKey, ...], offset: int) -> None:
-        """Take the voters of a snapshot."""
+        """Replace the voters with those of a snapshot."""
         self._pending.clear()
         self.committed = self.current = voters
         self.offset = offset

@@ -1,8 +1,8 @@
-"""What every handler gets as its first argument: the shard's state and its way out.
+"""The first argument of every handler: the shard's state, and its means to emit effects.
 
 Hard state is what replay builds from the log, the same on the leader and on every standby. Soft
-state exists on the leader alone and is lost at failover. ``emit`` is the only way a handler changes
-hard state.
+state exists only on the leader and is lost at failover. ``emit`` is the only way for a handler to
+change hard state.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class Context:
     ``elected_ms`` (when this shard's leadership began; None on a standby), ``unbuilt`` (ids of
     groups that may still lack soft state after an election, last one first) and ``subscribers``
     (ids of consumer groups in use by topic name). ``group_configs`` are the dynamic configs of
-    groups, by group id. ``topic_hashes`` are kept for the topics they were made of, ``rack_hashes``
-    (of topics with the racks of their partitions) while the racks are the same; ``topics_version``
-    counts the images of the topics that had new ones. ``emitted`` is what a member was last given,
-    beside the bytes of its record, so that its replay need not read them. ``executor`` runs
-    assignors in place, once any was; ``last_run`` is the number of the last run of any group.
-    ``failures`` are groups to be built again from the log, by group id; until then nothing is done
-    for them. ``unused_record_types`` are the first bytes of keys that no replay is for.
-    ``session_end`` reads when a session ends (ms): the heartbeat path moves that by itself.
-    ``wall`` is the clock of what is written into records. ``tables`` are those of ``dispatch``;
-    ``group_type`` finds in them what is known of a group's type.
+    groups, by group id. ``topic_hashes`` are cached for the topics they were made of;
+    ``rack_hashes`` (of topics with the racks of their partitions) while the racks stay the same.
+    ``topics_version`` counts the topics images that had new topics. ``emitted`` holds the
+    assignment that a member last got, beside the bytes of its record, so that its replay need not
+    decode them. ``executor`` runs assignors in place; it is set at the first such run. ``last_run``
+    is the number of the last run of any group. ``failures`` are groups to rebuild from the log, by
+    group id; they are not served until then. ``unused_record_types`` are the first bytes of keys
+    that have no replay. ``session_end`` reads when a session ends (ms): the heartbeat path moves it
+    without a call. ``wall`` is the clock for timestamps in records. ``tables`` are those of
+    ``dispatch``; ``group_type`` looks up a group's type in them.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class Context:
         self.topics_version = 0
         self.emitted: tuple[bytes, MemberAssignment] | None = None
         self.executor: Executor | None = None
-        self.last_run = rng.getrandbits(40)  # no late answer to a shard before this one fits
+        self.last_run = rng.getrandbits(40)  # a late answer to an earlier shard will not match
         self.timers = Timers()
         self.elected_ms: int | None = None
         self.unbuilt: list[str] = []
@@ -125,20 +125,20 @@ class Context:
         self.session_end: Callable[[SessionHolder], int] = SESSION_END
 
     def replay(self, record: Record) -> None:
-        """Apply a record to the hard state: the only place it is written."""
+        """Apply a record to the hard state, which is written nowhere else."""
         self.replays[type(record.key)](self, record.key, record.value)
 
     def emit(self, record: Record) -> None:
-        """Apply a record here and hand it to the log."""
+        """Apply a record here and add it to the log."""
         self.replay(record)
         self.result.records.append(record)
 
     def contain(
         self, group_id: str, what: str, action: Callable[..., object], *arguments: object
     ) -> bool:
-        """Do something for one group; an exception is the group's own affair. Tell if it went well.
+        """Run an action for one group and contain its exception. Return whether it succeeded.
 
-        For whatever looks after many groups in one event. Of what raised nothing is kept.
+        Use it where one event handles many groups. If the action raises, its effects are discarded.
         """
         if group_id in self.failures:
             return False
@@ -170,9 +170,9 @@ class Context:
         self.result.replies.append(Reply(ticket, message, group_id, lease))
 
     def submit(self, task: Task) -> None:
-        """Have work done elsewhere; its result comes back as an event."""
+        """Submit work to be done elsewhere; its result comes back as an event."""
         self.result.tasks.append(task)
 
     def fact(self, fact: Fact) -> None:
-        """Tell people what happened."""
+        """Report what happened, for the operators."""
         self.result.facts.append(fact)

@@ -1,4 +1,4 @@
-"""The tables of all parts of a shard, merged; a key that two of them claim is an error."""
+"""The merged tables of all parts of a shard; two parts that claim one key are an error."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _Value = TypeVar("_Value")
 
 
 class TableError(Exception):
-    """Two parts claim one key, or a table names a type that there is not: a bug of ours."""
+    """Two parts claim the same key, or a table names an unknown type: a bug in this program."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Tables:
-    """What a shard dispatches by; never changed once it is merged, except by tests.
+    """The tables that a shard dispatches by; only tests change them after the merge.
 
-    ``edges`` are by the names of their source and target.
+    ``edges`` are keyed by the names of their source and target types.
     """
 
     parts: Sequence[ShardPart]
@@ -49,9 +49,9 @@ class Tables:
 
 
 def merge(parts: Iterable[ShardPart], edges: Iterable[MigrationEdge] = ()) -> Tables:
-    """Merge parts, group types among them, and the edges between types.
+    """Merge parts (group types included) and the edges between types.
 
-    Parts react in the order that they are given in. Raises :class:`TableError`.
+    Parts react in the given order. Raises :class:`TableError`.
     """
     parts = tuple(parts)
     types = _once("group type", ((each.name, {each.name: each}) for each in _types_in(parts)))
@@ -86,7 +86,7 @@ def _simple(types: Iterable[GroupType]) -> GroupType:
 
 
 def _once(what: str, tables: Iterable[tuple[str, Mapping[_Key, _Value]]]) -> Mapping[_Key, _Value]:
-    """Merge tables of which each key is in one only."""
+    """Merge tables; refuse a key that is in more than one."""
     merged: dict[_Key, _Value] = {}
     claimed: dict[_Key, str] = {}
     for name, table in tables:
@@ -100,7 +100,7 @@ def _once(what: str, tables: Iterable[tuple[str, Mapping[_Key, _Value]]]) -> Map
 def _with_edges(
     own: Mapping[int, Handler], edges: Sequence[MigrationEdge]
 ) -> Mapping[int, Handler]:
-    """Have groups of an edge's source answer the requests that the edge says they do."""
+    """Let groups of an edge's source type answer the requests that the edge names."""
     asked = {key for edge in edges for key in edge.requests}
     handlers = dict(own)
     for key in sorted(asked):
@@ -120,7 +120,7 @@ def _with_edges(
 
 def _by_type(own: Handler, others: Mapping[str, Handler]) -> Handler:
     def handle(ctx: Context, request: Request, now: int) -> None:
-        """Let the group answer, whatever its type; the request's own type if there is none."""
+        """Let the group's own type answer; without a group, the type that the request is for."""
         message: Any = request.message
         group = ctx.groups.get(message.group_id)
         handler = own if group is None else others.get(group.type_name, own)
@@ -130,6 +130,6 @@ def _by_type(own: Handler, others: Mapping[str, Handler]) -> Handler:
 
 
 def reactions(tables: Tables, name: str) -> Iterable[Callable[..., Any]]:
-    """List what the parts do when something happens, such as ``elected``, in their order."""
+    """Return the parts' handlers for a lifecycle event such as ``elected``, in part order."""
     found = (getattr(part, name) for part in tables.parts)
     return tuple(each for each in found if each is not None)

@@ -1,7 +1,7 @@
-"""What goes into a shard and what comes out of it: every event and every result is a value.
+"""The inputs and outputs of a shard: every event and every result is a value.
 
-A shard never calls out. Whoever drives it (the Ray actor or the simulator) hands it events and
-carries out the :class:`Result`.
+A shard never calls out. Its driver (the Ray actor or the simulator) passes it events and carries
+out the :class:`Result`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from protocol.records import Record
 
 Ticket: TypeAlias = int
-"""Names one parked request. Drawn by the driver, answered at most once."""
+"""Identifies one parked request. The driver draws it; the shard answers it at most once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class ClientInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A client's request in the newest shape of its API.
+    """A client's request, converted to the newest version of its API.
 
-    ``api_version`` is the version the client used: a few rules depend on it (KIP-394's
-    MEMBER_ID_REQUIRED from JoinGroup 4 on, for one). ``following`` other requests of its group wait
-    right behind it: a record that each of them rewrites is written once for many.
-    ``frame`` is what a client's request was read from, if it came from one.
+    ``api_version`` is the version that the client used: a few rules depend on it (for example
+    KIP-394's MEMBER_ID_REQUIRED from JoinGroup 4 on). ``following`` requests of the same group are
+    queued right behind this one: a record that each of them rewrites is written once for many.
+    ``frame`` is the frame that the request was read from, if it came from a client.
     """
 
     ticket: Ticket
@@ -55,32 +55,32 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """This replica no longer leads the partition: answer what is parked, drop the soft state.
+    """This replica no longer leads the partition: answer parked requests and drop the soft state.
 
-    The answers (NOT_COORDINATOR) wait for nothing. Every HeartbeatLease given out ends.
+    The answers (NOT_COORDINATOR) are sent at once. Every HeartbeatLease granted ends.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class TimersDue:
-    """The deadline that the shard asked for has come."""
+    """The deadline that the shard asked for has passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsDeleted:
-    """These topics are gone from the catalogue: their committed offsets go too."""
+    """These topics were deleted from the catalogue: delete their committed offsets."""
 
     names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentComputed:
-    """A run of an assignor has ended well: the answer to :class:`ComputeAssignment`.
+    """An assignor run succeeded: an answer to :class:`ComputeAssignment`.
 
     ``run`` repeats the task's. ``members`` are the members whose target assignment changed, each
     with the bytes of its ``ConsumerGroupTargetAssignmentMemberValue`` (version included).
-    ``partitions_moved`` counts partitions whose owner changed, ``assignor_ms`` what the assignor
-    itself took, ``queue_ms`` how long the run waited for its worker.
+    ``partitions_moved`` counts partitions whose owner changed, ``assignor_ms`` is the time of the
+    assignor itself, ``queue_ms`` the time that the run waited for its worker.
     """
 
     group_id: str
@@ -93,12 +93,12 @@ class AssignmentComputed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentFailed:
-    """A run of an assignor came to nothing: the other answer to :class:`ComputeAssignment`.
+    """An assignor run failed: the other answer to :class:`ComputeAssignment`.
 
-    ``needs_whole``: the worker does not hold the group as of ``base_run``; ask with all of it.
-    ``retriable``: the worker died or was too slow; another may do. ``no_worker``: nobody is there
-    to ask, so the run is to be done in place. None of them: the assignor itself failed (it raised,
-    or its assignment was not one): the old target stays until the group changes again.
+    ``needs_whole``: the worker does not have the group as of ``base_run``; send the whole group.
+    ``retriable``: the worker died or was too slow; another may succeed. ``no_worker``: no worker is
+    available, so run the assignor in place. None of them: the assignor itself failed (it raised, or
+    returned an invalid assignment): the old target stays until the group changes again.
     """
 
     group_id: str
@@ -113,8 +113,8 @@ class AssignmentFailed:
 class RegexesResolved:
     """The topics that match each regular expression: the answer to :class:`ResolveRegexes`.
 
-    ``topics`` maps an expression to the names of the topics, sorted; None is the answer when
-    nobody could resolve them, which is tried again later. ``version`` repeats the task's.
+    ``topics`` maps an expression to the names of the topics, sorted. It is None when no worker
+    could resolve them; the shard then tries again later. ``version`` repeats the task's.
     """
 
     group_id: str
@@ -135,10 +135,10 @@ Event: TypeAlias = (
 
 
 class TopicRow(NamedTuple):
-    """A topic as an assignor's run is told of it.
+    """A topic as passed to an assignor run.
 
-    ``racks`` has one tuple per partition, the racks of its replicas, sorted; empty when racks do
-    not matter to the group.
+    ``racks`` has one tuple per partition: the sorted racks of its replicas. It is empty when racks
+    do not matter to the group.
     """
 
     topic_id: bytes  # 16 bytes
@@ -148,7 +148,7 @@ class TopicRow(NamedTuple):
 
 
 class MemberRow(NamedTuple):
-    """A member as an assignor's run is told of it; ``subscription`` names an entry of the group."""
+    """A member as passed to an assignor run; ``subscription`` is a key of the subscriptions."""
 
     member_id: str
     instance_id: str | None
@@ -158,14 +158,14 @@ class MemberRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChanges:
-    """What is new in a group since another run, or all of it: all plain values.
+    """The changes of a group since another run, or the whole group: plain values only.
 
-    ``subscriptions`` maps numbers to topic names; ``dropped_subscriptions`` are used no more.
-    ``gone`` are member ids in the order in which they went, each with the id of the static member
-    that took its place and its target assignment, or None; ``members`` are new or changed after
+    ``subscriptions`` maps numbers to topic names; ``dropped_subscriptions`` are no longer used.
+    ``gone`` are the ids of removed members in order of removal, each with the id of the static
+    member that replaced it and its target assignment, or None; ``members`` are new or changed after
     that. ``topics`` are all subscribed topics that exist, None when none has changed. ``targets``
     are the members' present target assignments as record values; only a whole group has them.
-    Apply in the order of the fields.
+    Apply the fields in order.
     """
 
     topics: tuple[TopicRow, ...] | None = None
@@ -180,13 +180,13 @@ class GroupChanges:
 class ComputeAssignment:
     """Run an assignor for a group.
 
-    ``run`` names this run: a group epoch may have several, one that answers late among them. At
-    most one is waited for per group. With ``base_run`` None, ``changes`` is the whole group; else
-    it is what changed since that run, which the worker must still hold, with the
-    result that it gave then (else it answers AssignmentFailed with ``needs_whole``). The answer
-    names the members whose target is another one; all of them if ``answer_whole``. ``is_shared``:
-    a partition may have several owners, and the assignor must give a ``SharedAssignment``; else
-    a ``GroupAssignment``. The other one fails the run.
+    ``run`` identifies this run: one group epoch may have several runs, for example when one
+    answers late. At most one run per group is awaited. With ``base_run`` None, ``changes`` is the
+    whole group; otherwise it is what changed since that run. The worker must still hold that run's
+    group and result, or it answers AssignmentFailed with ``needs_whole``. The answer has the
+    members whose target changed, or all of them if ``answer_whole``. ``is_shared``: a partition
+    may have several owners, and the assignor must return a ``SharedAssignment``; otherwise a
+    ``GroupAssignment``. The wrong class fails the run.
     """
 
     group_id: str
@@ -202,7 +202,7 @@ class ComputeAssignment:
 class ResolveRegexes:
     """Find the topics whose whole name matches each regular expression (RE2 syntax).
 
-    ``version`` names the image of the topics; ``topics`` are all topic names of it.
+    ``version`` is that of the topics image; ``topics`` are all topic names in it.
     """
 
     group_id: str
@@ -213,7 +213,7 @@ class ResolveRegexes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelAssignment:
-    """Nobody waits for the group's run any more: it was deleted or converted, or is led elsewhere.
+    """Cancel the group's run: the group was deleted, converted, or has another leader now.
 
     A worker may still answer; the answer is ignored.
     """
@@ -241,7 +241,7 @@ class StampHolder(Protocol):
 class LeaderLease:
     """How long a partition's leader may answer without hearing from a majority of its replicas.
 
-    One object per partition, kept up to date by whoever drives the shard: Unix milliseconds.
+    One object per partition, kept up to date by the shard's driver: Unix milliseconds.
     """
 
     __slots__ = ("lease_until_ms",)
@@ -251,18 +251,18 @@ class LeaderLease:
 
 
 PERMANENT_LEASE: Final = LeaderLease(1 << 62)
-"""The leadership of a shard that nobody else could lead."""
+"""The lease of a shard that has no other replica to lead it."""
 
 
 @dataclass(slots=True)
 class HeartbeatLease:
-    """Leave to repeat a heartbeat's answer without asking the shard again.
+    """Permission to repeat the answer to a heartbeat without calling the shard.
 
-    While ``group.stamp`` is still ``stamp``, the same heartbeat gets the same answer; whoever
-    repeats it must move ``member.session_deadline_ms`` to now + ``member.session_timeout_ms``.
+    While ``group.stamp`` is still ``stamp``, the same heartbeat gets the same answer. The caller
+    that repeats it must move ``member.session_deadline_ms`` to now + ``member.session_timeout_ms``.
     Anything that could change the answer (a rebalance, a new generation, removal of the group, loss
-    of leadership) bumps the group's stamp. While ``leadership`` is out of its own lease nothing is
-    repeated; whoever hands the lease out fills it in, the shard does not know it.
+    of leadership) bumps the group's stamp. While the lease ``leadership`` has run out, nothing is
+    repeated. The driver fills in ``leadership``; the shard does not know it.
     """
 
     group: StampHolder
@@ -273,10 +273,10 @@ class HeartbeatLease:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a ticket, in the newest shape of its API.
+    """The answer to a ticket, in the newest version of its API.
 
-    ``group_id`` names the group whose records must be committed before the answer may leave; None
-    where that is told by the request (APIs about many groups: whoever routes it knows which).
+    ``group_id`` is the group whose records must be committed before the answer is sent; None when
+    the request determines that (for APIs about many groups, the router knows which).
     """
 
     ticket: Ticket
@@ -286,9 +286,9 @@ class Reply:
 
 
 class GroupFailed(NamedTuple):
-    """What was done for one group by itself has raised: its memory may differ from the log.
+    """An action on a single group raised: its memory may differ from the log.
 
-    ``what`` was to be done; ``why`` names the exception. Nothing of it is in a result.
+    ``what`` describes the action; ``why`` names the exception. None of its effects are in a result.
     """
 
     group_id: str
@@ -298,12 +298,12 @@ class GroupFailed(NamedTuple):
 
 @dataclass(slots=True)
 class Result:
-    """Everything one event led to, in the order in which it came about.
+    """Everything that one event produced, in order.
 
-    ``tasks`` are to be run elsewhere (an assignor, a regular expression over all topics); each
-    comes back as an event of its own. ``ends_batch``: the records are written before any later
-    ones come, which would take the place of those with the same keys. ``rewritten`` counts the
-    members in a record that holds a whole group: it is written once for all events of a turn.
+    ``tasks`` run elsewhere (an assignor, a regular expression over all topics); each answer comes
+    back as an event. ``ends_batch``: write these records before any later ones, which would replace
+    those with the same keys. ``rewritten`` counts the members in a record that holds a whole group:
+    the record is written once for all events of a turn.
     """
 
     records: list[Record] = field(default_factory=list)

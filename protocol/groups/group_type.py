@@ -1,10 +1,10 @@
-"""What a type of group is to the rest of the shard: one value for each type, in the type's folder.
+"""The interface between a group type and the rest of the shard: one value per type.
 
-A :class:`ShardPart` claims requests, records, timers and events, and follows what happens to the
-whole shard. A :class:`GroupType` is a part that groups belong to. A :class:`MigrationEdge` leads
-from one type to another. ``dispatch`` merges them all, and ``group_types`` has a row for each.
+A :class:`ShardPart` claims requests, records, timers and events, and reacts to what happens to the
+whole shard. A :class:`GroupType` is a part that owns groups. A :class:`MigrationEdge` converts a
+group of one type to another. ``dispatch`` merges them all, and ``group_types`` has a row for each.
 
-The functions here find the type of a group; no other code asks which class a group has.
+The functions here look up the type of a group; no other code checks the class of a group.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     RetentionStart: TypeAlias = Callable[[OffsetCommitValue], int]
 
 EMPTY: Final = "Empty"
-"""The state of a group without members; all types call it so, and only such a group is deleted."""
+"""The state of a group without members, in all types; only an Empty group can be deleted."""
 
 
 def _nothing() -> Mapping[Any, Any]:
@@ -42,7 +42,7 @@ def _nothing() -> Mapping[Any, Any]:
 
 
 class GroupSummary(NamedTuple):
-    """A group as ListGroups shows it: its type, its state, its protocol type."""
+    """A group as ListGroups returns it: type, state and protocol type."""
 
     group_type: str
     state: str
@@ -50,7 +50,7 @@ class GroupSummary(NamedTuple):
 
 
 class Built(NamedTuple):
-    """How many members have runtime state now, and whether the whole group has."""
+    """How many members got runtime state, and whether the whole group now has it."""
 
     members: int
     is_whole: bool
@@ -58,17 +58,17 @@ class Built(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShardPart:
-    """The tables and the reactions of one part of the shard. None: it does not react.
+    """The tables and reactions of one part of the shard. None: no reaction.
 
-    ``handlers`` are by API key, ``replays`` by record key class, ``timeouts`` by timer kind,
-    ``events`` by event class; no key may be claimed twice.
+    ``handlers`` are keyed by API key, ``replays`` by record key class, ``timeouts`` by timer kind,
+    ``events`` by event class. No two parts may claim the same key.
 
-    ``elected`` begins a leadership, ``resigned`` ends one and forgets the runtime state.
-    ``shift_deadlines`` moves deadlines that are no timers later, in ms. ``configs_changed`` is told
-    of the broker's configs before, ``group_configs_changed`` of the groups whose own are others,
-    ``topics_changed`` of the topics before. ``forget`` drops a group's runtime state and timers
-    after a failure, whatever state it is in. ``events_of`` finds the member events of a group.
-    ``broken`` names the invariants that do not hold.
+    ``elected`` begins a leadership; ``resigned`` ends one and drops the runtime state.
+    ``shift_deadlines`` moves deadlines that are not timers by a number of ms. ``configs_changed``
+    gets the previous broker configs, ``group_configs_changed`` the groups whose configs changed,
+    ``topics_changed`` the previous topics. ``forget`` drops the runtime state and timers of a group
+    after a failure, whatever state it is in. ``events_of`` returns the member events of a group.
+    ``broken`` returns the invariants that do not hold.
     """
 
     name: str
@@ -91,12 +91,13 @@ class ShardPart:
 class OffsetPolicy:
     """What a type allows with committed offsets.
 
-    ``check_commit`` raises KafkaError for a commit that the group does not allow, and gives what
-    has yet to be asked of each partition (None: nothing). ``check_fetch`` raises for a member that
-    may not read. ``check_delete`` raises unless single offsets may be deleted.
-    ``subscribed_topics`` names the topics whose offsets members use (None: not known);
-    ``is_subscribed`` tells whether one may be among them. ``retention_start`` gives what tells when
-    an offset's retention begins, in Unix ms (None: the group keeps them all).
+    ``check_commit`` raises KafkaError for a commit that the group does not allow; it returns the
+    check still to be made for each partition (None: no check). ``check_fetch`` raises for a member
+    that may not read. ``check_delete`` raises unless single offsets may be deleted.
+    ``subscribed_topics`` returns the topics whose offsets members use (None: not known);
+    ``is_subscribed`` returns whether one topic may be among them. ``retention_start`` returns a
+    function that says when an offset's retention begins, in Unix ms (None: the group keeps all its
+    offsets).
     """
 
     check_commit: Callable[[Context, Request, int], CommitCheck | None]
@@ -111,12 +112,12 @@ class OffsetPolicy:
 class GroupType(ShardPart):
     """A type of group. ``name`` is its name in ListGroups and in ``HardGroup.type_name``.
 
-    ``logs_member_epochs``: no member is told an epoch that is not in the log.
+    ``logs_member_epochs``: a member is only ever sent epochs that are in the log.
     ``summary`` is called for existing groups only. ``delete`` removes an Empty group whose offsets
-    are gone; ``is_abandoned`` tells whether nobody is in it or about to join. ``build`` gives a
-    group runtime state, or a slice of it, after an election; ``restore`` all of it, after a
-    failure. ``simple_group`` makes the hard state of a group that is known by its committed offsets
-    only: exactly one type has it.
+    are gone; ``is_abandoned`` returns whether it has no members and none is about to join.
+    ``build`` creates the runtime state of a group, or a slice of it, after an election;
+    ``restore`` creates all of it after a failure. ``simple_group`` makes the hard state of a group
+    that only has committed offsets: exactly one type has it.
     """
 
     logs_member_epochs: bool = True
@@ -133,15 +134,15 @@ class GroupType(ShardPart):
 class MigrationEdge:
     """How a group of type ``source`` becomes one of type ``target`` (KIP-848).
 
-    A member of the target's protocol joins: ``plan`` pictures what the group would become (None: it
-    has no members, and simply makes way) or raises KafkaError, and changes nothing; ``convert``
-    makes it so.
+    When a member of the target's protocol joins, ``plan`` computes what the group would become
+    (None: it has no members, and is simply replaced) or raises KafkaError. It changes nothing;
+    ``convert`` applies the plan.
 
-    Members leave: ``is_due`` tells whether the group must migrate once these members have left;
-    ``convert_without`` does both.
+    When members leave, ``is_due`` returns whether the group must be converted once they have left;
+    ``convert_without`` removes them and converts the group.
 
-    ``requests``, by API key, are those of the target's protocol that a group of type ``source``
-    answers itself.
+    ``requests``, by API key, are the requests of the target's protocol that a group of type
+    ``source`` answers itself.
     """
 
     source: str
@@ -157,14 +158,14 @@ class MigrationEdge:
 
 
 def type_of(ctx: Context, group_id: str) -> GroupType | None:
-    """Find the type of a group; None: there is no group with this id."""
+    """Return the type of a group; None: no group has this id."""
     group = ctx.groups.get(group_id)
     types: Mapping[str, GroupType] = ctx.tables.types
     return None if group is None else types[group.type_name]
 
 
 def committing_type(ctx: Context, group_id: str) -> GroupType:
-    """Find the type whose offset policy counts: for an unknown group that of simple groups."""
+    """Return the type whose offset policy applies; for an unknown group, that of simple groups."""
     group = ctx.groups.get(group_id)
     found: GroupType = (
         ctx.tables.simple_type if group is None else ctx.tables.types[group.type_name]
@@ -173,7 +174,7 @@ def committing_type(ctx: Context, group_id: str) -> GroupType:
 
 
 def edge_to(ctx: Context, group: HardGroup, target: str) -> MigrationEdge | None:
-    """Find how this group may become one of type ``target``; None: it may not."""
+    """Return the edge from this group to type ``target``; None: it cannot be converted."""
     edges: Mapping[tuple[str, str], MigrationEdge] = ctx.tables.edges
     return edges.get((group.type_name, target))
 
@@ -181,7 +182,7 @@ def edge_to(ctx: Context, group: HardGroup, target: str) -> MigrationEdge | None
 def edge_when_leaving(
     ctx: Context, group: HardGroup, leaving: Collection[str]
 ) -> MigrationEdge | None:
-    """Find the edge that is due once these members have left; None: the group stays as it is."""
+    """Return the edge to take once these members have left; None: the group keeps its type."""
     edges: Mapping[tuple[str, str], MigrationEdge] = ctx.tables.edges
     for edge in edges.values():
         is_due = edge.is_due if edge.source == group.type_name else None

@@ -1,4 +1,4 @@
-"""A row for each part of a shard, group types among them, and for each edge between types."""
+"""The parts of a shard (group types included) and the edges between types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTS: Final = (
     offsets.PART,
     describe.PART,
 )
-"""In the order in which they react to what happens to the whole shard."""
+"""In the order in which they react to lifecycle events of the shard."""
 
 EDGES: Final = (migration_edges.UPGRADE, migration_edges.DOWNGRADE)
 

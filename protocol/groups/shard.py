@@ -1,7 +1,7 @@
-"""The one door to the groups of a partition: events in, results out, records replayed.
+"""The entry point to a partition's groups: takes events and records, returns results.
 
-This module only dispatches: what a request, a timer or a record means is in the tables of the
-modules that it puts together.
+This module only dispatches. The tables that it merges say how each request, timer and record is
+handled.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GroupShard:
     def __init__(
         self, configs: Configs, topics: Topics, rng: random.Random, tables: Tables | None = None
     ) -> None:
-        """Serve the group types of ``tables``; None: all that there are."""
+        """Serve the group types of ``tables``; None: all group types."""
         if tables is None:
             tables = group_types.TABLES
         self._tables = tables
@@ -48,7 +48,7 @@ class GroupShard:
 
     @property
     def configs(self) -> Configs:
-        """The configs in force."""
+        """The broker configs in force."""
         return self._context.configs
 
     @configs.setter
@@ -61,7 +61,7 @@ class GroupShard:
 
     @property
     def topics(self) -> Topics:
-        """The topics that exist."""
+        """The topics that currently exist."""
         return self._context.topics
 
     @topics.setter
@@ -87,7 +87,7 @@ class GroupShard:
 
     @property
     def wall(self) -> WallClock:
-        """The clock of what is written into records."""
+        """The clock for timestamps in records."""
         return self._context.wall
 
     @wall.setter
@@ -96,12 +96,12 @@ class GroupShard:
 
     @property
     def has_groups(self) -> bool:
-        """Whether there is a group or a committed offset, of any type and in any state."""
+        """Whether any group or committed offset exists, of any type and in any state."""
         ctx = self._context
         return bool(ctx.groups or ctx.classic_runtime or ctx.modern_runtime or ctx.offsets)
 
     def handle(self, event: Event, now: int) -> Result:
-        """Do what an event asks for; ``now`` in even milliseconds that nobody sets."""
+        """Handle an event; ``now`` is in ms, of a steady clock that is never set."""
         ctx = self._context
         ctx.result = result = Result()
         if not isinstance(event, Request):
@@ -111,7 +111,7 @@ class GroupShard:
             self._tables.handlers[event.api_key](ctx, event, now)
         except KafkaError as error:
             if ctx.result.records:
-                raise  # refused after it had changed something: that is no refusal
+                raise  # it had already changed state, so this is a failure and not a refusal
             answer = error_response(
                 event.api_key, event.message, error.code, error.message, event.api_version
             )
@@ -123,18 +123,18 @@ class GroupShard:
         self._context.replay(record)
 
     def replay_rows(self, rows: Iterable[tuple[bytes, bytes | None]]) -> tuple[int, int]:
-        """Apply encoded records; return how many there were and how many were of unknown types.
+        """Apply encoded records; return the number of records and the number of unknown types.
 
         Raises :class:`protocol.records.BadRecord`.
         """
         return loading.replay_rows(self._context, rows)
 
     def groups_of(self, event: Event) -> Sequence[str] | None:
-        """Name the groups whose memory may differ now that an event has raised; None: any may."""
+        """Return the groups whose state an event that raised may have changed; None: any group."""
         return restoring.groups_of(self._context, event)
 
     def take_failures(self) -> list[GroupFailed]:
-        """Take out the groups that failed by themselves: forget them, and replay their records."""
+        """Take out the groups that failed: the caller forgets them and replays their records."""
         failures = self._context.failures
         if not failures:
             return []
@@ -143,21 +143,21 @@ class GroupShard:
         return taken
 
     def forget(self, group_id: str) -> None:
-        """Drop all that is known of a group; its records are replayed next."""
+        """Drop all state of a group; the caller then replays its records."""
         restoring.forget(self._context, group_id)
 
     def restored(self, group_id: str, now: int) -> Result:
-        """Go on with a group whose records were replayed; ``now`` in Unix milliseconds."""
+        """Resume a group whose records were replayed; ``now`` in Unix milliseconds."""
         return restoring.restored(self._context, group_id, now)
 
     def next_deadline(self) -> int | None:
-        """When ``TimersDue`` is wanted next, in Unix milliseconds; None if never."""
+        """When ``TimersDue`` is next needed, in Unix milliseconds; None if never."""
         return self._context.timers.next_deadline()
 
     def shift_deadlines(self, stall_ms: int) -> None:
-        """Move all deadlines by the time that this process stood still.
+        """Shift all deadlines by the time that this process was stalled.
 
-        Nobody is expelled, and no phase cut short, for our own sleep.
+        No member is expelled, and no phase cut short, because this process stalled.
         """
         ctx = self._context
         ctx.timers.shift_deadlines(stall_ms)
@@ -167,7 +167,7 @@ class GroupShard:
             shift(ctx, stall_ms)
 
     def events(self, group_id: str) -> list[MemberEvent]:
-        """Tell what lately became of a group's members, oldest first; only this leader knows."""
+        """Return the recent events of a group's members, oldest first; other nodes lack them."""
         ctx = self._context
         for find in reactions(self._tables, "events_of"):
             event_log = find(ctx, group_id)

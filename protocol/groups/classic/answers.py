@@ -1,4 +1,4 @@
-"""The answers of classic groups, as values; only their shape is decided here."""
+"""Responses for classic groups, as values: this module decides only their form."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HEARTBEATS: Final[Mapping[ErrorCode, HeartbeatResponse]] = MappingProxyType(
 
 
 def join_refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """Answer JoinGroup with an error; with MEMBER_ID_REQUIRED, ``member_id`` is the one to use."""
+    """Answer JoinGroup with an error; for MEMBER_ID_REQUIRED, ``member_id`` is the id to use."""
     return JoinGroupResponse(
         throttle_time=NO_THROTTLE,
         error_code=code,
@@ -54,10 +54,10 @@ def joined(
     leader: str | None = None,
     skip_assignment: bool = False,
 ) -> JoinGroupResponse:
-    """Answer JoinGroup with the generation; whoever is told that it leads gets all members.
+    """Answer JoinGroup with the generation; a member that is told it leads gets all members.
 
-    ``leader`` names another leader than the group's: clients older than JoinGroup 9 do not know
-    ``skip_assignment`` and are kept from computing an assignment by an id that is not theirs.
+    ``leader`` overrides the leader that is named. Clients older than JoinGroup 9 do not know
+    ``skip_assignment``; naming another member's id keeps them from computing an assignment.
     """
     named = group.leader_id if leader is None else leader
     return JoinGroupResponse(
@@ -108,12 +108,12 @@ def sync_refused(code: ErrorCode) -> SyncGroupResponse:
 
 
 def left(members: tuple[MemberResponse, ...]) -> LeaveGroupResponse:
-    """Answer LeaveGroup: the errors are the members' own."""
+    """Answer LeaveGroup; errors are per member."""
     return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none, members=members)
 
 
 def left_member(identity: MemberIdentity, code: ErrorCode = ErrorCode.none) -> MemberResponse:
-    """Say what became of one member of a LeaveGroup, by the ids it was named with."""
+    """Return the result for one member of a LeaveGroup, under the ids that the request used."""
     return MemberResponse(
         member_id=identity.member_id,
         group_instance_id=identity.group_instance_id,

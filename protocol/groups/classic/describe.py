@@ -1,4 +1,4 @@
-"""DescribeGroups for classic groups; groups of another type are not there for it."""
+"""DescribeGroups for classic groups; it treats groups of another type as nonexistent."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Request
 
 NOT_ASKED: Final = -(2**31)
-"""``authorized_operations`` when the client did not ask."""
+"""``authorized_operations`` when the client did not ask for it."""
 
 GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""What may be done to a group where nothing is forbidden: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS
-and ALTER_CONFIGS, each the bit of its number in Kafka's AclOperation."""
+"""The operations on a group when none is forbidden: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS
+and ALTER_CONFIGS. Each is the bit of its number in Kafka's AclOperation."""
 
 
 def describe_groups(ctx: Context, request: Request, now: int) -> None:
-    """Describe each group; what the members told each other is shown only while it is settled."""
+    """Describe each group; include the members' subscriptions only while the group is Stable."""
     message = request.message
     assert isinstance(message, DescribeGroupsRequest)
     operations = GROUP_OPERATIONS if message.include_authorized_operations else NOT_ASKED
@@ -48,9 +48,9 @@ def describe_groups(ctx: Context, request: Request, now: int) -> None:
 
 
 def _absent(ctx: Context, group_id: str, api_version: int, operations: int) -> DescribedGroup:
-    """Describe a group that does not exist: Dead, which is an error only since version 6.
+    """Describe a group that does not exist: Dead, with an error code only since version 6.
 
-    So is a group of another type to this API.
+    To this API a group of another type does not exist either.
     """
     is_error = api_version >= 6
     what = "is not a classic group" if group_id in ctx.groups else "not found"

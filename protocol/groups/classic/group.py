@@ -1,7 +1,8 @@
-"""A classic group: the last persisted generation is its hard half, the members its soft half.
+"""A classic group: the last persisted generation is hard state, the members are soft state.
 
-Only bookkeeping lives here, with every count kept as members come and go, so that nothing a request
-asks costs the number of members. What a change means is decided by the modules of the requests.
+This module only keeps the books. It maintains every count as members join and leave, so that no
+request costs time proportional to the number of members. The request modules decide what a change
+means.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ NO_GENERATION: Final = GroupMetadataValue(
     current_state_timestamp=-1,
     members=(),
 )
-"""The hard state of a group that is known by its committed offsets only (a simple group)."""
+"""The hard state of a group that has committed offsets and nothing else (a simple group)."""
 
 
 @dataclass(slots=True)
@@ -51,10 +52,10 @@ class ClassicGroup:
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ClassicGroupMember:
-    """A member that has joined; soft.
+    """A member that has joined; soft state.
 
     ``join_ticket`` and ``sync_ticket`` are its parked requests. ``is_new``: its first JoinGroup is
-    still parked, so it is expired by the new member join timeout even while it waits.
+    still parked, so the new member join timeout applies to it even while it waits.
     """
 
     member_id: str
@@ -77,11 +78,11 @@ class ClassicGroupMember:
 
     @property
     def is_parked(self) -> bool:
-        """Whether a request of it waits: as good as a heartbeat, unless the member is new."""
+        """Whether it has a parked request: as good as a heartbeat, unless the member is new."""
         return self.join_ticket is not None or self.sync_ticket is not None
 
     def subscription(self, protocol: str | None) -> bytes:
-        """Return what the member sent with this protocol; the group knows that it offers it."""
+        """Return the metadata that the member sent for this protocol, which it must offer."""
         for offered in self.protocols:
             if offered.name == protocol:
                 return offered.metadata
@@ -105,12 +106,12 @@ class ClassicGroupMember:
 class ClassicGroupRuntime:
     """Soft state of a classic group, on the leader only.
 
-    ``generation``, ``protocol_name`` and ``leader_id`` run ahead of the hard state between the two
-    phases of a rebalance. ``pending`` holds the member ids given out with MEMBER_ID_REQUIRED;
-    ``pending_sync`` the members that have yet to fetch their assignment. ``records`` is each
+    ``generation``, ``protocol_name`` and ``leader_id`` are ahead of the hard state between the two
+    phases of a rebalance. ``pending`` holds the member ids sent with MEMBER_ID_REQUIRED;
+    ``pending_sync`` the members that have not fetched their assignment yet. ``records`` is each
     member's part of the next GroupMetadata record, kept while the group is Stable.
-    ``subscriptions`` are the distinct subscriptions that the generation was built from, ``topics``
-    what they say, read on demand from ``topics_of``.
+    ``subscriptions`` are the distinct subscriptions that the generation was built from; ``topics``
+    are the topics in them, decoded on demand by ``topics_of``.
     """
 
     group_id: str
@@ -139,7 +140,7 @@ class ClassicGroupRuntime:
 
     @property
     def state(self) -> ClassicGroupState:
-        """The phase of the rebalance under way, else what was persisted last."""
+        """The phase of the rebalance under way, otherwise the last persisted state."""
         rebalance = self.rebalance
         if rebalance is not None:
             return rebalance.phase
@@ -148,10 +149,10 @@ class ClassicGroupRuntime:
         return ClassicGroupState.EMPTY
 
     def member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
-        """Find the member that a request speaks for (KIP-345).
+        """Return the member that a request is from (KIP-345).
 
-        An instance id must be known (else UNKNOWN_MEMBER_ID) and be held by this very member id
-        (else FENCED_INSTANCE_ID: somebody else took the place).
+        Raise UNKNOWN_MEMBER_ID if the instance id is not known, FENCED_INSTANCE_ID if another
+        member id holds it now.
         """
         if group_instance_id is not None:
             holder = self.static_members.get(group_instance_id)
@@ -165,13 +166,13 @@ class ClassicGroupRuntime:
         return member
 
     def accepts_protocols(self, protocol_type: str, protocol_list: ProtocolList) -> bool:
-        """Whether somebody who offers these protocols can be a member."""
+        """Whether a member that offers these protocols can join."""
         if self.state is ClassicGroupState.EMPTY:
             return bool(protocol_type and protocol_list)
         return self.protocol_type == protocol_type and self.protocol_lists.supports(protocol_list)
 
     def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
-        """Take a member in; the first one sets the protocol type and leads."""
+        """Add a member; the first one sets the protocol type and becomes leader."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader_id is None:
@@ -183,7 +184,7 @@ class ClassicGroupRuntime:
         self.pending.pop(member.member_id, None)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Let a member go whose tickets have been answered; the next in line leads."""
+        """Remove a member whose tickets have been answered; if it led, the next member leads."""
         self.stamp += 1
         del self.members[member.member_id]
         self.protocol_lists.remove(member.protocol_list)
@@ -195,7 +196,7 @@ class ClassicGroupRuntime:
         self.records.pop(member.member_id, None)
 
     def replace(self, member: ClassicGroupMember, new_member_id: str) -> None:
-        """Give a static member a new member id; it keeps its assignment, place and duties."""
+        """Give a static member a new member id; it keeps its assignment, place and roles."""
         self.stamp += 1
         old_member_id = member.member_id
         del self.members[old_member_id]
@@ -214,7 +215,7 @@ class ClassicGroupRuntime:
     def set_protocols(
         self, member: ClassicGroupMember, protocols: tuple[JoinGroupRequestProtocol, ...]
     ) -> None:
-        """Count the member's vote again when its list has changed."""
+        """Store the member's protocols, and recount its vote when its list has changed."""
         protocol_list = protocol_list_of(protocols)
         if protocol_list != member.protocol_list:
             self.protocol_lists.remove(member.protocol_list)
@@ -223,12 +224,12 @@ class ClassicGroupRuntime:
         member.protocols = protocols
 
     def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> None:
-        """Keep a JoinGroup until the join phase ends; there is none parked for the member yet."""
+        """Park a JoinGroup until the join phase ends; the member must not have one parked."""
         member.join_ticket = ticket
         self.awaiting_join += 1
 
     def take_join(self, member: ClassicGroupMember) -> Ticket | None:
-        """Take the parked JoinGroup out, to answer it."""
+        """Remove the parked JoinGroup and return its ticket, to answer it."""
         ticket = member.join_ticket
         if ticket is not None:
             member.join_ticket = None
@@ -237,7 +238,7 @@ class ClassicGroupRuntime:
 
     @property
     def has_all_joined(self) -> bool:
-        """Whether nobody is waited for any more, pending members among them."""
+        """Whether all members have joined and no member id is pending."""
         return self.awaiting_join == len(self.members) and not self.pending
 
     @property
@@ -246,7 +247,7 @@ class ClassicGroupRuntime:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_leader(self) -> bool:
-        """Keep the leader if it has joined, else take the first member that has; False if none."""
+        """Keep the leader if it has joined, otherwise pick the first that has; False if none."""
         leader_id = self.leader_id
         if leader_id is None:
             return False
@@ -260,5 +261,5 @@ class ClassicGroupRuntime:
 
 
 def protocol_list_of(protocols: tuple[JoinGroupRequestProtocol, ...]) -> ProtocolList:
-    """List the names, each once, most preferred first."""
+    """Return the names, each once, most preferred first."""
     return tuple(dict.fromkeys(protocol.name for protocol in protocols))

@@ -1,8 +1,8 @@
-"""Classic groups: the value that the rest of the shard knows them by, and the table of contents.
+"""The group type of classic groups, and a table of contents of this package.
 
 ==================== ===========================================================================
 ``join``             JoinGroup
-``static``           a static member that takes its place again (KIP-345)
+``static``           a static member that returns (KIP-345)
 ``sync``             SyncGroup, Heartbeat
 ``leave``            LeaveGroup, the session timeout
 ``rebalance``        the two phases of a rebalance, and their timeouts

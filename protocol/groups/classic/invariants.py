@@ -1,4 +1,4 @@
-"""What must hold of a shard's classic groups between any two events."""
+"""The invariants of a shard's classic groups, which hold between any two events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def broken(ctx: Context) -> list[str]:
-    """Name everything that does not hold, one sentence each; an empty list is good news."""
+    """Return every invariant that does not hold, one sentence each; empty when all hold."""
     sentences: list[str] = []
     for group in ctx.classic_runtime.values():
         for checks in (_counts, _standing, _phases, _timers):
@@ -27,7 +27,7 @@ def broken(ctx: Context) -> list[str]:
 
 
 def _counts(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
-    """Every count that is kept equals what counting again gives."""
+    """Every maintained count equals a recount."""
     members = group.members.values()
     if group.awaiting_join != sum(member.join_ticket is not None for member in members):
         yield "the number of parked JoinGroups is wrong"
@@ -41,7 +41,7 @@ def _counts(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
 
 
 def _standing(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
-    """Ids belong to one thing at a time, and whoever has a duty is a member."""
+    """Each id has one role at a time, and every leader or parked member is in the group."""
     if (group.leader_id is None) == bool(group.members):
         yield "a group has a leader when it has members, and only then"
     if group.leader_id is not None and group.leader_id not in group.members:
@@ -55,7 +55,7 @@ def _standing(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
 
 
 def _phases(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
-    """Whatever is parked, and whatever is persisted, fits the state."""
+    """Parked requests and persisted state fit the state of the group."""
     members = group.members.values()
     state = group.state
     preparing = state is ClassicGroupState.PREPARING_REBALANCE
@@ -78,7 +78,7 @@ def _phases(_: Context, group: ClassicGroupRuntime) -> Iterator[str]:
 
 
 def _timers(ctx: Context, group: ClassicGroupRuntime) -> Iterator[str]:
-    """Nothing waits for ever: each wait has its timer, and none runs for nothing."""
+    """No wait is unbounded: each has its timer, and no timer runs without one."""
     timers = ctx.timers
     name = group.group_id
     for member in group.members.values():

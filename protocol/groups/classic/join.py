@@ -1,4 +1,4 @@
-"""JoinGroup: who may come in, under which member id, and whether that means a rebalance.
+"""JoinGroup: which members may join, under which member id, and whether that rebalances the group.
 
 The member id and the instance id of the request make six cases (KIP-345, KIP-394):
 
@@ -45,16 +45,16 @@ _UUID_LENGTH: Final = 37
 """Bytes of a member id's UUID and the dash before it."""
 
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""How long a member's first JoinGroup may be parked: nothing is heard of its client meanwhile."""
+"""How long a member's first JoinGroup may be parked: the client sends nothing meanwhile."""
 
 
 def join_group(
     ctx: Context, request: Request, now: int, make_way: Callable[[], None] | None = None
 ) -> None:
-    """Answer at once, or park the request until the join phase is over.
+    """Answer at once, or park the request until the join phase ends.
 
-    ``make_way`` removes an Empty group of another type that has the id, once nothing is left to be
-    refused.
+    ``make_way`` removes an Empty group of another type that has the id. It is called once the
+    request can no longer be refused.
     """
     message = request.message
     assert isinstance(message, JoinGroupRequest)
@@ -62,7 +62,7 @@ def join_group(
         _join(ctx, read(request, message, now), make_way)
     except KafkaError as error:
         if ctx.result.records:
-            raise  # it has changed something: the shard's driver has to mend that
+            raise  # state has changed already: the shard's driver has to repair it
         refusal = answers.join_refused(error.code, message.member_id)
         ctx.reply(request.ticket, refusal, message.group_id)
 
@@ -101,10 +101,10 @@ def check_session_timeout(ctx: Context, join: Join) -> None:
 
 
 def _has_room(ctx: Context, group: ClassicGroupRuntime, message: JoinGroupRequest) -> bool:
-    """Whether ``group.max.size`` lets this one in.
+    """Whether ``group.max.size`` admits this member.
 
-    While members join again, those that have are counted, so that the last ones of a group that has
-    become too large are turned away; afterwards, all members.
+    During the join phase only members that have joined again count, so that a group that is now too
+    large turns away the last ones. Outside of it, all members count.
     """
     size_max = ctx.configs.integer("group.max.size")
     state = group.state
@@ -134,7 +134,7 @@ def _refuse_new_member(ctx: Context, group: ClassicGroupRuntime, join: Join) -> 
 
 
 def _join_new(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
-    """Give a member id to one that has none; a static member gets its place with it."""
+    """Assign a member id to a new member; a static member takes its place with it."""
     instance_id = join.message.group_instance_id
     client_id = join.request.client.client_id
     member_id = _new_member_id(ctx, client_id if instance_id is None else instance_id)
@@ -147,9 +147,9 @@ def _join_new(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
 
 
 def _new_member_id(ctx: Context, name: str) -> str:
-    """Name a member as Kafka does: its client or instance id, then a random (version 4) UUID.
+    """Draw a member id as Kafka does: the client or instance id, then a random (version 4) UUID.
 
-    A very long name loses its end: the whole has to be a string that Kafka's formats can hold.
+    A very long name is cut: the whole id must fit into a string of Kafka's formats.
     """
     if len(name) * 4 > TEXT_BYTES_MAX - _UUID_LENGTH:
         name = name.encode()[: TEXT_BYTES_MAX - _UUID_LENGTH].decode(errors="ignore")
@@ -161,9 +161,9 @@ def _new_member_id(ctx: Context, name: str) -> str:
 def _require_member_id(
     ctx: Context, group: ClassicGroupRuntime, join: Join, member_id: str
 ) -> None:
-    """Let a dynamic member prove that it got its id by coming back with it (KIP-394).
+    """Make a dynamic member prove that it got its id by returning with it (KIP-394).
 
-    So a client that gives up and asks again leaves no members behind that nobody speaks for.
+    A client that gives up and asks again then leaves no members behind that no client uses.
     """
     group.pending[member_id] = None
     deadline_ms = join.now + join.session_timeout_ms
@@ -173,7 +173,7 @@ def _require_member_id(
 
 
 def _add(ctx: Context, group: ClassicGroupRuntime, join: Join, member_id: str) -> None:
-    """Take a new member in: its request is parked until the join phase is over."""
+    """Add a new member; its request is parked until the join phase ends."""
     message, now = join.message, join.now
     member = ClassicGroupMember(
         member_id=member_id,
@@ -199,12 +199,12 @@ def _add(ctx: Context, group: ClassicGroupRuntime, join: Join, member_id: str) -
 
 
 def _join_known(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
-    """Let a member rejoin: parked when the group rebalances or must, else answered at once."""
+    """Let a member rejoin: park it if the group rebalances or must, otherwise answer at once."""
     message, now = join.message, join.now
     ticket = join.request.ticket
     if message.member_id in group.pending:
         if message.group_instance_id is not None:
-            # The id was given to a dynamic member. Kafka finds this as little sense as we do.
+            # The id was given to a dynamic member. Kafka does not expect this either.
             ctx.reply(ticket, answers.join_refused(ErrorCode.unknown_server_error), group.group_id)
             return
         _add(ctx, group, join, message.member_id)
@@ -224,10 +224,11 @@ def _join_known(ctx: Context, group: ClassicGroupRuntime, join: Join) -> None:
 
 
 def _must_rebalance(group: ClassicGroupRuntime, member: ClassicGroupMember, join: Join) -> bool:
-    """Whether a known member's JoinGroup is more than a repeated question.
+    """Whether a known member's JoinGroup is more than a retry.
 
-    With unchanged protocols it gets the generation again. The leader of a Stable group asks for a
-    rebalance by joining: it saw something that its protocols do not show, new topics for example.
+    With unchanged protocols the member gets the generation again. The leader of a Stable group
+    requests a rebalance by joining: it saw a change that its protocols do not show, such as new
+    topics.
     """
     state = group.state
     if state is ClassicGroupState.PREPARING_REBALANCE:

@@ -1,4 +1,4 @@
-"""A JoinGroup request as every step of the join looks at it."""
+"""A JoinGroup request as all steps of the join see it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 @dataclass(slots=True)
 class Join:
-    """The request, its timeouts in milliseconds, and when it came."""
+    """The request, its timeouts in milliseconds, and its arrival time."""
 
     request: Request
     message: JoinGroupRequest
@@ -32,12 +32,12 @@ class Join:
 
 
 def read(request: Request, message: JoinGroupRequest, now: int) -> Join:
-    """Take the request apart."""
+    """Read the request into a :class:`Join`."""
     if not message.group_id:
         raise KafkaError(ErrorCode.invalid_group_id)
     size = sum([len(each.metadata) + len(each.name) for each in message.protocols])
     if size > MEMBER_BYTES_MAX:
-        # Its group's record would be refused as too large: to a member that is this error.
+        # Its group's record would be too large to write: the member gets this error for that.
         raise KafkaError(ErrorCode.unknown_server_error)
     session_timeout_ms = message.session_timeout // _MILLISECOND
     rebalance_timeout_ms = message.rebalance_timeout // _MILLISECOND
@@ -46,14 +46,14 @@ def read(request: Request, message: JoinGroupRequest, now: int) -> Join:
         message=message,
         protocol_list=protocol_list_of(message.protocols),
         session_timeout_ms=session_timeout_ms,
-        # JoinGroup 0 had no rebalance timeout: the session timeout served for both.
+        # JoinGroup 0 has no rebalance timeout: the session timeout serves for both.
         rebalance_timeout_ms=rebalance_timeout_ms if request.api_version else session_timeout_ms,
         now=now,
     )
 
 
 def update(group: ClassicGroupRuntime, member: ClassicGroupMember, join: Join) -> None:
-    """Let a member have what its new request says."""
+    """Update a member from its new request."""
     group.set_protocols(member, join.message.protocols)
     member.session_timeout_ms = join.session_timeout_ms
     member.rebalance_timeout_ms = join.rebalance_timeout_ms

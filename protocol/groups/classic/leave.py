@@ -1,4 +1,4 @@
-"""Leaving, willingly (LeaveGroup) or not (the session timeout)."""
+"""Leaving a group: on request (LeaveGroup) or by session timeout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def leave_group(ctx: Context, request: Request, now: int) -> None:
-    """Remove the named members in one go, each with its own error, and rebalance once."""
+    """Remove the named members together, each with its own error, and rebalance once."""
     message = request.message
     assert isinstance(message, LeaveGroupRequest)
     if not message.group_id:
@@ -56,15 +56,15 @@ def leave_group(ctx: Context, request: Request, now: int) -> None:
 def _leave(
     ctx: Context, group: ClassicGroupRuntime, identity: MemberIdentity, now: int
 ) -> MemberEvent | None:
-    """Remove one member; None when all that was known of it was a member id it never used.
+    """Remove one member; return None if it was only a pending member id.
 
-    A static member may be named by its instance id alone, as an administrator would. Named by its
-    member id alone it leaves too: so a client goes that is static no more (KIP-345).
+    A static member may be named by its instance id alone, as administrators do. Named by its member
+    id alone it leaves too: that is how a client that is no longer static leaves (KIP-345).
     """
     member_id = identity.member_id
     if not member_id:
         member_id = group.static_members.get(identity.group_instance_id or "", "")
-        # An instance id may not be left out here; an empty one is nobody's by accident only.
+        # An instance id must not be dropped here; an empty one matches no member by accident only.
         if identity.group_instance_id is None:
             raise KafkaError(ErrorCode.unknown_member_id)
     elif member_id in group.pending:
@@ -79,7 +79,7 @@ def _leave(
 
 
 def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
-    """Remove a member, or a member id that was given out, that was not heard of in time."""
+    """Remove a member, or a pending member id, whose session has expired."""
     group = ctx.classic_runtime.get(key.group_id)
     if group is None:
         return
@@ -90,7 +90,7 @@ def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
         return
     member = group.members.get(member_id)
     if member is None or (member.is_parked and not member.is_new):
-        return  # whoever answers the parked request starts the session again
+        return  # the answer to the parked request starts the session again
     deadline_ms = ctx.session_end(member)
     if deadline_ms > now:
         membership.arm(ctx, group, member, deadline_ms)
@@ -109,7 +109,7 @@ def _expire(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember
 
 
 def _maybe_complete(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
-    """End the join phase if only this one was waited for, even within the initial delay."""
+    """End the join phase if only this member was missing, even during the initial delay."""
     if group.state is ClassicGroupState.PREPARING_REBALANCE and group.has_all_joined:
         rebalance.complete_join(ctx, group, now)
 

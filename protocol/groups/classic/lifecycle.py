@@ -1,4 +1,4 @@
-"""Classic groups from outside: how they look, how they come to be served, how they end."""
+"""The life of a classic group as other parts see it: summary, build, restore and deletion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class GroupSnapshot(NamedTuple):
-    """A group from outside: its state, since when (Unix milliseconds, -1: not known), its type."""
+    """A group's state, since when (Unix milliseconds, -1: not known), and its type."""
 
     state: ClassicGroupState
     protocol_type: str
@@ -28,7 +28,7 @@ class GroupSnapshot(NamedTuple):
 
 
 def snapshot_of(ctx: Context, group_id: str) -> GroupSnapshot | None:
-    """Say how a group looks from outside; None if there is no such group."""
+    """Return a snapshot of a group; None if there is no such group."""
     group = ctx.classic_runtime.get(group_id)
     if group is not None:
         return GroupSnapshot(group.state, group.protocol_type or "", group.state_timestamp_ms)
@@ -41,14 +41,14 @@ def snapshot_of(ctx: Context, group_id: str) -> GroupSnapshot | None:
 
 
 def summary(ctx: Context, group_id: str) -> GroupSummary:
-    """Say how a classic group looks in ListGroups."""
+    """Return a classic group's entry for ListGroups."""
     snapshot = snapshot_of(ctx, group_id)
     assert snapshot is not None
     return GroupSummary(ClassicGroup.type_name, snapshot.state, snapshot.protocol_type)
 
 
 def has_members(ctx: Context, group_id: str) -> bool:
-    """Whether a classic group has members; an Empty one or none at all has not."""
+    """Whether a classic group has members; False for an Empty or a nonexistent group."""
     group = ctx.classic_runtime.get(group_id)
     if group is not None:
         return bool(group.members)
@@ -57,7 +57,7 @@ def has_members(ctx: Context, group_id: str) -> bool:
 
 
 def is_abandoned(ctx: Context, group_id: str) -> bool:
-    """Whether nobody is in a group or is about to join it."""
+    """Whether a group has no members and none is about to join."""
     group = ctx.classic_runtime.get(group_id)
     has_pending = group is not None and bool(group.pending)
     snapshot = snapshot_of(ctx, group_id)
@@ -65,14 +65,14 @@ def is_abandoned(ctx: Context, group_id: str) -> bool:
 
 
 def delete(ctx: Context, group_id: str, now: int) -> None:
-    """Delete an Empty group whose offsets are gone; ids given out for it are void."""
+    """Delete an Empty group whose offsets are gone; its pending member ids become invalid."""
     ctx.emit(Record(GroupMetadataKey(group=group_id), None))
     forget(ctx, group_id)
     ctx.fact(GroupDeleted(group_id=group_id, time_ms=now))
 
 
 def release_group_id(ctx: Context, group_id: str, now: int) -> None:
-    """Let a group of another type have the id of a group without members; its offsets stay."""
+    """Release the id of a group without members to a group of another type; keep its offsets."""
     runtime = ctx.classic_runtime.get(group_id)
     if runtime is not None and runtime.rebalance is not None:
         for kind in (TimerKind.JOIN, TimerKind.SYNC):
@@ -86,7 +86,7 @@ def release_group_id(ctx: Context, group_id: str, now: int) -> None:
 
 
 def forget(ctx: Context, group_id: str) -> None:
-    """Drop the soft state of a group that is gone, or becomes another type of group."""
+    """Drop the soft state of a group that is deleted or changes its type."""
     group = ctx.classic_runtime.pop(group_id, None)
     if group is not None:
         group.stamp += 1
@@ -95,7 +95,7 @@ def forget(ctx: Context, group_id: str) -> None:
 
 
 def forget_failed(ctx: Context, group_id: str) -> None:
-    """Drop the soft state of a group whose handling raised; its records are replayed next."""
+    """Drop the soft state of a group whose handling raised; the caller replays its records."""
     members: set[str] = set()
     group = ctx.classic_runtime.pop(group_id, None)
     if group is not None:
@@ -111,18 +111,18 @@ def forget_failed(ctx: Context, group_id: str) -> None:
 
 
 def build(ctx: Context, group_id: str, now: int) -> Built:
-    """Give a group its soft state after an election."""
+    """Build a group's soft state after an election."""
     group = rebuild.find(ctx, group_id, now)
     return Built(0 if group is None else len(group.members), is_whole=True)
 
 
 def restore(ctx: Context, group_id: str, now: int) -> None:
-    """Give a group whose records were replayed its soft state."""
+    """Build the soft state of a group whose records were replayed."""
     rebuild.find(ctx, group_id, now)
 
 
 def resigned(ctx: Context) -> None:
-    """Stop leading: send off whoever waits, end every lease, forget the soft state."""
+    """Stop leading: answer all parked requests, end every lease, drop the soft state."""
     for group in ctx.classic_runtime.values():
         group.stamp += 1
         for member in group.members.values():
@@ -137,14 +137,14 @@ def resigned(ctx: Context) -> None:
 
 
 def shift_deadlines(ctx: Context, stall_ms: int) -> None:
-    """Move the members' session deadlines by the time that this process stood still."""
+    """Shift the members' session deadlines by the time that this process was stalled."""
     for group in ctx.classic_runtime.values():
         for member in group.members.values():
             member.session_deadline_ms += stall_ms
 
 
 def events_of(ctx: Context, group_id: str) -> MemberEventLog | None:
-    """Find what lately became of a group's members."""
+    """Return the recent events of a group's members."""
     group = ctx.classic_runtime.get(group_id)
     return None if group is None else group.event_log
 

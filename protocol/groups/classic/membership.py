@@ -1,4 +1,4 @@
-"""Keeping members: their session timers, their parked requests, and the diary of their fate."""
+"""Members of a classic group: session timers, parked requests, and the event log."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ REASON_LENGTH_MAX: Final = 255
 
 
 def cut(reason: str | None) -> str | None:
-    """Shorten an over-long reason; an empty one is none."""
+    """Shorten an over-long reason; return None for an empty one."""
     return reason[:REASON_LENGTH_MAX] if reason else None
 
 
 def arm(
     ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, deadline_ms: int
 ) -> None:
-    """Expect to hear of the member by then; the deadline may be earlier than the present one."""
+    """Set the member's session deadline; it may be earlier than the present one."""
     member.session_deadline_ms = deadline_ms
     ctx.timers.set(TimerKind.SESSION, group.group_id, member.member_id, deadline_ms)
 
 
 def touch(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, now: int) -> None:
-    """Start the member's session timeout again."""
+    """Restart the member's session timeout."""
     arm(ctx, group, member, now + member.session_timeout_ms)
 
 
 def lease(group: ClassicGroupRuntime, member: ClassicGroupMember) -> HeartbeatLease:
-    """Allow the successful heartbeat to be repeated until something changes."""
+    """Allow the successful heartbeat answer to be repeated until something changes."""
     held = member.lease
     if held is None or held.stamp != group.stamp:
         member.lease = held = HeartbeatLease(group, group.stamp, member)
@@ -49,7 +49,7 @@ def lease(group: ClassicGroupRuntime, member: ClassicGroupMember) -> HeartbeatLe
 def find(
     ctx: Context, group: ClassicGroupRuntime, ids: tuple[str, str | None], now: int
 ) -> ClassicGroupMember:
-    """Find a member by (member id, instance id); log that it is fenced, if it is."""
+    """Return a member by (member id, instance id); log it if the request is fenced."""
     try:
         return group.member(*ids)
     except KafkaError as error:
@@ -65,7 +65,7 @@ def event(
     now: int,
     reason: str | None = None,
 ) -> MemberEvent:
-    """Say what became of a member."""
+    """Return an event about a member."""
     return MemberEvent(
         group_id=group.group_id,
         time_ms=now,
@@ -81,7 +81,7 @@ def event(
 def park_join(
     ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, ticket: Ticket
 ) -> None:
-    """Keep a JoinGroup; an older one of the same member, whose client gave up, is answered."""
+    """Park a JoinGroup; refuse an older one of the same member, whose client gave up."""
     answer_join(ctx, group, member, ErrorCode.rebalance_in_progress)
     group.park_join(member, ticket)
 
@@ -89,7 +89,7 @@ def park_join(
 def park_sync(
     ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember, ticket: Ticket
 ) -> None:
-    """Keep a SyncGroup; an older one of the same member, whose client gave up, is answered."""
+    """Park a SyncGroup; refuse an older one of the same member, whose client gave up."""
     answer_sync(ctx, group, member, ErrorCode.rebalance_in_progress)
     member.sync_ticket = ticket
 
@@ -100,7 +100,7 @@ def answer_join(
     """Refuse the member's parked JoinGroup, if there is one."""
     ticket = group.take_join(member)
     if ticket is not None:
-        # A member that is told UNKNOWN_MEMBER_ID starts over: it has no id any more.
+        # A member that gets UNKNOWN_MEMBER_ID starts over: it has no id any more.
         member_id = "" if code is ErrorCode.unknown_member_id else member.member_id
         ctx.reply(ticket, answers.join_refused(code, member_id), group.group_id)
 
@@ -116,7 +116,7 @@ def answer_sync(
 
 
 def drop(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember) -> None:
-    """Remove a member; whatever of it is parked is answered UNKNOWN_MEMBER_ID."""
+    """Remove a member; answer its parked requests with UNKNOWN_MEMBER_ID."""
     answer_join(ctx, group, member, ErrorCode.unknown_member_id)
     answer_sync(ctx, group, member, ErrorCode.unknown_member_id)
     ctx.timers.cancel(TimerKind.SESSION, group.group_id, member.member_id)
@@ -124,12 +124,12 @@ def drop(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember) -
 
 
 def drop_pending(ctx: Context, group: ClassicGroupRuntime, member_id: str) -> None:
-    """Forget a member id that was given out and never used."""
+    """Forget a pending member id that was never used."""
     ctx.timers.cancel(TimerKind.SESSION, group.group_id, member_id)
     del group.pending[member_id]
 
 
 def fence(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMember) -> None:
-    """Tell the requests parked for a static member that another took its place (KIP-345)."""
+    """Refuse the parked requests of a static member that another one replaced (KIP-345)."""
     answer_join(ctx, group, member, ErrorCode.fenced_instance_id)
     answer_sync(ctx, group, member, ErrorCode.fenced_instance_id)

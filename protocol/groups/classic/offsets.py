@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def check_commit(ctx: Context, request: Request, now: int) -> None:
-    """Refuse a commit that the group's state or the member's standing does not allow.
+    """Refuse a commit that the group's state or the member's epoch and ids do not allow.
 
-    A commit without generation and member is a simple consumer's or an administrator's: allowed
-    while the group is Empty or unknown. A member's commit keeps its session alive.
+    A commit without generation and member comes from a simple consumer or an administrator: it is
+    allowed while the group is Empty or unknown. A member's commit keeps its session alive.
     """
     message = request.message
     assert isinstance(message, OffsetCommitRequest)
@@ -53,11 +53,11 @@ def check_commit(ctx: Context, request: Request, now: int) -> None:
 
 
 def check_fetch(_ctx: Context, _asked: OffsetFetchRequestGroup) -> None:
-    """Let anybody read: a classic member's standing does not matter (as in Kafka)."""
+    """Allow every client to read: membership does not matter to classic groups (as in Kafka)."""
 
 
 def check_offset_delete(ctx: Context, group_id: str) -> None:
-    """Refuse to delete offsets of no group, or of a group whose subscriptions nobody here reads."""
+    """Refuse if the group does not exist, or if its subscriptions cannot be read."""
     snapshot = snapshot_of(ctx, group_id)
     if snapshot is None:
         raise KafkaError(ErrorCode.group_id_not_found)
@@ -78,7 +78,7 @@ def has_subscribed(ctx: Context, group_id: str, topic: str) -> bool:
 
 
 def subscribed_topics(ctx: Context, group_id: str) -> frozenset[str] | None:
-    """Name the topics that the generation's members are subscribed to; None if nobody can tell."""
+    """Return the topics that the generation's members subscribe to; None if not known."""
     group = ctx.classic_runtime.get(group_id)
     if group is None:
         hard = ctx.groups.get(group_id)
@@ -104,10 +104,11 @@ def _topics_of(subscriptions: tuple[bytes, ...]) -> frozenset[str] | None:
 
 
 def retention_start(ctx: Context, group_id: str) -> RetentionStart | None:
-    """Return what tells when an offset's retention begins; None while the group keeps them all.
+    """Return a function that says when an offset's retention begins; None if all are kept.
 
-    For a group that has had members that is when it became Empty; for a simple consumer, and for a
-    topic that no member of a Stable group is subscribed to any more, when it was committed.
+    For a group that has had members, retention begins when it became Empty. For a simple consumer,
+    and for a topic that no member of a Stable group subscribes to any more, it begins at the
+    commit.
     """
     snapshot = snapshot_of(ctx, group_id)
     assert snapshot is not None

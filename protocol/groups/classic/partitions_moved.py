@@ -1,4 +1,4 @@
-"""How many partitions changed hands between two assignments of a classic consumer group."""
+"""Count the partitions that change owners between two assignments of a classic consumer group."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionMovement:
-    """What became of the partitions, counted.
+    """Counts of partitions by what happened to them.
 
-    ``assigned`` is all that the new assignment gives out; of these, ``moved`` had
-    another owner before, ``added`` had none. ``dropped`` had an owner before and have none now: a
+    ``assigned`` is the number of partitions in the new assignment; of these, ``moved`` had another
+    owner before and ``added`` had none. ``dropped`` had an owner before and have none now: a
     cooperative assignor drops a partition in one rebalance and adds it to its next owner in
     another.
     """
@@ -32,9 +32,9 @@ class PartitionMovement:
 def partitions_moved(
     before: Mapping[str, bytes], after: Mapping[str, bytes]
 ) -> PartitionMovement | None:
-    """Compare two assignments, each from a member's lasting name to its assignment's bytes.
+    """Compare two assignments, each from a member's lasting name to the bytes of its assignment.
 
-    None when a blob cannot be read: the group's members speak a protocol of their own.
+    Return None when an assignment cannot be decoded: the members use a protocol of their own.
     """
     owners_before, owners_after = _owners(before), _owners(after)
     if owners_before is None or owners_after is None:
@@ -57,7 +57,7 @@ def _owners(assignments: Mapping[str, bytes]) -> dict[TopicPartition, str] | Non
     owners: dict[TopicPartition, str] = {}
     for member, blob in assignments.items():
         if not blob:
-            continue  # nothing was assigned
+            continue  # no partitions were assigned
         partitions = decode_assignment(blob)
         if partitions is None:
             return None

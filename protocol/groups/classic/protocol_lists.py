@@ -1,7 +1,7 @@
-"""How a group chooses its protocol: each member votes for the first of its own that all support.
+"""Protocol selection: each member votes for its first protocol that all members support.
 
-Members with the same list, in the same order, are counted together, so that choosing costs the
-number of different lists (one or two in practice) and not the number of members.
+Members with the same list, in the same order, are counted together. So a selection costs time
+proportional to the number of distinct lists (one or two in practice), not of members.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Key = TypeVar("_Key", str, ProtocolList)
 
 
 class ProtocolLists:
-    """The lists of a group's members."""
+    """The protocol lists of a group's members."""
 
     __slots__ = ("_count", "_lists", "_supporters", "_winner")
 
@@ -30,11 +30,11 @@ class ProtocolLists:
 
     @property
     def lists(self) -> Mapping[ProtocolList, int]:
-        """How many members have each list."""
+        """The number of members with each list."""
         return self._lists
 
     def add(self, protocol_list: ProtocolList) -> None:
-        """Count a member in."""
+        """Count a member's list in."""
         self._winner = None
         self._count += 1
         self._lists[protocol_list] = self._lists.get(protocol_list, 0) + 1
@@ -42,7 +42,7 @@ class ProtocolLists:
             self._supporters[name] = self._supporters.get(name, 0) + 1
 
     def remove(self, protocol_list: ProtocolList) -> None:
-        """Count a member out."""
+        """Count a member's list out."""
         self._winner = None
         self._count -= 1
         _decrement(self._lists, protocol_list)
@@ -50,14 +50,15 @@ class ProtocolLists:
             _decrement(self._supporters, name)
 
     def supports(self, protocol_list: ProtocolList) -> bool:
-        """Whether a member with this list has a protocol in common with all members."""
+        """Whether a member with this list shares a protocol with all members."""
         supporters = self._supporters
         return any(supporters.get(name, 0) == self._count for name in protocol_list)
 
     def select(self) -> str:
-        """Choose the protocol with most votes among those that all support; somebody must vote.
+        """Return the protocol with the most votes that all members support; needs a member.
 
-        A tie goes to the protocol that was voted for first. Counted once until a vote changes.
+        A tie goes to the protocol that got its first vote first. The result is cached until a vote
+        changes.
         """
         if self._winner is None:
             self._winner = self._count_votes()

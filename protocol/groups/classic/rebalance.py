@@ -1,13 +1,13 @@
-"""The two phases of a rebalance: members join, then the leader's assignment is awaited.
+"""The two phases of a rebalance: members join, then the group awaits the leader's assignment.
 
 ::
 
     prepare -> (JoinGroups parked) -> complete_join -> (SyncGroups parked) -> complete_sync
-       ^                                    |  nobody left: Empty
+       ^                                    |  no members left: Empty
        +--- a change before it is done -----+
 
-Every member has to join again; the phase ends when all have, or with the rebalance timeout. A
-group that was Empty waits ``group.initial.rebalance.delay.ms`` for company first (KIP-134).
+Every member has to rejoin; the phase ends when all have, or at the rebalance timeout. A group that
+was Empty first waits ``group.initial.rebalance.delay.ms`` for more members (KIP-134).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 ONE_COMES_BACK_MS: Final = 1_000
-"""How long, at least, static members who are all away are waited for before they are counted
-again: their rebalance timeout may be 0."""
+"""The minimum wait for static members that are all away before they are counted again: their
+rebalance timeout may be 0."""
 
 
 def prepare(
@@ -44,10 +44,10 @@ def prepare(
     event: MemberEvent | None,
     now: int,
 ) -> None:
-    """Begin a rebalance, or, when one is at its first phase already, see whether that is over.
+    """Begin a rebalance; if one is in its join phase already, check whether that phase is over.
 
-    From now on heartbeats tell members to join again. ``event`` is what happened to the member
-    that set it off.
+    From now on heartbeats tell members to rejoin. ``event`` is the member event that caused the
+    rebalance.
     """
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
         maybe_complete_join(ctx, group, now)
@@ -79,7 +79,7 @@ def prepare(
 
 
 def maybe_complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
-    """End the join phase when nobody is waited for; the initial delay is sat out all the same."""
+    """End the join phase when all have joined; the initial delay still runs to its end."""
     rebalance = group.rebalance
     if (
         rebalance is not None
@@ -91,14 +91,14 @@ def maybe_complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> N
 
 
 def complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
-    """End the join phase: who is missing and not static is out, the others get a generation."""
+    """End the join phase: drop missing dynamic members, give the others a new generation."""
     rebalance = group.rebalance
     assert rebalance is not None
     ctx.timers.cancel(TimerKind.JOIN, group.group_id, "")
     _drop_missing(ctx, group, now)
     if group.members and not group.elect_leader():
-        # Only static members are left and none has joined. Their sessions decide: the phase goes on
-        # until one comes back or the last has expired.
+        # Only static members are left and none has joined. Their sessions decide: the phase lasts
+        # until one returns or the last has expired.
         _await_joins(ctx, group, now, at_least_ms=ONE_COMES_BACK_MS)
         return
     group.generation += 1
@@ -117,7 +117,7 @@ def complete_join(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
 def complete_sync(
     ctx: Context, group: ClassicGroupRuntime, assignments: Mapping[str, bytes], now: int
 ) -> None:
-    """Make the leader's assignment the group's: persist it, and answer who waits for it."""
+    """Make the leader's assignment the group's: persist it and answer the parked SyncGroups."""
     protocol = group.protocol_name
     records = group.records
     for member_id, member in group.members.items():
@@ -137,7 +137,7 @@ def complete_sync(
 
 
 def persist(ctx: Context, group: ClassicGroupRuntime) -> None:
-    """Write the generation as it stands: the members' records, none in an empty one."""
+    """Write the present generation: with the members' records, or with none if it is empty."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
@@ -169,7 +169,7 @@ def _begin_generation(
 
 
 def _drop_missing(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
-    """Remove the dynamic members that did not join; static ones only their sessions remove."""
+    """Remove the dynamic members that did not join; static ones leave by session timeout only."""
     if group.awaiting_join == len(group.members):
         return
     missing = [
@@ -184,7 +184,7 @@ def _drop_missing(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
 
 
 def _refuse_syncs(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
-    """Send those who wait for an assignment back to join again."""
+    """Refuse the parked SyncGroups, so that their members rejoin."""
     for member in group.members.values():
         member.assignment = b""
         if member.sync_ticket is not None:
@@ -195,7 +195,7 @@ def _refuse_syncs(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
 def _delay_initial(
     ctx: Context, group: ClassicGroupRuntime, rebalance: Rebalance, now: int
 ) -> None:
-    """Wait for company: at most as long as the first member's rebalance timeout allows."""
+    """Wait for more members, at most for the first member's rebalance timeout."""
     delay_ms = ctx.configs.integer("group.initial.rebalance.delay.ms")
     rebalance.delay_ms = delay_ms
     rebalance.remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -205,7 +205,7 @@ def _delay_initial(
 def _extend_initial(
     ctx: Context, group: ClassicGroupRuntime, rebalance: Rebalance, now: int
 ) -> None:
-    """Wait once more, since somebody came meanwhile."""
+    """Wait once more, because a new member joined meanwhile."""
     rebalance.has_new_member = False
     remaining_ms = rebalance.remaining_ms
     delay_ms = min(ctx.configs.integer("group.initial.rebalance.delay.ms"), remaining_ms)
@@ -220,7 +220,7 @@ def _await_joins(ctx: Context, group: ClassicGroupRuntime, now: int, at_least_ms
 
 
 def join_timeout(ctx: Context, key: TimerKey, now: int) -> None:
-    """End the join phase, or its initial delay, without those who are still missing."""
+    """End the join phase, or its initial delay, without the members that are still missing."""
     group = ctx.classic_runtime.get(key.group_id)
     rebalance = None if group is None else group.rebalance
     if group is None or rebalance is None:
@@ -234,9 +234,9 @@ def join_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 def sync_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     """Rebalance without the dynamic members that did not fetch their assignment in time.
 
-    A static member is not removed for it (KIP-345: by its session timeout only): in a Stable group
-    it has its assignment whenever it asks. Was it the leader whose assignment is missing, the new
-    rebalance finds another leader.
+    A static member is not removed for this (KIP-345: only the session timeout removes it). In a
+    Stable group it gets its assignment whenever it asks. If it was the leader and its assignment is
+    missing, the new rebalance picks another leader.
     """
     group = ctx.classic_runtime.get(key.group_id)
     if group is None or not group.pending_sync:

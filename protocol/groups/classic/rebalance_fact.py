@@ -1,4 +1,4 @@
-"""The story of a rebalance, told once it is over (or has to begin again)."""
+"""The report of a rebalance, made when it ends or has to begin again."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 _NOBODY: Final = facts.MemberEvent(
     group_id="", time_ms=0, kind=facts.MemberEventKind.JOINED, member_id=""
 )
-"""Stands for the member where a rebalance was set off by none."""
+"""In place of a member event when no member caused the rebalance."""
 
 
 def report_rebalance(
     ctx: Context, group: ClassicGroupRuntime, outcome: facts.RebalanceOutcome, now: int
 ) -> None:
-    """Tell of the rebalance under way that it ends now; what it led to is persisted already."""
+    """Report that the rebalance under way ends now; its result is already persisted."""
     rebalance = group.rebalance
     assert rebalance is not None
     event = rebalance.event or _NOBODY

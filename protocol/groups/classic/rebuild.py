@@ -1,8 +1,7 @@
-"""From hard state to soft state: how a new leader comes to serve classic groups.
+"""Build soft state from hard state: how a new leader begins to serve classic groups.
 
-A group is built when a request or a timer first asks for it, or when its turn comes
-(``election``). Whenever it is built, its members have their whole session timeout from the
-election.
+A group is built when a request or timer first needs it, or when its turn comes (``election``).
+Whenever it is built, its members have their whole session timeout, counted from the election.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def find(ctx: Context, group_id: str, now: int) -> ClassicGroupRuntime | None:
-    """Find a classic group, built if need be; None if there is no such group."""
+    """Return a classic group, built if needed; None if there is no such group."""
     group = ctx.classic_runtime.get(group_id)
     if group is None:
         hard = ctx.groups.get(group_id)
@@ -36,7 +35,7 @@ def find(ctx: Context, group_id: str, now: int) -> ClassicGroupRuntime | None:
 
 
 def find_or_create(ctx: Context, group_id: str, now: int) -> ClassicGroupRuntime:
-    """Find a group; one that nobody has heard of begins Empty, and so it is written."""
+    """Return a group; create an unknown one as Empty and write it."""
     group = find(ctx, group_id, now)
     if group is None:
         empty = GroupMetadataValue(
@@ -75,7 +74,7 @@ def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> Classic
     subscriptions = (member.subscription for member in metadata.members)
     group.subscriptions = tuple(dict.fromkeys(subscriptions))
     if len(group.members) > ctx.configs.integer("group.max.size"):
-        # The limit was lowered: let everybody commit and join again, and refuse the last ones.
+        # The limit was lowered: let all members commit and rejoin, and refuse the last ones.
         rebalance.prepare(ctx, group, RebalanceTrigger.OVER_CAPACITY, None, now)
     elif metadata.members and metadata.leader is None:
         rebalance.prepare(ctx, group, RebalanceTrigger.DOWNGRADED, None, now)
@@ -83,7 +82,7 @@ def _build(ctx: Context, group_id: str, hard: ClassicGroup, now: int) -> Classic
 
 
 def _member(loaded: MemberMetadata, protocol: str) -> ClassicGroupMember:
-    """Build a member that offers the one protocol that was persisted."""
+    """Build a member that offers only the protocol that was persisted."""
     timeout_ms = loaded.rebalance_timeout
     protocols = (JoinGroupRequestProtocol(name=protocol, metadata=loaded.subscription),)
     return ClassicGroupMember(

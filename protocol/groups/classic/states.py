@@ -1,19 +1,19 @@
-"""The states of a classic group, and the soft half of a group that rebalances.
+"""The states of a classic group, and the soft state of a rebalance.
 
-What is shown as the state is derived: while a :class:`Rebalance` is under way its phase is the
-state; otherwise the last persisted generation decides, Stable with members and Empty without.
+The state is derived. While a :class:`Rebalance` is under way its phase is the state; otherwise the
+last persisted generation decides: Stable with members, Empty without.
 
 ======================== ==================== =====================================================
 state                    goes to              when
 ======================== ==================== =====================================================
 Empty                    PreparingRebalance   a member joins
-Empty                    (gone)               DeleteGroups, or its last offset expired
+Empty                    (deleted)            DeleteGroups, or its last offset expired
 PreparingRebalance       CompletingRebalance  every member has joined, or the rebalance timeout
-PreparingRebalance       Empty                every member is gone
+PreparingRebalance       Empty                no member is left
 CompletingRebalance      Stable               the leader's SyncGroup brings the assignment
-CompletingRebalance      PreparingRebalance   a member joins again, changes its protocols, leaves,
+CompletingRebalance      PreparingRebalance   a member rejoins, changes its protocols, leaves,
                                               expires, or does not sync in time
-Stable                   PreparingRebalance   the same, or the leader joins again
+Stable                   PreparingRebalance   the same, or the leader rejoins
 ======================== ==================== =====================================================
 """
 
@@ -32,21 +32,21 @@ class ClassicGroupState(StrEnum):
     """A state as Kafka spells it on the wire."""
 
     EMPTY = "Empty"
-    """No members; lingers until its offsets have expired.
+    """No members; the group remains until its offsets have expired.
 
-    JoinGroup from a new member is taken; from a member id nobody knows: UNKNOWN_MEMBER_ID, as for
-    SyncGroup, Heartbeat and LeaveGroup. Commits without a generation are taken.
+    JoinGroup from a new member is accepted; with an unknown member id: UNKNOWN_MEMBER_ID, as for
+    SyncGroup, Heartbeat and LeaveGroup. Commits without a generation are accepted.
     """
 
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Members are awaited; their JoinGroup requests are parked.
+    """The group waits for members; their JoinGroup requests are parked.
 
-    Heartbeat and SyncGroup: REBALANCE_IN_PROGRESS. LeaveGroup removes at once. Commits of the
-    last generation are taken.
+    Heartbeat and SyncGroup: REBALANCE_IN_PROGRESS. LeaveGroup removes the member at once. Commits
+    of the last generation are accepted.
     """
 
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """The generation has begun and the leader's assignment is awaited; SyncGroup is parked.
+    """The generation has begun and awaits the leader's assignment; SyncGroup is parked.
 
     Heartbeat succeeds. Commits: REBALANCE_IN_PROGRESS. JoinGroup with unchanged protocols gets the
     generation again.
@@ -56,20 +56,20 @@ class ClassicGroupState(StrEnum):
     """Every member may fetch its assignment; heartbeats and commits succeed."""
 
     DEAD = "Dead"
-    """Shown by DescribeGroups for a group that does not exist; no group is ever in it."""
+    """DescribeGroups returns it for a group that does not exist; no group is ever Dead."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Rebalance:
-    """A rebalance under way; soft, written by ``rebalance.py`` and ``join.py`` only.
+    """A rebalance under way; soft state, written by ``rebalance.py`` and ``join.py`` only.
 
-    ``trigger`` and ``event`` say why it began: what happened, to which member, for which reason of
-    the client's (KIP-800).
+    ``trigger`` and ``event`` say why it began: what happened, to which member, and the reason that
+    the client gave (KIP-800).
 
     ``is_initial``: the group was Empty, so members get ``group.initial.rebalance.delay.ms`` to
-    show up; each stretch in which somebody new came (``has_new_member``) is followed by another, as
+    join. Each delay in which a new member joined (``has_new_member``) is followed by another, as
     long as ``remaining_ms`` of the first member's rebalance timeout lasts. ``before`` is the hard
-    state it began from; nothing is persisted until it ends.
+    state from before the rebalance; nothing is persisted until it ends.
     """
 
     trigger: RebalanceTrigger

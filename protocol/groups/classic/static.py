@@ -1,9 +1,9 @@
-"""Static membership (KIP-345): an instance that comes back without a member id takes its place.
+"""Static membership (KIP-345): an instance that returns without a member id takes its old place.
 
-It gets a new member id and keeps the assignment, the generation and the lead; the old id is fenced
-from then on. In a Stable group that is all, unless the group would now choose another protocol, or
-the member subscribes to other topics (KAFKA-12759: the leader has to know). The new id is persisted
-before the answer leaves, so that a failover does not bring the old one back.
+It gets a new member id and keeps its assignment, its generation and the lead; the old id is fenced
+from then on. In a Stable group nothing else happens, unless the group would now choose another
+protocol, or the member subscribes to other topics (KAFKA-12759: the leader has to know). The new id
+is persisted before the answer is sent, so that a failover does not restore the old one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def take_over(ctx: Context, group: ClassicGroupRuntime, join: Join, new_member_id: str) -> None:
-    """Let the request's instance have its member's place under a new member id."""
+    """Give the request's instance its member's place under a new member id."""
     member = group.members[group.static_members[join.message.group_instance_id or ""]]
     previous_leader = group.leader_id
     is_stable = group.state is ClassicGroupState.STABLE
@@ -40,23 +40,23 @@ def take_over(ctx: Context, group: ClassicGroupRuntime, join: Join, new_member_i
             _keep_generation(ctx, group, member, join, previous_leader)
             return
     else:
-        # The leader may be computing an assignment for the old member id: it would be lost.
+        # The leader may be computing an assignment for the old member id, which would be lost.
         trigger = RebalanceTrigger.STATIC_MEMBER_REPLACED
     membership.park_join(ctx, group, member, join.request.ticket)
     rebalance.prepare(ctx, group, trigger, event, join.now)
 
 
 def _subscribed(group: ClassicGroupRuntime, member: ClassicGroupMember) -> bytes | None:
-    """Return what a member said with the generation's protocol; None if there is none."""
+    """Return a member's metadata for the generation's protocol; None if there is none."""
     return member.subscription(group.protocol_name) if group.protocol_name else None
 
 
 def _has_other_topics(
     group: ClassicGroupRuntime, member: ClassicGroupMember, before: bytes | None
 ) -> bool:
-    """Whether a member subscribes to other topics than ``before``, as far as they can be read.
+    """Whether a member's topics differ from those in ``before``, as far as both can be decoded.
 
-    What else it says differs with each restart: what it owned, and what its assignor remembers.
+    The rest of the metadata differs with each restart: owned partitions and assignor user data.
     """
     after = _subscribed(group, member)
     if group.protocol_type != CONSUMER or before is None or after is None or before == after:
@@ -102,10 +102,10 @@ def _keep_generation(
     join: Join,
     previous_leader: str | None,
 ) -> None:
-    """Persist the new member id and answer with the generation as it is.
+    """Persist the new member id and answer with the present generation.
 
-    A returning leader learns from JoinGroup 9 on that it leads but need not assign (KIP-814).
-    Before that it is told that somebody else leads, by the id that it had itself.
+    From JoinGroup 9 on, a returning leader learns that it leads but need not assign (KIP-814).
+    Before that it is told that another member leads: the answer names its own old id.
     """
     group.records[member.member_id] = member.metadata(group.protocol_name)
     rebalance.persist(ctx, group)

@@ -1,4 +1,4 @@
-"""SyncGroup and Heartbeat: what a member does once it has a generation."""
+"""SyncGroup and Heartbeat: the requests of a member that has a generation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def sync_group(ctx: Context, request: Request, now: int) -> None:
-    """Park the request until the leader's brings the assignment, or answer with it at once."""
+    """Park the request until the leader's SyncGroup brings the assignment, or answer at once."""
     message = request.message
     assert isinstance(message, SyncGroupRequest)
     if request.api_version >= 5 and (
@@ -65,7 +65,7 @@ def _count_in(ctx: Context, group: ClassicGroupRuntime, member: ClassicGroupMemb
 
 
 def heartbeat(ctx: Context, request: Request, now: int) -> None:
-    """Keep the member's session alive, and tell it when it has to join again."""
+    """Keep the member's session alive, and tell it when to rejoin."""
     message = request.message
     assert isinstance(message, HeartbeatRequest)
     group_id = message.group_id
