@@ -1,4 +1,4 @@
-"""ListGroups and DeleteGroups for the groups of one shard, whatever their types."""
+"""ListGroups and DeleteGroups for the groups of one shard, of any type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def list_groups(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
-    """List the groups in the states and of the types asked for; no filter lets all through."""
+    """List the groups in the requested states and of the requested types; no filter: all."""
     message = request.message
     assert isinstance(message, ListGroupsRequest)
     states = {state.strip().lower() for state in message.states_filter}

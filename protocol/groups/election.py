@@ -1,9 +1,9 @@
-"""Runtime state after an election: groups are built in slices, each when its turn comes.
+"""Runtime state after an election: groups are built in slices.
 
-After an election nothing is built at once. A group is built when a request or a timer first asks
-for it, the others in slices by the REBUILD timer, so that the time to the first answer does not
-depend on the number of groups. Whenever it is built, a group's members have their whole session
-timeout from the election.
+Nothing is built right after an election. A group is built when a request or a timer first needs it,
+the others in slices by the REBUILD timer, so that the time to the first answer does not depend on
+the number of groups. Whenever it is built, a group's members have their whole session timeout,
+counted from the election.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from protocol.groups.timers import TimerKey
 
 SLICE_MEMBERS: Final = 1000
-"""Members built per REBUILD timer, give or take the last group of the slice."""
+"""Members built per REBUILD timer; the last group of the slice may exceed it."""
 
 
 def elected(ctx: Context, event: Elected, now: int) -> None:
-    """Begin to lead; whatever an earlier term left behind is forgotten."""
+    """Begin to lead; drop all state left from an earlier term."""
     resigned(ctx, event, now)
     for react in reactions(ctx.tables, "elected"):
         react(ctx, now)
 
 
 def resigned(ctx: Context, _event: Elected | Resigned, _now: int) -> None:
-    """Stop leading: answer whoever waits, end every lease, forget the runtime state."""
+    """Stop leading: answer all parked requests, end every lease, drop the runtime state."""
     for react in reactions(ctx.tables, "resigned"):
         react(ctx)
     ctx.unbuilt.clear()
@@ -45,7 +45,7 @@ def resigned(ctx: Context, _event: Elected | Resigned, _now: int) -> None:
 
 
 def await_build(ctx: Context, now: int) -> None:
-    """Have every group wait to be built."""
+    """Mark every group as not built yet."""
     ctx.elected_ms = now
     ctx.unbuilt = list(ctx.groups)[::-1]
     if ctx.unbuilt:
@@ -67,14 +67,14 @@ def rebuild_timeout(ctx: Context, _key: TimerKey, now: int) -> None:
 
 @dataclass(slots=True)
 class _Slice:
-    """What was built of a group: how much, and whether nothing of it is left."""
+    """How much of a group was built, and whether nothing is left to build."""
 
     members: int = 1
     is_last: bool = True
 
 
 def _build(ctx: Context, group_id: str, part: _Slice, now: int) -> None:
-    """Give a group its runtime state, or a slice of it."""
+    """Build a group's runtime state, or a slice of it."""
     kind = type_of(ctx, group_id)
     if kind is not None:
         built: Built = kind.build(ctx, group_id, now)

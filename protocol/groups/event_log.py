@@ -1,4 +1,4 @@
-"""A group's diary: what lately became of its members, for people."""
+"""A group's event log: the recent events of its members, for operators."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ EVENTS_KEPT: Final = 50
 
 
 class FactSink(Protocol):
-    """Whoever tells people what happened: the shard's context."""
+    """Receives facts: the shard's context."""
 
     def fact(self, fact: Fact) -> None:
-        """Tell people what happened."""
+        """Report what happened, for operators."""
 
 
 class MemberEventLog:
@@ -30,12 +30,12 @@ class MemberEventLog:
         self._events = [*events]
 
     def note(self, ctx: FactSink, event: MemberEvent) -> None:
-        """Tell people, and write it down."""
+        """Report an event and log it."""
         self.remember(event)
         ctx.fact(event)
 
     def note_fenced(self, ctx: FactSink, zombie: MemberEvent) -> None:
-        """Note a zombie once, however often it comes back in a row."""
+        """Note a fenced member once, however often it comes back in a row."""
         last = self._events[-1] if self._events else None
         if (
             last is None
@@ -45,18 +45,18 @@ class MemberEventLog:
             self.note(ctx, zombie)
 
     def remember(self, event: MemberEvent) -> None:
-        """Write down what people are told otherwise; all but the last events are forgotten."""
+        """Log an event that is reported by other means; drop all but the most recent events."""
         self._events.append(event)
         if len(self._events) >= 2 * EVENTS_KEPT:
             del self._events[:-EVENTS_KEPT]
 
     def recent(self) -> list[MemberEvent]:
-        """Tell what lately became of members."""
+        """Return the recent events of the members."""
         return self._events[-EVENTS_KEPT:]
 
 
 def fenced(group_id: str, member_id: str, instance_id: str | None, now: int) -> MemberEvent:
-    """Say that a zombie came: another member has its instance id."""
+    """Return the event of a fenced member: another member has its instance id."""
     return MemberEvent(
         group_id=group_id,
         time_ms=now,

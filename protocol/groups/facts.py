@@ -1,6 +1,6 @@
-"""What happened, for people: facts become traces, log sentences, metrics and the event list.
+"""Facts for operators: they become traces, log messages, metrics and the event list.
 
-A fact is written by the core and read by telemetry; nothing in the core reads one back.
+The core writes facts and telemetry reads them; nothing in the core reads one back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemberEventKind(StrEnum):
-    """What became of a member."""
+    """What happened to a member."""
 
     JOINED = "joined"
     REJOINED = "rejoined"
@@ -23,20 +23,20 @@ class MemberEventKind(StrEnum):
     LEFT = "left"
     EXPIRED = "expired"  # no heartbeat within the session timeout
     NOT_REJOINED = "not-rejoined"  # missed the rebalance timeout
-    REFUSED = "refused"  # rejoined a group that group.max.size has become too small for
-    NOT_SYNCED = "not-synced"  # joined, and did not fetch its assignment within the same time
+    REFUSED = "refused"  # rejoined a group that is now larger than group.max.size
+    NOT_SYNCED = "not-synced"  # joined, but did not fetch its assignment within the same time
     SUBSCRIBED = "subscribed"  # to other topics, or by another regular expression (KIP-848)
-    WENT = "went"  # a static member that will be back within its session (KIP-848)
+    WENT = "went"  # a static member that intends to return within its session (KIP-848)
     NOT_REVOKED = "not-revoked"  # did not give up partitions within the rebalance timeout
-    NOT_ASSIGNED = "not-assigned"  # told of no member: the group's assignor failed
+    NOT_ASSIGNED = "not-assigned"  # of no member: the group's assignor failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberEvent:
-    """One line of a group's diary: who, what, why (KIP-800), when.
+    """One entry of a group's event log: the member, the event, its reason (KIP-800), its time.
 
     ``reason`` is the client's own, at most 255 characters; ``previous_member_id`` is set when a
-    static member was replaced: the id that is fenced from now on.
+    static member was replaced: it is the id that is fenced from now on.
     """
 
     group_id: str
@@ -51,15 +51,15 @@ class MemberEvent:
 
 
 class RebalanceTrigger(StrEnum):
-    """Why a group began to rebalance."""
+    """Why a rebalance began."""
 
     MEMBER_JOINED = "member-joined"
-    MEMBER_REJOINED = "member-rejoined"  # changed its protocols, or the leader joined again
+    MEMBER_REJOINED = "member-rejoined"  # changed its protocols, or the leader rejoined
     MEMBER_LEFT = "member-left"
     MEMBER_EXPIRED = "member-expired"
     STATIC_PROTOCOL_CHANGED = "static-member-changed-protocol"
     STATIC_SUBSCRIPTION_CHANGED = "static-member-changed-subscription"
-    STATIC_MEMBER_REPLACED = "static-member-replaced"  # while an assignment was awaited
+    STATIC_MEMBER_REPLACED = "static-member-replaced"  # while the group awaited an assignment
     SYNC_TIMEOUT = "sync-timeout"
     DOWNGRADED = "downgraded"  # the last member of the consumer protocol is gone
     OVER_CAPACITY = "over-capacity"  # a loaded group is larger than group.max.size allows
@@ -75,7 +75,7 @@ class RebalanceOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RebalancePhase:
-    """One stretch of a rebalance; both ends in Unix milliseconds."""
+    """One phase of a rebalance; both ends in Unix milliseconds."""
 
     name: str
     started_ms: int
@@ -84,13 +84,13 @@ class RebalancePhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceEnded:
-    """A finished rebalance, whole: enough for one trace and one log sentence.
+    """A complete rebalance: enough for one trace and one log message.
 
     ``phases`` are "join" (PreparingRebalance) and, when it was reached, "sync"
-    (CompletingRebalance). ``member_id`` to ``reason`` tell of the member that set it off.
+    (CompletingRebalance). ``member_id`` to ``reason`` describe the member that caused it.
 
     ``assignments_before`` and ``assignments_after`` map each member's lasting name (instance id,
-    else member id) to its assignment bytes as the leader sent them.
+    otherwise member id) to its assignment bytes as the leader sent them.
     """
 
     group_id: str
@@ -113,29 +113,28 @@ class RebalanceEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDeleted:
-    """A group is gone: deleted by request, or empty with its last offset expired."""
+    """A group was deleted: by request, or because it was Empty and its last offset expired."""
 
     group_id: str
     time_ms: int
 
 
 class TopicsCause(StrEnum):
-    """Why the topics of a consumer group are not what they were."""
+    """Why the topics of a consumer group have changed."""
 
-    TOPICS_CHANGED = "topics-changed"  # one came, went or grew, or its replicas have other racks
-    REGEX_RESOLVED = "regex-resolved"  # a regular expression matches others
+    TOPICS_CHANGED = "topics-changed"  # created, deleted or grown, or its replicas' racks changed
+    REGEX_RESOLVED = "regex-resolved"  # a regular expression matches other topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAssigned:
     """A consumer group has a new target assignment; times in Unix milliseconds.
 
-    ``changed_ms``: when the group changed for the first time since the last one, for ``cause``:
-    what became of a member, or of the topics; None is not known, or a change of type. From
-    ``started_ms`` on the assignor ran, from ``computed_ms`` on its result was written, which came
-    into force at ``ended_ms``. Of the run the worker's queue took ``queue_ms``, the assignor itself
-    ``assignor_ms``. ``members`` counts the group, ``members_changed`` those with another target
-    than before.
+    ``changed_ms``: when the group first changed since the last target. ``cause``: the event of a
+    member or the change of the topics that did it; None: not known, or a change of the group's
+    type. The assignor ran from ``started_ms``; the result was written from ``computed_ms`` and took
+    effect at ``ended_ms``. Of the run, the worker's queue took ``queue_ms`` and the assignor itself
+    ``assignor_ms``. ``members`` counts the group, ``members_changed`` those whose target changed.
     """
 
     group_id: str
@@ -157,7 +156,7 @@ class TargetAssigned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsChanged:
-    """A consumer group has a new group epoch for the sake of its topics, not of a member."""
+    """A consumer group has a new group epoch because of its topics, not of a member."""
 
     group_id: str
     time_ms: int
@@ -169,7 +168,7 @@ class TopicsChanged:
 class GroupReconciled:
     """Every member of a consumer group has its target assignment of ``epoch``, or none is left.
 
-    ``assigned_ms``: when that target came into force (Unix milliseconds).
+    ``assigned_ms``: when that target took effect (Unix milliseconds).
     """
 
     group_id: str
@@ -181,7 +180,7 @@ class GroupReconciled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAssignmentFailed:
-    """A run of a group's assignor failed; ``is_final``: not tried again until the group changes."""
+    """An assignor run failed; ``is_final``: it is not retried until the group changes."""
 
     group_id: str
     epoch: int
@@ -192,9 +191,9 @@ class TargetAssignmentFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConverted:
-    """A group has become one of another type, with these members (online migration).
+    """A group changed to another type, with these members (online migration).
 
-    ``group_type`` is what it is now, ``epoch`` its group epoch or generation.
+    ``group_type`` is the new type, ``epoch`` the group epoch or generation.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""What the log says of a group, as code for groups of any type sees it."""
+"""The hard state of a group, as code for groups of any type sees it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class HardGroup(Protocol):
     """The hard state of a group, whatever its type."""
 
     type_name: ClassVar[str]
-    """The name of the :class:`~protocol.groups.group_type.GroupType` that the group belongs to."""
+    """The name of the group's :class:`~protocol.groups.group_type.GroupType`."""
 
     @property
     def has_members(self) -> bool:

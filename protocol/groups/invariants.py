@@ -1,4 +1,4 @@
-"""What must hold of a shard between any two events; simulation and tests check all of it."""
+"""The invariants of a shard between any two events; simulation and tests check all of them."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def broken(ctx: Context) -> list[str]:
-    """Name everything that does not hold, one sentence each; an empty list is good news."""
+    """Return every invariant that does not hold, one sentence each; empty when all hold."""
     return [sentence for check in reactions(ctx.tables, "broken") for sentence in check(ctx)]

@@ -1,7 +1,7 @@
-"""How large what a group writes may become.
+"""Limits on the size of a group's writes.
 
-Kafka bounds a batch of the offsets topic by ``max.message.bytes`` (1 MiB). Groups may be larger
-here, but no batch may come near the frames in which peers pass it on.
+Kafka limits a batch of the offsets topic by ``max.message.bytes`` (1 MiB). Groups may be larger
+here, but every batch must be well below the size of the frames in which peers replicate it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 GROUP_BYTES_MAX: Final = 16 << 20
-"""Bytes of the records that one group writes in one turn: they are one atomic batch."""
+"""Bytes of the records that one group may write in one turn: they are one atomic batch."""
 
 MEMBER_BYTES_MAX: Final = 4 << 20
 """Bytes of all protocols of one classic member."""
 
 BATCH_BYTES: Final = 4 << 20
-"""A batch of several groups' records ends here."""
+"""A batch with records of several groups ends at this size."""

@@ -1,4 +1,4 @@
-"""Replays the rows of a log, nearly all of which are committed offsets, as fast as Python can."""
+"""Replays the rows of a log, nearly all of them committed offsets, as fast as Python can."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def replay_rows(ctx: Context, rows: Iterable[Row]) -> tuple[int, int]:
     """Replay encoded records; return how many there were and how many were skipped.
 
-    Skipped are records of unknown types, and of types that nothing here replays, which are not even
-    read: a newer version wrote them, and the log keeps them for it. The first offset of a group in
-    a topic goes the way of every record; those that follow it go straight to the place that it has
-    made. Raises :class:`protocol.records.BadRecord`.
+    Records of unknown types, and of types that have no replay here, are skipped without decoding: a
+    newer version wrote them, and the log keeps them for it. A group's first offset in a topic is
+    replayed like every record; the offsets after it are put directly into the map that it created.
+    Raises :class:`protocol.records.BadRecord`.
     """
     left = iter(rows)
     row = next(left, None)

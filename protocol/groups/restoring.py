@@ -1,9 +1,9 @@
-"""A group whose handling raised: it is forgotten, and built again from its records in the log.
+"""Recovery of a group whose handling raised: forget it, and rebuild it from its records in the log.
 
-An exception half-way through a handler leaves memory that nobody may believe. Only one group's
-memory is in doubt, so only that group is forgotten (:func:`forget`). Whoever drives the shard then
-replays the group's records and calls :func:`restored`. For the members this is like a failover of
-their group: who waits is told to ask again, and every session begins again.
+An exception in the middle of a handler leaves state that cannot be trusted. Only one group's state
+is in doubt, so only that group is forgotten (:func:`forget`). The shard's driver then replays the
+group's records and calls :func:`restored`. To the members this is like a failover of their group:
+parked requests are answered with a retriable error, and every session starts again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def groups_of(ctx: Context, event: Event) -> Sequence[str] | None:
-    """Name the groups that may differ after the event has raised; None: any of them may."""
+    """Return the groups that the event may have changed before it raised; None: any group."""
     emitted = dict.fromkeys(_group_of(record) for record in ctx.result.records)
     if isinstance(event, Request):
         if API[event.api_key].group.changes_memory:
@@ -41,7 +41,7 @@ def _group_of(record: Record) -> str:
 
 
 def forget(ctx: Context, group_id: str) -> None:
-    """Drop all that is known of a group, in whatever state it is; no answer is repeated."""
+    """Drop all state of a group, whatever state it is in; no answer is repeated."""
     ctx.result = Result()
     ctx.emitted = None
     for forget_in_part in reactions(ctx.tables, "forget"):
@@ -51,7 +51,7 @@ def forget(ctx: Context, group_id: str) -> None:
 
 
 def restored(ctx: Context, group_id: str, now: int) -> Result:
-    """Give a group whose records were replayed its soft state; its sessions begin now."""
+    """Build the soft state of a group whose records were replayed; its sessions begin now."""
     if ctx.elected_ms is None:
         return ctx.result
     elected_ms, ctx.elected_ms = ctx.elected_ms, now

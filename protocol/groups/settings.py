@@ -1,4 +1,4 @@
-"""What is configured for one group: its own dynamic config, else the broker's."""
+"""The configs of one group: its own dynamic config, otherwise the broker's."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def integer(ctx: Context, group_id: str, name: str) -> int:
-    """Read a number, within the broker's bounds.
+    """Return a number, within the broker's bounds.
 
-    ``name`` as it is set on a group, such as ``consumer.session.timeout.ms``.
+    ``name`` is the config's name on a group, such as ``consumer.session.timeout.ms``.
     """
     own = ctx.group_configs.get(group_id)
     if own is not None and name in own:
@@ -24,7 +24,7 @@ def integer(ctx: Context, group_id: str, name: str) -> int:
 
 
 def boolean(ctx: Context, group_id: str, name: str) -> bool:
-    """Read a switch that a broker config of the same name backs."""
+    """Return a boolean config that falls back to a broker config of the same name."""
     own = ctx.group_configs.get(group_id)
     if own is not None and name in own:
         return _is_true(own[name])
@@ -32,7 +32,7 @@ def boolean(ctx: Context, group_id: str, name: str) -> bool:
 
 
 def is_set(ctx: Context, group_id: str, name: str) -> bool:
-    """Read a switch that only groups have, off unless it is set."""
+    """Return a boolean config that only groups have; False unless it is set."""
     return _is_true(ctx.group_configs.get(group_id, {}).get(name, "false"))
 
 

@@ -1,8 +1,8 @@
-"""Timers are data: a kind, a group, a member and a deadline. Nothing here runs or sleeps.
+"""Timers as data: a kind, a group, a member and a deadline. Nothing here runs or sleeps.
 
 Moving a deadline later costs one attribute write: the heap keeps its old, earlier entry, and when
-that comes to the top it is put back at the true deadline. Moving it earlier adds an entry; the
-stale one is dropped when it surfaces.
+that reaches the top it is pushed again with the true deadline. Moving it earlier adds an entry; the
+stale one is dropped when it reaches the top.
 """
 
 from __future__ import annotations
@@ -13,53 +13,53 @@ from typing import Final, NamedTuple
 
 
 class TimerKind(StrEnum):
-    """What a timer is for; the tables of the shard's parts map each kind to the function it runs.
+    """The purpose of a timer; the tables of the shard's parts map each kind to its function.
 
-    A group type may have kinds of its own: any string that nobody else claims.
+    A group type may define its own kinds: any string that no other part claims.
     """
 
     SESSION = "session"
-    """A member, joined or pending, was not heard of within its session timeout."""
+    """A member, joined or pending, was not heard from within its session timeout."""
 
     JOIN = "join"
-    """The join phase of a group's rebalance is over, or its initial delay is."""
+    """The join phase of a group's rebalance, or its initial delay, has ended."""
 
     SYNC = "sync"
-    """Members had one rebalance timeout to send SyncGroup after their JoinGroup answer."""
+    """Members did not all send SyncGroup within the rebalance timeout after JoinGroup."""
 
     OFFSET_EXPIRY = "offset-expiry"
-    """Committed offsets are looked through (KIP-211); one for the whole shard."""
+    """Check committed offsets for expiry (KIP-211); one timer for the whole shard."""
 
     DELETED_TOPICS = "deleted-topics"
-    """Offsets of topics deleted meanwhile are looked for after an election; one for the shard."""
+    """After an election, remove offsets of deleted topics; one timer for the whole shard."""
 
     REBUILD = "rebuild"
-    """More groups wait for their soft state after an election; one for the whole shard."""
+    """After an election, build the next groups' soft state; one timer for the whole shard."""
 
     MEMBER_SESSION = "member-session"
-    """A consumer group's member was not heard of within the session timeout."""
+    """A consumer group's member was not heard from within the session timeout."""
 
     REVOCATION = "revocation"
-    """A consumer group's member had its rebalance timeout to give up partitions."""
+    """A consumer group's member did not revoke partitions within its rebalance timeout."""
 
     MEMBER_JOIN = "member-join"
-    """A classic member of a consumer group was told to join again and has not."""
+    """A classic member of a consumer group was told to rejoin and has not."""
 
     MEMBER_SYNC = "member-sync"
-    """A classic member of a consumer group has joined and not fetched its assignment."""
+    """A classic member of a consumer group has joined, but not fetched its assignment."""
 
     ASSIGNMENT = "assignment"
-    """The assignment interval is over, or a run of the assignor has taken too long (KIP-1263)."""
+    """The assignment interval has passed, or an assignor run has taken too long (KIP-1263)."""
 
     TARGET = "target"
-    """More of a large target assignment waits to be written."""
+    """Write the next slice of a large target assignment."""
 
     REFRESH = "refresh"
-    """Topics that a consumer group is subscribed to have changed, or its expressions are old."""
+    """A consumer group's subscribed topics have changed, or its regex matches are old."""
 
 
 class TimerKey(NamedTuple):
-    """Names one timer; ids that a kind does not need are empty."""
+    """Identifies one timer; ids that a kind does not need are empty."""
 
     kind: str
     group_id: str
@@ -67,7 +67,7 @@ class TimerKey(NamedTuple):
 
 
 class _Timer:
-    """``deadline_ms`` is the truth; ``armed_ms`` is where the live heap entry stands."""
+    """``deadline_ms`` is the true deadline; ``armed_ms`` is that of the live heap entry."""
 
     __slots__ = ("armed_ms", "deadline_ms")
 
@@ -81,7 +81,7 @@ _SLACK: Final = 64
 
 
 class Timers:
-    """All timers of a shard, earliest first; equal deadlines in the order they were armed."""
+    """All timers of a shard, earliest first; equal deadlines in the order they were set."""
 
     __slots__ = ("_heap", "_sequence", "_timers")
 
@@ -94,7 +94,7 @@ class Timers:
         return len(self._timers)
 
     def set(self, kind: str, group_id: str, member_id: str, deadline_ms: int) -> None:
-        """Start the timer, or move it."""
+        """Start or move a timer."""
         key = TimerKey(kind, group_id, member_id)
         timer = self._timers.get(key)
         if timer is None:
@@ -107,16 +107,16 @@ class Timers:
             self._push(deadline_ms, key)
 
     def cancel(self, kind: str, group_id: str, member_id: str) -> None:
-        """Stop the timer if it runs."""
+        """Stop a timer, if it runs."""
         self._timers.pop(TimerKey(kind, group_id, member_id), None)
 
     def deadline(self, kind: str, group_id: str, member_id: str) -> int | None:
-        """When the timer comes due; None if it does not run."""
+        """When a timer is due; None if it does not run."""
         timer = self._timers.get(TimerKey(kind, group_id, member_id))
         return None if timer is None else timer.deadline_ms
 
     def next_deadline(self) -> int | None:
-        """When to ask again: the earliest heap entry, never later than the earliest deadline."""
+        """When to check again: the earliest heap entry, never later than the earliest deadline."""
         heap, timers = self._heap, self._timers
         while heap:
             armed_ms, _, key = heap[0]
@@ -127,14 +127,14 @@ class Timers:
         return None
 
     def mark(self) -> int:
-        """Name this moment: timers set from now on are newer than it."""
+        """Mark this moment: timers set from now on are newer."""
         return self._sequence
 
     def pop_due(self, now: int, mark: int) -> TimerKey | None:
-        """Take the earliest timer whose deadline has come; None when there is none left.
+        """Take out the earliest timer whose deadline has passed; None when none is left.
 
-        One that was set after ``mark`` ends the round: a timer that sets another for this very
-        moment must not keep everybody else waiting.
+        A timer that was set after ``mark`` ends the round: timers that set others for this very
+        moment must not starve all other work.
         """
         heap, timers = self._heap, self._timers
         while heap and heap[0][0] <= now and heap[0][1] <= mark:
@@ -150,7 +150,7 @@ class Timers:
         return None
 
     def shift_deadlines(self, stall_ms: int) -> None:
-        """Move every deadline later by the time the process itself stood still."""
+        """Move every deadline later by the time that the process was stalled."""
         for timer in self._timers.values():
             timer.deadline_ms += stall_ms
             timer.armed_ms += stall_ms

@@ -1,8 +1,8 @@
 """Partitions as plain integers, so that sets of them are cheap.
 
-A shard numbers the topic ids that its assignments name, in the order it meets them. A partition of
-a topic is then one integer: the topic's number in the upper bits, the partition's index in the
-lower 32. The numbers are nobody's business but this process's: no record and no message has them.
+A shard numbers the topic ids in its assignments, in the order of appearance. A partition of a topic
+is then one integer: the topic's number in the upper bits, the partition's index in the lower 32.
+The numbers are local to this process: they are in no record and no message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_ASKED: Final = ""
 
 
 class TopicNumbers:
-    """The topic ids met so far: ``ids`` (16 bytes each) and ``uuids`` by number."""
+    """The topic ids seen so far: ``ids`` (16 bytes each) and ``uuids`` by number."""
 
     __slots__ = ("_image", "_names", "_numbers", "ids", "uuids")
 
@@ -36,7 +36,7 @@ class TopicNumbers:
         self._names: list[str | None] = []
 
     def number(self, topic_id: bytes) -> int:
-        """Give the topic's number; a new topic gets the next one."""
+        """Return the topic's number; a new topic gets the next one."""
         number = self._numbers.get(topic_id)
         if number is None:
             number = self._numbers[topic_id] = len(self.ids)
@@ -45,11 +45,11 @@ class TopicNumbers:
         return number
 
     def known(self, topic_id: UUID | None) -> int | None:
-        """Give the number of a topic that some assignment has named; None: none has."""
+        """Return the number of a topic that an assignment has had; None: no assignment has."""
         return None if topic_id is None else self._numbers.get(topic_id.bytes)
 
     def name(self, number: int, topics: Topics) -> str | None:
-        """Name a topic; None when this image of the topics, whose names are kept, has none."""
+        """Return a topic's name, cached per topics image; None if the image lacks the topic."""
         if self._image is not topics:
             self._image, self._names = topics, []
         names = self._names
@@ -63,7 +63,7 @@ class TopicNumbers:
 
 
 def by_topic(partitions: Iterable[Partition]) -> Iterator[tuple[int, list[int]]]:
-    """Group partitions: (topic's number, indexes ascending), topics in the order of numbers."""
+    """Group partitions: (topic's number, indexes ascending), ordered by topic number."""
     current = -1
     indexes: list[int] = []
     for partition in sorted(partitions):

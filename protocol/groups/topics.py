@@ -1,4 +1,4 @@
-"""The topics a shard knows: an immutable image, replaced whole when the catalogue changes."""
+"""The topics a shard knows: an immutable image, replaced as a whole when the catalogue changes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic and where its partitions live.
+    """A topic and the replicas of its partitions.
 
     ``replicas`` holds one tuple of node ids per partition, the preferred leader first; it may be
-    empty where placement does not matter. ``row`` is what an assignor's run is told of it where
+    empty where placement does not matter. ``row`` is the topic as passed to an assignor run when
     racks do not matter.
     """
 
@@ -36,7 +36,7 @@ class Topics:
     """All topics by name and by id; iteration is by name.
 
     ``racks`` are the racks of the nodes that have one, by node id. ``deleted`` holds the ids of
-    topics that were deleted, by the names they had: what was committed for them is to go.
+    deleted topics, by their former names: offsets committed for them have to be removed.
     """
 
     __slots__ = ("_by_id", "_by_name", "_racks_of", "deleted", "racks")
@@ -55,7 +55,7 @@ class Topics:
         self.deleted = deleted
 
     def by_name(self, name: str) -> Topic | None:
-        """Return the topic called so, if there is one."""
+        """Return the topic with this name, if there is one."""
         return self._by_name.get(name)
 
     def by_id(self, topic_id: UUID) -> Topic | None:
@@ -63,7 +63,7 @@ class Topics:
         return self._by_id.get(topic_id)
 
     def partition_racks(self, topic: Topic) -> tuple[tuple[str, ...], ...]:
-        """List the racks of each partition's replicas, sorted; empty when no node has a rack."""
+        """Return the sorted racks of each partition's replicas; empty when no node has a rack."""
         if not self.racks:
             return ()
         known = self._racks_of
@@ -76,7 +76,7 @@ class Topics:
         return found
 
     def changed(self, after: Topics) -> tuple[list[str], bool]:
-        """Compare with a later image: the names that are not what they were; has it new ones."""
+        """Compare with a later image: return the names that changed, and whether any is new."""
         before, later = self._by_name, after._by_name
         if before is later:
             return [], False
@@ -86,7 +86,7 @@ class Topics:
         return [*changed, *(before.keys() - later.keys())], has_new
 
     def names(self) -> tuple[str, ...]:
-        """Every topic's name, sorted."""
+        """Names of all topics, sorted."""
         return tuple(self._by_name)
 
     def __iter__(self) -> Iterator[Topic]:

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe, and how a consumer group looks to the APIs about groups of any type."""
+"""ConsumerGroupDescribe, and a consumer group's part in the APIs about groups of any type."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def consumer_group_describe(ctx: Context, request: Request, now: int) -> None:  
     assert isinstance(message, ConsumerGroupDescribeRequest)
     check_served(ctx)
     operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
-    named = dict.fromkeys(message.group_ids)  # once each: their members may be thousands
+    named = dict.fromkeys(message.group_ids)  # once each: a group may have thousands of members
     groups = tuple(_described(ctx, group_id, operations) for group_id in named)
     response = ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
     ctx.reply(request.ticket, response, None)
@@ -79,7 +79,7 @@ def _absent(group_id: str, code: ErrorCode, sentence: str | None) -> DescribedCo
 def _described_member(
     ctx: Context, group: ConsumerGroup, member: ConsumerGroupMember
 ) -> DescribedConsumerMember:
-    """Describe a member; what it still has to give up is its own until it has done so."""
+    """Describe a member; partitions that it still has to revoke are shown as its own."""
     metadata, assignment = member.metadata, member.assignment
     target = group.targets.get(member.member_id)
     is_classic = metadata.classic_member_metadata is not None
@@ -101,7 +101,7 @@ def _described_member(
 
 
 def _assignment(ctx: Context, partitions: Iterable[Partition]) -> DescribedAssignment:
-    """Name partitions by topic; those of topics that are gone are left out."""
+    """Convert partitions to topics with names; leave out those of deleted topics."""
     uuids, topics = ctx.numbers.uuids, []
     for number, indexes in by_topic(partitions):
         topic = ctx.topics.by_id(uuids[number])
@@ -115,19 +115,19 @@ def _assignment(ctx: Context, partitions: Iterable[Partition]) -> DescribedAssig
 
 
 def summary(ctx: Context, group_id: str) -> GroupSummary:
-    """Say how a consumer group looks in ListGroups."""
+    """Return a consumer group's entry for ListGroups."""
     group = ctx.groups[group_id]
     assert isinstance(group, ConsumerGroup)
     return GroupSummary(ConsumerGroup.type_name, group.state, CONSUMER)
 
 
 def is_abandoned(ctx: Context, group_id: str) -> bool:
-    """Whether nobody is in a group."""
+    """Whether a group has no members."""
     return not ctx.groups[group_id].has_members
 
 
 OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""What may be done to a group where nothing is forbidden, as in ``describe``."""
+"""The operations on a group when none is forbidden, as in ``describe``."""
 
 HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
     {ConsumerGroupDescribeRequest.__api_key__: consumer_group_describe}

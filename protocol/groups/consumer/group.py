@@ -1,7 +1,7 @@
-"""A consumer group's hard state: what it has beside what all groups have that reconcile (KIP-848).
+"""A consumer group's hard state: its additions to that of all modern groups (KIP-848).
 
-How many members speak the classic protocol, and which assignors and embedded protocols they ask
-for, is counted as records come.
+The members that use the classic protocol, and the assignors and embedded protocols that members ask
+for, are counted as records arrive.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KIND: Final = ModernKind(
 
 @dataclass(slots=True, eq=False)
 class ConsumerGroupMember(ModernGroupMember):
-    """A member of either protocol as the log has it."""
+    """A member of either protocol, according to the log."""
 
     metadata: ConsumerGroupMemberMetadataValue
 
@@ -54,23 +54,23 @@ class ConsumerGroupMember(ModernGroupMember):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long it is waited for when it has partitions to give up."""
+        """How long to wait for it to revoke partitions."""
         return self.metadata.rebalance_timeout_ms
 
     @property
     def is_classic(self) -> bool:
-        """Whether it speaks the classic protocol (online migration)."""
+        """Whether it uses the classic protocol (online migration)."""
         return self.metadata.classic_member_metadata is not None
 
     @property
     def session_timeout_ms(self) -> int | None:
-        """A classic member brings its own session timeout."""
+        """The session timeout that a classic member sent; None for others."""
         classic = self.metadata.classic_member_metadata
         return None if classic is None else classic.session_timeout_ms
 
     @property
     def revocation_timer(self) -> str:
-        """A classic member gives up partitions by joining again."""
+        """The kind of timer that limits a revocation; a classic member revokes by rejoining."""
         return TimerKind.MEMBER_JOIN if self.is_classic else TimerKind.REVOCATION
 
 
@@ -78,8 +78,8 @@ class ConsumerGroupMember(ModernGroupMember):
 class ConsumerGroup(ModernGroup[ConsumerGroupMember]):
     """A group with members of the consumer protocol, of the classic one, or of both.
 
-    ``classic_members`` counts the members that speak the classic protocol, ``protocols`` how many
-    of them support each embedded protocol.
+    ``classic_members`` counts the members that use the classic protocol, ``protocols`` how many of
+    them support each embedded protocol.
     """
 
     type_name: ClassVar[str] = "consumer"
@@ -90,11 +90,11 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember]):
     protocols: Counter[str] = field(default_factory=Counter)
 
     def subscribed(self, metadata: ConsumerGroupMemberMetadataValue) -> tuple[Iterable[str], str]:
-        """Read the topic names and the regular expression that a member subscribes to."""
+        """Return the topic names and the regular expression that a member subscribes to."""
         return metadata.subscribed_topic_names, metadata.subscribed_topic_regex or ""
 
     def count(self, member: ConsumerGroupMember, step: int) -> None:
-        """Count the assignor that a member asks for, and what a classic one supports."""
+        """Count the assignor of a member, and the protocols that a classic member supports."""
         metadata = member.metadata
         if metadata.server_assignor is not None:
             _count(self.assignors, metadata.server_assignor, step)
@@ -106,7 +106,7 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember]):
 
 
 def consumer_group_of(runtime: ModernGroupRuntime) -> ConsumerGroup:
-    """Give the consumer group whose runtime state this is."""
+    """Return the consumer group that this runtime state belongs to."""
     group = runtime.group
     assert isinstance(group, ConsumerGroup)
     return group

@@ -1,17 +1,17 @@
-"""Consumer groups (KIP-848): the value that the shard knows them by, and the table of contents.
+"""The group type of consumer groups (KIP-848), and a table of contents of this package.
 
 ================ ===============================================================================
 ``group``        hard state; ``records`` and ``replay`` how records are written and change it
 ``heartbeat``    ConsumerGroupHeartbeat: the five steps
-``requests``     what a ConsumerGroupHeartbeat must have to be looked at
-``members``      whose place a heartbeat speaks for; static members
+``requests``     checks of a ConsumerGroupHeartbeat before anything else
+``members``      which member a heartbeat is from; static members
 ``leave``        leaving by ConsumerGroupHeartbeat and LeaveGroup
 ``describe``     ConsumerGroupDescribe, deletion
 ``offsets``      what a member may commit and fetch
 ================ ===============================================================================
 
-What other types have too is in ``modern``, classic members and the way from and to classic groups
-in ``migration``.
+What all modern types share is in ``modern``; classic members and the conversions from and to
+classic groups are in ``migration``.
 """
 
 from __future__ import annotations

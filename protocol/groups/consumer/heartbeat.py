@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: a member joins, changes, makes a step towards its target, or is well.
+"""ConsumerGroupHeartbeat: a member joins, changes, steps towards its target, or stays alive.
 
-Nearly all heartbeats are steady: nothing new on either side. Those take the short way at the top,
-and their answer may be repeated by the listener. All others take the five steps of KIP-848.
+Nearly all heartbeats are steady: nothing is new on either side. They take the fast path at the top,
+and the listener may repeat their answer. All others take the five steps of KIP-848.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ UNCHANGED: Final = timedelta(milliseconds=-1)
 
 
 def heartbeat(ctx: Context, request: Request, now: int) -> None:
-    """Answer a member; the short way first."""
+    """Answer a member; try the fast path first."""
     message = request.message
     assert isinstance(message, ConsumerGroupHeartbeatRequest)
     runtime = ctx.modern_runtime.get(message.group_id)
@@ -75,7 +75,7 @@ def _is_steady(
     message: ConsumerGroupHeartbeatRequest,
     client: ClientInfo,
 ) -> bool:
-    """Whether the member says nothing new and has all it should have."""
+    """Whether the request has nothing new and the member has its whole target assignment."""
     member = session.member
     assignment, metadata = member.assignment, member.metadata
     return (
@@ -98,9 +98,9 @@ def _is_steady(
 def _steady_answer(
     ctx: Context, runtime: ModernGroupRuntime, session: Session, now: int
 ) -> ConsumerGroupHeartbeatResponse:
-    """Make an answer that may be repeated for long: it never asks a member back soon.
+    """Build an answer that may be repeated for long: it never asks the member back early.
 
-    The session timeout may be another one than before, too.
+    The session timeout may have changed as well.
     """
     modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
     interval_ms = modern_steps.heartbeat_interval_ms(ctx, runtime)
@@ -116,7 +116,7 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
     regexes.check_new(slot.group, slot.member, metadata.subscribed_topic_regex or "")
     member_id = message.member_id or modern_steps.new_member_id(ctx)
 
-    # From here on the group changes.
+    # From here on the request changes the group.
     consumer_members.fill_slot(ctx, slot, member_id, now)
     heartbeat_input = HeartbeatInput(
         group_id, member_id, metadata, lambda: owned_partitions(ctx, message)
@@ -146,7 +146,7 @@ def _beat(ctx: Context, request: Request, message: ConsumerGroupHeartbeatRequest
 def _changed_protocol(
     ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
 ) -> None:
-    """Wait for a member as for others of the consumer protocol: it was a classic one before."""
+    """Apply the waits of the consumer protocol to a member that was a classic one before."""
     group_id, member_id = runtime.group_id, member.member_id
     ctx.timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
     ctx.timers.cancel(TimerKind.MEMBER_SYNC, group_id, member_id)
@@ -159,7 +159,7 @@ def _changed_protocol(
 def _said(
     member: ConsumerGroupMember | None, message: ConsumerGroupHeartbeatRequest, client: ClientInfo
 ) -> ConsumerGroupMemberMetadataValue:
-    """Work out what the member says of itself now; the same object if it says nothing new."""
+    """Return the member's metadata after this request; the same object if nothing is new."""
     known = UNKNOWN_MEMBER if member is None else member.metadata
     names, timeout = message.subscribed_topic_names, message.rebalance_timeout
     assignor, regex = message.server_assignor, message.subscribed_topic_regex

@@ -1,4 +1,4 @@
-"""What must hold of a shard's consumer groups beside what holds of all that reconcile."""
+"""The invariants of a shard's consumer groups, beside those of all modern groups."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def broken(ctx: Context) -> Iterator[str]:
-    """Name everything that does not hold."""
+    """Return every invariant that does not hold."""
     for group_id, group in ctx.groups.items():
         if isinstance(group, ConsumerGroup):
             yield from (f"{group_id}: {sentence}" for sentence in _counts(group))
 
 
 def _counts(group: ConsumerGroup) -> Iterator[str]:
-    """Every sum that is kept equals what counting again gives."""
+    """Every maintained sum equals a recount."""
     members = group.members.values()
     asked = Counter(m.metadata.server_assignor for m in members if m.metadata.server_assignor)
     if asked != group.assignors:

@@ -1,4 +1,4 @@
-"""Leaving a consumer group: willingly, for a while, by an administrator's hand, or not heard of."""
+"""Leaving a consumer group: permanently, temporarily, by an administrator, or by timeout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def leave(ctx: Context, request: Request, now: int) -> None:
-    """Let a member go (epoch -1), or a static member for as long as its session lasts (-2)."""
+    """Remove a member (epoch -1), or let a static one be away for its session timeout (-2)."""
     message = request.message
     assert isinstance(message, ConsumerGroupHeartbeatRequest)
     runtime = modern.find(ctx, message.group_id, now)
@@ -54,7 +54,7 @@ def leave(ctx: Context, request: Request, now: int) -> None:
 
 
 def leave_group(ctx: Context, request: Request, now: int) -> None:
-    """Remove the members that a LeaveGroup names, as an administrator does."""
+    """Remove the members that a LeaveGroup names, as administrators do."""
     message = request.message
     assert isinstance(message, LeaveGroupRequest)
     runtime = modern.find(ctx, message.group_id, now)

@@ -1,14 +1,14 @@
-"""The place of a member in its group: who may take it, under which member id and epoch.
+"""The member that a heartbeat is from: which requests may join or go on, under which id and epoch.
 
 ======== ================= ========================================================================
 epoch    instance id       answer
 ======== ================= ========================================================================
-0        none              joins, or joins again under its member id
+0        none              joins, or rejoins under its member id
 0        free              joins as a static member
-0        of this member    joins again: the answer to its first join was lost
-0        of another        takes its place if that one has left for a while (epoch -2), is a
+0        of this member    rejoins: the answer to its first join was lost
+0        of another        takes its place if that one has left temporarily (epoch -2), is a
                            classic member, or if the group allows it; else UNRELEASED_INSTANCE_ID
-above 0  none              UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, or on with it
+above 0  none              UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, or continues
 above 0  not known         UNKNOWN_MEMBER_ID
 above 0  of another        FENCED_INSTANCE_ID
 ======== ================= ========================================================================
@@ -37,12 +37,11 @@ TAKEOVER: Final = "consumer.static.takeover.enable"
 
 @dataclass(frozen=True, slots=True)
 class MemberSlot:
-    """Where a heartbeat's member stands.
+    """The group and the member of a heartbeat.
 
-    ``group`` is None for a group that is to be, and a picture of what it would become for a group
-    of another type; ``member`` is None for a member that is to be.
-    ``replaced`` is the static member whose place it takes, which is then also ``member``: what it
-    said of itself still holds.
+    ``group`` is None for a group to be created; for a group of another type it is a plan of what
+    the group would become. ``member`` is None for a new member. ``replaced`` is the static member
+    whose place it takes, which is then also ``member``: its metadata still holds.
     """
 
     group_id: str
@@ -52,7 +51,7 @@ class MemberSlot:
 
 
 def find_slot(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) -> MemberSlot:
-    """Find out who speaks; refuse who may not. Nothing is changed."""
+    """Find the group and member of a heartbeat; refuse an invalid one. Change nothing."""
     group_id, member_id = message.group_id, message.member_id
     group = _find_group(ctx, message, now)
     instance_id = message.instance_id
@@ -75,10 +74,10 @@ def find_slot(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) ->
 def _find_group(
     ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int
 ) -> ConsumerGroup | None:
-    """Find the group; one that joins may make it, in the place of a group of another type.
+    """Return the group; a joining member may create it, or replace a group of another type.
 
-    One without members is replaced whatever the policy, even if a rebalance of it is under way; of
-    one with members what it would become is given.
+    A group without members is replaced whatever the policy, even during a rebalance. For a group
+    with members, return the plan of what it would become.
     """
     group_id = message.group_id
     group = ctx.groups.get(group_id)
@@ -121,7 +120,7 @@ def _join_static(
 def _check_epoch(
     ctx: Context, member: ConsumerGroupMember, message: ConsumerGroupHeartbeatRequest
 ) -> None:
-    """Let the present epoch pass, and the one before it if the answer may have been lost."""
+    """Accept the current epoch, and the previous one if the answer may have been lost."""
     known, received = member.assignment, message.member_epoch
     if received == known.epoch:
         return
@@ -139,7 +138,7 @@ def _check_epoch(
 
 
 def fill_slot(ctx: Context, slot: MemberSlot, member_id: str, now: int) -> None:
-    """Make way: for a new group, and for a static member's successor."""
+    """Make room for a new group, or for a static member's successor."""
     group = ctx.groups.get(slot.group_id)
     if group is not None and group is not slot.group:
         edge = edge_to(ctx, group, ConsumerGroup.type_name)

@@ -1,8 +1,8 @@
 """What a consumer group allows with committed offsets, by member epoch (KIP-848, KIP-1251).
 
-A commit in the member's present epoch is taken. One of an earlier epoch is taken for partitions
-that the member has had since then: the client had not yet heard of the new epoch, but nobody else
-could have got the partition in between.
+A commit in the member's current epoch is accepted. One of an earlier epoch is accepted for
+partitions that the member has held since then: the client had not yet seen the new epoch, but no
+other member can have had the partition in between.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ EPOCHS_SINCE = 9
 def check_commit(ctx: Context, request: Request, _now: int) -> CommitCheck | None:
     """Refuse a commit that the member's epoch does not allow.
 
-    Returns what has yet to be asked of each partition; None: nothing.
+    Return the check still to be made for each partition; None: no check.
     """
     message = request.message
     assert isinstance(message, OffsetCommitRequest)
     group = _group(ctx, message.group_id)
     epoch = message.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
-        return None  # an administrator's, or a consumer's that is in no group
+        return None  # from an administrator, or a consumer without a group
     member = group.member(message.member_id)
     is_classic = member.metadata.classic_member_metadata is not None
     if not is_classic and request.api_version < EPOCHS_SINCE:
@@ -68,7 +68,7 @@ def _since(ctx: Context, member: ConsumerGroupMember, epoch: int, stale: ErrorCo
 
 
 def check_fetch(ctx: Context, asked: OffsetFetchRequestGroup) -> None:
-    """Refuse to tell offsets to somebody who is no member, or behind; anybody else may ask."""
+    """Refuse a request with an unknown member or an old epoch; allow requests without a member."""
     if asked.member_id is None and asked.member_epoch < 0:
         return
     member = _group(ctx, asked.group_id).member(asked.member_id or "")
@@ -80,7 +80,7 @@ def check_fetch(ctx: Context, asked: OffsetFetchRequestGroup) -> None:
 
 
 def _check_delete(_ctx: Context, _group_id: str) -> None:
-    """Let single offsets be deleted: the coordinator knows who subscribes to what."""
+    """Allow the deletion of single offsets: the coordinator knows all subscriptions."""
 
 
 def _subscribed_topics(ctx: Context, group_id: str) -> Set[str]:

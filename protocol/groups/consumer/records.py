@@ -1,4 +1,4 @@
-"""The records of consumer groups, as what groups have in common that reconcile."""
+"""The records of consumer groups, as the codec of their modern group type."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNKNOWN_MEMBER: Final = ConsumerGroupMemberMetadataValue(
     rebalance_timeout_ms=-1,
     server_assignor=None,
 )
-"""A member that has said nothing of itself yet, or of which only the assignment was read."""
+"""A member without metadata yet: only its assignment was read."""
 
 
 def _epoch(_group: Any, epoch: int, metadata_hash: int) -> ConsumerGroupMetadataValue:

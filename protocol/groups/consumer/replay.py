@@ -1,4 +1,4 @@
-"""Replays of consumer groups: those of all groups that reconcile, and what is theirs alone."""
+"""Replays of consumer groups: those of all modern groups, and their own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
 
 GROUPS: Final = Replays(ConsumerGroup)
-"""Finds the group of a record, and has the replays that all types have."""
+"""Finds the group of a record, and has the replays that all modern types share."""
 
 
 def replay_partition_metadata(
     _ctx: Context, _key: ConsumerGroupPartitionMetadataKey, _value: object
 ) -> None:
-    """Pass over what Kafka before 4.1 wrote; the metadata hash has taken its place."""
+    """Ignore a record of Kafka before 4.1; the metadata hash has replaced it."""
 
 
 REPLAYS: Final[Mapping[type, Callable[[Context, Any, Any], None]]] = merged(

@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must have to be looked at, and what it says of partitions."""
+"""Checks of a ConsumerGroupHeartbeat, and the partitions that it reports."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from protocol.wire.messages import ConsumerGroupHeartbeatRequest
 
 MEMBER_ID_SINCE: Final = 1
-"""The first version whose members bring their own ids (KIP-1082)."""
+"""The first version whose members choose their own ids (KIP-1082)."""
 
 TEXT_LENGTH_MAX: Final = 32_767
-"""Characters that a Kafka string can hold in any version; longer ids and names are refused."""
+"""Characters that fit into a Kafka string in any version; longer ids and names are refused."""
 
 
 def check(ctx: Context, message: ConsumerGroupHeartbeatRequest, api_version: int) -> None:
-    """Refuse a request that says too little or contradicts itself."""
+    """Refuse a request that lacks a field or contradicts itself."""
     check_served(ctx)
     epoch = message.member_epoch
     has_id = api_version >= MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
@@ -53,7 +53,7 @@ def check(ctx: Context, message: ConsumerGroupHeartbeatRequest, api_version: int
 
 
 def check_served(ctx: Context) -> None:
-    """Refuse if consumer groups are switched off."""
+    """Refuse if consumer groups are disabled."""
     if "consumer" not in ctx.configs.strings("group.coordinator.rebalance.protocols"):
         raise KafkaError(ErrorCode.unsupported_version)
 
@@ -75,9 +75,9 @@ def _invalid(sentence: str) -> KafkaError:
 
 
 def owned_partitions(ctx: Context, message: ConsumerGroupHeartbeatRequest) -> set[Partition] | None:
-    """Read which partitions the member says it has; None if it does not say.
+    """Return the partitions that the member reports as owned; None if it does not report any.
 
-    Topics that no assignment ever named cannot be among those that matter, and are left out.
+    Topics that no assignment ever had cannot matter, and are left out.
     """
     if message.topic_partitions is None:
         return None
@@ -91,7 +91,7 @@ def owned_partitions(ctx: Context, message: ConsumerGroupHeartbeatRequest) -> se
 
 
 def names_only(ctx: Context, message: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether every topic that the member says it has partitions of is known here."""
+    """Whether every topic that the member reports partitions of is known here."""
     topics = message.topic_partitions or ()
     return all(
         ctx.numbers.known(topic.topic_id) is not None and min(topic.partitions, default=0) >= 0

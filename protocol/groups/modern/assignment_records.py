@@ -1,9 +1,9 @@
-"""The two records that say which partitions a member has: read and written as Kafka's bytes.
+"""The two records that hold a member's partitions, read and written as Kafka's bytes.
 
 ``ConsumerGroupTargetAssignmentMemberValue`` and ``ConsumerGroupCurrentMemberAssignmentValue`` are
-by far the bulk of a consumer group's log. Their schemas are in ``protocol/record_types``, as all;
-but kio builds an object per topic, and here a member's partitions are a set of integers. So these
-two are read and written without that detour. A test holds the bytes to be the same.
+by far the bulk of a consumer group's log. Their schemas are in ``protocol/record_types``, like all
+others. But kio builds an object per topic, and here a member's partitions are a set of integers. So
+these two are encoded and decoded directly. A test checks that the bytes are the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _VERSION: Final = b"\x00\x00"
 _CURRENT_HEAD: Final = Struct(">hiib")
 _ONE_OWNED: Final = Struct(">16sBiBBBBi").pack
-"""A topic with one partition, as most are that an assignor spreads; see ``write_owned``."""
+"""A topic with one partition, the common case for a spreading assignor; see ``write_owned``."""
 _INT: Final = Struct(">i").unpack_from
 _EPOCHS_TAG: Final = 0
 _UUID_BYTES: Final = 16
@@ -39,7 +39,7 @@ class CurrentAssignment(NamedTuple):
 
 
 def write_target(partitions: Iterable[Partition], numbers: TopicNumbers) -> bytes:
-    """Write a member's target assignment."""
+    """Encode a member's target assignment."""
     topics = [
         numbers.ids[topic]
         + uvarint(len(indexes) + 1)
@@ -51,7 +51,7 @@ def write_target(partitions: Iterable[Partition], numbers: TopicNumbers) -> byte
 
 
 def read_target(data: bytes, numbers: TopicNumbers) -> frozenset[Partition]:
-    """Read a member's target assignment."""
+    """Decode a member's target assignment."""
     count, at = read_uvarint(data, len(_VERSION))
     number = numbers.number
     partitions: list[Partition] = []
@@ -71,7 +71,7 @@ def read_target(data: bytes, numbers: TopicNumbers) -> frozenset[Partition]:
 def write_current(
     current: CurrentAssignment, numbers: TopicNumbers, assigned: bytes | None = None
 ) -> bytes:
-    """Write what a member has now; ``assigned`` is that part of it, where it is known already."""
+    """Encode a current assignment; ``assigned`` is its encoded part, if known already."""
     return b"".join(
         [
             _CURRENT_HEAD.pack(
@@ -85,7 +85,7 @@ def write_current(
 
 
 def write_owned(partitions: Mapping[Partition, int], numbers: TopicNumbers) -> bytes:
-    """Write partitions and the epochs in which a member got them."""
+    """Encode partitions with the epochs in which the member got them."""
     if not partitions:
         return b"\x01"
     ids, count = numbers.ids, 0
@@ -114,7 +114,7 @@ def write_owned(partitions: Mapping[Partition, int], numbers: TopicNumbers) -> b
 
 
 def read_current(data: bytes, numbers: TopicNumbers) -> CurrentAssignment:
-    """Read what a member has; a partition without an assignment epoch has the member's."""
+    """Decode a current assignment; a partition without an assignment epoch gets the member's."""
     _, epoch, previous, state = _CURRENT_HEAD.unpack_from(data)
     default = max(epoch, 0)  # a static member that is away has -2
     assigned, at = _read_owned(data, _CURRENT_HEAD.size, numbers, default)

@@ -1,4 +1,4 @@
-"""The records that all types of group have whose members reconcile, each type with its own."""
+"""The record classes of a modern group type: the same fields, but each type has its own."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordCodec:
-    """Key classes are called with a group id, those of members with a member id after it.
+    """Key classes are called with a group id; those of members also with a member id.
 
-    ``epoch`` makes the value with the group epoch and the hash of the topics, for a group; it has
-    the fields of ``ConsumerGroupMetadataValue``, and may have more. ``target_epoch`` makes the
-    value with the assignment epoch, its time (Unix ms) and the epoch of a target that is arriving
+    ``epoch`` makes a group's value with the group epoch and the hash of the topics; it has the
+    fields of ``ConsumerGroupMetadataValue``, and may have more. ``target_epoch`` makes the value
+    with the assignment epoch, its time (Unix ms) and the epoch of a target that is being written
     (0: none); it has the fields of ``ConsumerGroupTargetAssignmentMetadataValue``. Target and
     current assignments are bytes: ``read_target``, ``read_current`` and ``write_current`` know
-    their form, ``write_owned`` makes the part of the latter that stays the same from one epoch to
-    the next. ``unknown_member`` stands for a member of which only the assignment was read.
-    ``regex_key`` is called with a group id and an expression, ``regex`` with what it matches, the
-    version of the topics and the time (Unix ms); None: members cannot subscribe by one.
+    their format. ``write_owned`` encodes the part of a current assignment that stays the same from
+    one epoch to the next. ``unknown_member`` is the value for a member of which only the assignment
+    was read. ``regex_key`` is called with a group id and an expression, ``regex`` with its matches,
+    the version of the topics and the time (Unix ms); None: members cannot subscribe by expression.
     """
 
     epoch_key: type[Any]

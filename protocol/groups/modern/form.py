@@ -1,7 +1,7 @@
-"""Forms of an assignment: what a member is given, and what several may hold at one time.
+"""Assignment forms: what a member is assigned, and what several members may hold at a time.
 
-Whatever the form, a member holds *places*: integers whose upper bits name a unit, and whose lower
-32 bits are an index in it (``topic_numbers``). A unit is a topic, or a subtopology in one role.
+In every form a member holds *places*: integers whose upper bits identify a unit and whose lower 32
+bits are an index in it (``topic_numbers``). A unit is a topic, or a subtopology in one role.
 
 =============== ================== ========================= ===================== ===============
 form            units              a place is held by        before a member gives an assignor gives
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from protocol.groups.topic_numbers import Partition
 
 ROLE_SHIFT: Final = TOPIC_SHIFT + 28
-"""A task's role stands above the number of its subtopology."""
+"""A task's role is stored above the number of its subtopology."""
 
 
 class TaskRole(IntEnum):
-    """What a member does with a task (KIP-1071)."""
+    """A member's role for a task (KIP-1071)."""
 
     ACTIVE = 0
     STANDBY = 1
@@ -41,11 +41,11 @@ class TaskRole(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AssignmentForm:
-    """``exclusive`` picks the places that only one member may hold at a time.
+    """``exclusive`` selects the places that only one member may hold at a time.
 
-    ``awaits_revocation``: a member keeps its epoch until it says that it has given up what it
-    should not have. ``is_shared``: an assignor must give a ``SharedAssignment``, otherwise a
-    ``GroupAssignment``. ``units_are_topics``: a member has only places of topics that exist and
+    ``awaits_revocation``: a member keeps its epoch until it reports that it has revoked what it
+    should no longer have. ``is_shared``: an assignor must return a ``SharedAssignment``, otherwise
+    a ``GroupAssignment``. ``units_are_topics``: a member has only places of topics that exist and
     that it subscribes to.
     """
 
@@ -57,12 +57,12 @@ class AssignmentForm:
 
 
 def task_unit(role: TaskRole, subtopology: int) -> int:
-    """Name a subtopology, by its number in the group, in one role."""
+    """Return the unit of a subtopology, given by its number in the group, in one role."""
     return role << (ROLE_SHIFT - TOPIC_SHIFT) | subtopology
 
 
 def role_of(place: Partition) -> TaskRole:
-    """Tell what a member does with a task."""
+    """Return the member's role for a task."""
     return TaskRole(place >> ROLE_SHIFT)
 
 

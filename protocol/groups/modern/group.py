@@ -1,8 +1,8 @@
-"""Groups that reconcile, in use: the soft half, and what any change of a group has to do.
+"""Modern groups in use: the soft state, and the work that any change of a group causes.
 
 The same five steps answer every heartbeat (``consumer_heartbeat``): a member joins or changes, the
-group epoch is bumped, the target assignment is brought up to date (``target``), the member takes
-its next step towards it (``reconcile``), the answer is given.
+group epoch is bumped, the target assignment is updated (``target``), the member takes its next step
+towards it (``reconcile``), the answer is sent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SLICE_SESSIONS: Final = 500
 """Sessions armed per REBUILD timer."""
 
 RETRY_MS: Final = 1_000
-"""A restored group's topics and target are looked at after so long: a failure does not spin."""
+"""How soon a restored group's topics and target are checked: a failure must not loop."""
 
 
 # --- finding and forgetting
@@ -56,7 +56,7 @@ def _find_hard(ctx: Context, group_id: str) -> ModernGroup[Any] | None:
 
 
 def find(ctx: Context, group_id: str, now: int) -> ModernGroupRuntime | None:
-    """Find a consumer group, ready for use; None if there is none."""
+    """Return a consumer group, ready for use; None if there is none."""
     runtime = ctx.modern_runtime.get(group_id)
     if runtime is None:
         group = _find_hard(ctx, group_id)
@@ -76,7 +76,7 @@ def _build(ctx: Context, group: ModernGroup[Any], now: int) -> ModernGroupRuntim
 
 
 def arm_slice(ctx: Context, runtime: ModernGroupRuntime, now: int) -> int:
-    """Give the next members their sessions after an election; return how many."""
+    """Arm the sessions of the next members after an election; return how many."""
     armed = 0
     while runtime.unarmed and armed < SLICE_SESSIONS:
         member_id = runtime.unarmed.pop()
@@ -87,7 +87,7 @@ def arm_slice(ctx: Context, runtime: ModernGroupRuntime, now: int) -> int:
 
 
 def build(ctx: Context, group_id: str, now: int) -> Built:
-    """Give a group its soft state after an election, or the sessions of its next members."""
+    """Build a group's soft state after an election, or arm the sessions of its next members."""
     runtime = find(ctx, group_id, now)
     assert runtime is not None
     armed = arm_slice(ctx, runtime, now)
@@ -95,7 +95,7 @@ def build(ctx: Context, group_id: str, now: int) -> Built:
 
 
 def restore(ctx: Context, group_id: str, now: int) -> None:
-    """Give a group whose records were replayed its soft state; its sessions begin now."""
+    """Build the soft state of a group whose records were replayed; its sessions begin now."""
     runtime = find(ctx, group_id, now)
     if runtime is not None:
         while runtime.unarmed:
@@ -104,7 +104,7 @@ def restore(ctx: Context, group_id: str, now: int) -> None:
 
 
 def session_of(ctx: Context, runtime: ModernGroupRuntime, member_id: str, now: int) -> Session:
-    """Give a member's session; one that was there before an election counts from then."""
+    """Return a member's session; for a member from before an election it starts at the election."""
     session = runtime.sessions.get(member_id)
     if session is None:
         member = runtime.group.members[member_id]
@@ -119,7 +119,7 @@ def session_of(ctx: Context, runtime: ModernGroupRuntime, member_id: str, now: i
 
 
 def session_timeout_ms(ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember) -> int:
-    """Tell how long nothing may be heard of a member: some bring their own time."""
+    """Return the session timeout of a member; some members bring their own."""
     own_ms = member.session_timeout_ms
     if own_ms is not None:
         return own_ms
@@ -127,31 +127,31 @@ def session_timeout_ms(ctx: Context, runtime: ModernGroupRuntime, member: Modern
 
 
 def shift_deadlines(ctx: Context, stall_ms: int) -> None:
-    """Move the members' session deadlines by the time that this process stood still."""
+    """Shift the members' session deadlines by the time that this process was stalled."""
     for runtime in ctx.modern_runtime.values():
         for session in runtime.sessions.values():
             session.session_deadline_ms += stall_ms
 
 
 def events_of(ctx: Context, group_id: str) -> MemberEventLog | None:
-    """Find what lately became of a group's members."""
+    """Return the recent events of a group's members."""
     runtime = ctx.modern_runtime.get(group_id)
     return None if runtime is None else runtime.event_log
 
 
 def resigned(ctx: Context) -> None:
-    """Stop leading: end every lease, call off what is under way, forget the soft state."""
+    """Stop leading: end every lease, cancel work under way, drop the soft state."""
     for runtime in ctx.modern_runtime.values():
         runtime.end_leases()
         runtime.group.topic_changes = None
         cancel_run(ctx, runtime)
     ctx.modern_runtime.clear()
     ctx.subscribers.clear()
-    ctx.topics_version += 1  # while another leads nobody counts what becomes of the topics
+    ctx.topics_version += 1  # changes of the topics are not counted while another node leads
 
 
 def forget(ctx: Context, runtime: ModernGroupRuntime) -> None:
-    """Drop the soft state of a group that is being deleted or becomes another type of group."""
+    """Drop the soft state of a group that is being deleted or changes its type."""
     runtime.end_leases()
     cancel_run(ctx, runtime)
     timers, group_id = ctx.timers, runtime.group_id
@@ -187,7 +187,7 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
 
 
 def forget_failed(ctx: Context, group_id: str) -> None:
-    """Drop the soft state of a group whose handling raised; its records are replayed next."""
+    """Drop the soft state of a group whose handling raised; the caller replays its records."""
     members: set[str] = set()
     member_timers: tuple[str, ...] = ()
     runtime = ctx.modern_runtime.pop(group_id, None)
@@ -211,7 +211,7 @@ def forget_failed(ctx: Context, group_id: str) -> None:
 
 
 def cancel_run(ctx: Context, runtime: ModernGroupRuntime) -> None:
-    """Let go of a run: whatever it answers comes too late."""
+    """Cancel a run: its answer will be ignored."""
     if runtime.run is not None and not runtime.run.in_place:
         ctx.submit(CancelAssignment(group_id=runtime.group_id))
     runtime.run = None
@@ -221,7 +221,7 @@ def cancel_run(ctx: Context, runtime: ModernGroupRuntime) -> None:
 
 
 def arm(ctx: Context, runtime: ModernGroupRuntime, session: Session, deadline_ms: int) -> None:
-    """Expect to hear of the member by then."""
+    """Set the deadline of the member's session."""
     session.session_deadline_ms = deadline_ms
     member_id = session.member.member_id
     ctx.timers.set(TimerKind.MEMBER_SESSION, runtime.group_id, member_id, deadline_ms)
@@ -230,13 +230,13 @@ def arm(ctx: Context, runtime: ModernGroupRuntime, session: Session, deadline_ms
 def arm_revocation(
     ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
 ) -> None:
-    """Give a member its rebalance timeout to give up partitions."""
+    """Start the member's rebalance timeout for revoking partitions."""
     deadline_ms = now + max(member.rebalance_timeout_ms, 0)
     ctx.timers.set(member.revocation_timer, runtime.group_id, member.member_id, deadline_ms)
 
 
 def drop_session(ctx: Context, runtime: ModernGroupRuntime, member_id: str) -> None:
-    """End a member's session: it is gone."""
+    """End the session of a member that is gone."""
     session = runtime.sessions.pop(member_id, None)
     if session is not None:
         session.stamp += 1
@@ -253,7 +253,7 @@ def lease(session: Session) -> HeartbeatLease:
 
 
 def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
-    """Follow new configs: the next heartbeat of each member is answered, and counts, by them."""
+    """Apply new configs: they hold from each member's next heartbeat on, which is not skipped."""
     for session in runtime.sessions.values():
         session.session_timeout_ms = session_timeout_ms(ctx, runtime, session.member)
         session.answer = None
@@ -270,7 +270,7 @@ def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
 def bump(
     ctx: Context, runtime: ModernGroupRuntime, cause: MemberEvent | TopicsCause | None, now: int
 ) -> None:
-    """Begin a new group epoch: the target assignment has to be computed again."""
+    """Begin a new group epoch: the target assignment must be computed again."""
     group = runtime.group
     runtime.change = (runtime.change or Change(now, cause)) if group.members else None
     codec = group.kind.codec
@@ -282,14 +282,14 @@ def bump(
 def bump_for_topics(
     ctx: Context, runtime: ModernGroupRuntime, cause: TopicsCause, now: int
 ) -> None:
-    """Begin a new group epoch because the group's topics are others."""
+    """Begin a new group epoch because the group's topics have changed."""
     bump(ctx, runtime, cause, now)
     epoch = runtime.group.epoch
     ctx.fact(TopicsChanged(group_id=runtime.group_id, time_ms=now, cause=cause, epoch=epoch))
 
 
 def report_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Say so, once, when every member has its target assignment, or none is left."""
+    """Report once when every member has its target assignment, or no member is left."""
     group, assigned_ms = runtime.group, runtime.assigned_ms
     if assigned_ms is None or group.state not in SETTLED:
         return
@@ -306,7 +306,7 @@ def report_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> No
 
 
 def bump_if_topics_changed(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Begin a new group epoch if the subscribed topics are not what they were."""
+    """Begin a new group epoch if the subscribed topics have changed."""
     if metadata_hash(ctx, runtime) != runtime.group.metadata_hash:
         bump_for_topics(ctx, runtime, TopicsCause.TOPICS_CHANGED, now)
     runtime.is_stale = False
@@ -319,7 +319,7 @@ def is_rack_aware(ctx: Context, runtime: ModernGroupRuntime) -> bool:
 
 
 def metadata_hash(ctx: Context, runtime: ModernGroupRuntime) -> int:
-    """Hash the subscribed topics that exist: a signed 64-bit sum, kept up as topics come and go."""
+    """Hash the subscribed topics that exist: a signed 64-bit sum, updated as topics change."""
     group = runtime.group
     has_racks = is_rack_aware(ctx, runtime)
     has_image = runtime.image is ctx.topics and runtime.is_rack_aware == has_racks
@@ -351,7 +351,7 @@ def _unsubscribe(ctx: Context, name: str, group_id: str) -> None:
 
 
 def _topic_hash(ctx: Context, name: str, with_racks: bool) -> int:
-    """Hash what an assignor knows of a topic; 0 for a topic that does not exist."""
+    """Hash a topic as an assignor sees it; 0 for a topic that does not exist."""
     topic = ctx.topics.by_name(name)
     if topic is None:
         return 0
@@ -367,9 +367,9 @@ def _topic_hash(ctx: Context, name: str, with_racks: bool) -> int:
 
 
 def topics_changed(ctx: Context, before: Topics) -> None:
-    """Have the groups that subscribe to topics that are others now look at them again.
+    """Make the groups that subscribe to changed topics check them again.
 
-    Of a topic that did not exist before, regular expressions may match more.
+    Regular expressions may also match topics that did not exist before.
     """
     if before.racks != ctx.topics.racks:
         ctx.rack_hashes.clear()
@@ -395,7 +395,7 @@ def topics_changed(ctx: Context, before: Topics) -> None:
 def event(
     runtime: ModernGroupRuntime, member: ModernGroupMember, kind: MemberEventKind, now: int
 ) -> MemberEvent:
-    """Say what became of a member."""
+    """Return an event about a member."""
     metadata = member.metadata
     return MemberEvent(
         group_id=runtime.group_id,

@@ -1,9 +1,9 @@
-"""Hard state of a group whose members reconcile: what the log says. Written by replays only.
+"""Hard state of a modern group: the content of the log. Written by replays only.
 
-Consumer, share and streams groups have this in common; a type adds to it by a subclass. Beside what
-the records say, some sums are kept as records come, so that nothing a request asks costs the number
-of members: who holds each partition, how many members have each subscription, how many
-subscriptions name each topic, how many members are settled at each epoch.
+Consumer, share and streams groups share these classes; each type extends them with subclasses.
+Beside the content of the records, some sums are maintained as records arrive, so that no request
+costs time proportional to the number of members: the holder of each partition, the members per
+subscription, the subscriptions per topic, the settled members per epoch.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
-"""A static member went and means to come back within its session."""
+"""A static member left and intends to return within its session."""
 
 EMPTY_EPOCH: Final = 1
-"""The group epoch and assignment epoch of a new group: nobody has anything (KIP-1263)."""
+"""The group epoch and assignment epoch of a new group: nothing is assigned (KIP-1263)."""
 
 
 class ModernGroupState(StrEnum):
@@ -51,10 +51,10 @@ class ModernGroupState(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """What some members subscribe to: topic names and a regular expression ("" is none).
+    """A subscription shared by members: topic names and a regular expression ("" is none).
 
-    All members of a group with equal subscriptions share one. ``number`` is not used twice;
-    ``row`` has the group's numbers for the names, while it is in use.
+    All members of a group with equal subscriptions share one object. A ``number`` is never reused;
+    ``row`` has the group's numbers for the names, while the subscription is in use.
     """
 
     names: frozenset[str]
@@ -66,7 +66,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """What a regular expression matched, in which image of the topics, when (Unix ms)."""
+    """The matches of a regular expression, in which topics image, and when (Unix ms)."""
 
     topics: frozenset[str]
     version: int
@@ -74,16 +74,16 @@ class ResolvedRegex:
 
 
 NO_ASSIGNMENT: Final = MemberAssignment(0, 0, MemberState.STABLE, {}, {})
-"""A member that has only just come."""
+"""The assignment of a member that has just joined."""
 
 
 @dataclass(slots=True, eq=False)
 class ModernGroupMember:
-    """A member as the log has it; ``row`` is what an assignor's run is told of it.
+    """A member according to the log; ``row`` is the member as passed to an assignor run.
 
-    ``metadata`` is the value of its member record; a type says by a subclass what it reads there.
-    ``cached_target`` keeps what its target assignment was read as, ``encoded_assignment`` what its
-    assignment was written as, each beside the very object that it was made of: the next is often
+    ``metadata`` is the value of its member record; each type's subclass reads it.
+    ``cached_target`` is the decoded target assignment, ``encoded_assignment`` the encoded current
+    assignment. Each is kept with the object that it was made from, because the next one is often
     the same.
     """
 
@@ -99,7 +99,7 @@ class ModernGroupMember:
         self.set_metadata(self.metadata, self.subscription)
 
     def set_metadata(self, metadata: Any, subscription: Subscription) -> None:
-        """Take in what it says of itself."""
+        """Store the metadata that the member sent."""
         self.metadata, self.subscription = metadata, subscription
         self.row = MemberRow(
             self.member_id, self.instance_id, metadata.rack_id, subscription.number
@@ -107,28 +107,28 @@ class ModernGroupMember:
 
     @property
     def instance_id(self) -> str | None:
-        """The instance id of a static member; a type may know none."""
+        """The instance id of a static member; some types have none."""
         return None
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long it is waited for when it has partitions to give up; a type may never wait."""
+        """How long to wait for it to revoke partitions; some types never wait."""
         return 0
 
     @property
     def session_timeout_ms(self) -> int | None:
-        """The session timeout that it brings itself; None: that of its group's configs."""
+        """The session timeout that the member sent; None: that of the group's configs."""
         return None
 
     @property
     def revocation_timer(self) -> str:
-        """The timer that ends the wait for partitions that it has to give up."""
+        """The kind of timer that limits the wait for a revocation."""
         return TimerKind.REVOCATION
 
 
 @dataclass(slots=True, eq=False)
 class PendingTarget:
-    """A target assignment whose records are coming in and whose metadata record has not yet."""
+    """A target assignment whose records arrive before the metadata record that completes it."""
 
     epoch: int
     targets: dict[str, bytes] = field(default_factory=dict)
@@ -139,16 +139,16 @@ MemberT = TypeVar("MemberT", bound=ModernGroupMember)
 
 @dataclass(slots=True, eq=False, repr=False)
 class ModernGroup(Generic[MemberT]):
-    """A group of members of one class; ``kind`` is what its type does its own way.
+    """A group of members of one class; ``kind`` has the parts that differ by group type.
 
     ``targets`` holds each member's target assignment as the bytes of its record's value.
 
-    ``subscriptions_by_number`` has the subscriptions by number, ``holders`` maps a partition to the
-    member that holds it, be it only until it is revoked. Of partitions that several members may
-    hold at a time no holder is kept. ``topics`` counts, per topic name, the subscriptions in use
-    and the resolved regular expressions that name it, ``name_numbers`` has their numbers;
-    ``topic_changes`` collects the names that came to it or went, for whoever sets it to a list and
-    empties it. ``assignors`` counts the members that ask for each assignor.
+    ``subscriptions_by_number`` has the subscriptions by number; ``holders`` maps a partition to the
+    member that holds it, even if only until it is revoked. Partitions that several members may hold
+    at a time are not in it. ``topics`` counts, per topic name, the subscriptions in use and the
+    resolved regular expressions that name it; ``name_numbers`` has the numbers of the names.
+    ``topic_changes`` collects the names that were added or removed, while a caller has set it to a
+    list; that caller empties it. ``assignors`` counts the members that ask for each assignor.
     """
 
     type_name: ClassVar[str]
@@ -181,12 +181,12 @@ class ModernGroup(Generic[MemberT]):
 
     @property
     def has_members(self) -> bool:
-        """Whether anybody is in the group."""
+        """Whether the group has members."""
         return bool(self.members)
 
     @property
     def state(self) -> str:
-        """What describing and listing groups calls it."""
+        """The group's state in ConsumerGroupDescribe and ListGroups."""
         if not self.members:
             return ModernGroupState.EMPTY
         if self.epoch > self.assignment_epoch:
@@ -196,7 +196,7 @@ class ModernGroup(Generic[MemberT]):
         return ModernGroupState.STABLE
 
     def member(self, member_id: str) -> MemberT:
-        """Find a member by its id."""
+        """Return a member by its id."""
         member = self.members.get(member_id)
         if member is None:
             sentence = f"Member {member_id} is not a member of group {self.group_id}."
@@ -204,30 +204,30 @@ class ModernGroup(Generic[MemberT]):
         return member
 
     def static_member(self, instance_id: str) -> MemberT | None:
-        """Find the member that holds an instance id."""
+        """Return the member that holds an instance id."""
         holder = self.static_members.get(instance_id)
         return None if holder is None else self.members[holder]
 
     def topics_of(self, subscription: Subscription) -> frozenset[str]:
-        """Name the topics of a subscription; a regex that is not resolved yet matches none."""
+        """Return the topics of a subscription; an unresolved regex matches none."""
         resolved = self.regexes.get(subscription.regex)
         if resolved is None:
             return subscription.names
         return subscription.names | resolved.topics if subscription.names else resolved.topics
 
-    # --- for types
+    # --- for group types
 
     def subscribed(self, metadata: Any) -> tuple[Iterable[str], str]:
-        """Read topic names and a regular expression ("" is none) off a member's record."""
+        """Return the topic names and the regular expression ("" is none) of a member's record."""
         return metadata.subscribed_topic_names, ""
 
     def count(self, member: MemberT, step: int) -> None:
-        """Count what a member's record says in (1) or out (-1) of the sums of the type's own."""
+        """Add (1) or remove (-1) a member's record in the sums that only this type has."""
 
     # --- for replays
 
     def put_member(self, member_id: str, metadata: Any) -> None:
-        """Take in what a member says of itself."""
+        """Store a member's metadata."""
         names, regex = self.subscribed(metadata)
         subscription = self._subscription(frozenset(names), regex)
         self._enter(subscription)
@@ -245,7 +245,7 @@ class ModernGroup(Generic[MemberT]):
         self.count(member, 1)
 
     def remove_member(self, member_id: str) -> None:
-        """Forget a member."""
+        """Remove a member."""
         member = self.members.get(member_id)
         if member is None:
             return
@@ -255,7 +255,7 @@ class ModernGroup(Generic[MemberT]):
         del self.members[member_id]
 
     def put_assignment(self, member: MemberT, assignment: MemberAssignment) -> None:
-        """Take in what a member has now."""
+        """Store a member's current assignment."""
         before, holders, member_id = member.assignment, self.holders, member.member_id
         if before.assigned is not assignment.assigned or before.revoking or assignment.revoking:
             holds = assignment.assigned.keys() | assignment.revoking.keys()
@@ -274,7 +274,7 @@ class ModernGroup(Generic[MemberT]):
         member.assignment = assignment
 
     def put_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
-        """Take in what a regular expression matches; None: nobody subscribes to it any more."""
+        """Store the matches of a regular expression; None: no member subscribes by it any more."""
         before = self.regexes.pop(regex, None)
         if resolved is not None:
             self.regexes[regex] = resolved
@@ -336,7 +336,7 @@ class ModernGroup(Generic[MemberT]):
 
 
 def decrement(counts: Counter[str], name: str) -> None:
-    """Count one out; a name that nobody has any more is dropped."""
+    """Subtract one; remove a name whose count reaches zero."""
     counts[name] -= 1
     if not counts[name]:
         del counts[name]

@@ -1,4 +1,4 @@
-"""What must hold of a shard's groups that reconcile between any two events."""
+"""The invariants of a shard's modern groups, which hold between any two events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def broken(ctx: Context) -> Iterator[str]:
-    """Name everything that does not hold."""
+    """Return every invariant that does not hold."""
     for group_id, group in ctx.groups.items():
         if isinstance(group, ModernGroup):
             for checks in (_owners, _epochs, _topics, _counts):
@@ -32,7 +32,7 @@ def broken(ctx: Context) -> Iterator[str]:
 
 
 def _owners(group: ModernGroup[Any]) -> Iterator[str]:
-    """Each exclusive place has one holder at most: the member that the sums say."""
+    """Each exclusive place has at most one holder: the member in the maintained sums."""
     holders: dict[Partition, str] = {}
     exclusive = group.kind.form.exclusive
     for member_id, member in group.members.items():
@@ -61,7 +61,7 @@ def _epochs(group: ModernGroup[Any]) -> Iterator[str]:
 
 
 def _topics(group: ModernGroup[Any]) -> Iterator[str]:
-    """Topics and subscriptions are counted and numbered as they are."""
+    """Topics and subscriptions are counted and numbered correctly."""
     if group.subscriptions_by_number != {
         each.number: each for each in group.subscriptions.values()
     }:
@@ -81,7 +81,7 @@ def _topics(group: ModernGroup[Any]) -> Iterator[str]:
 
 
 def _counts(group: ModernGroup[Any]) -> Iterator[str]:
-    """Every sum that is kept equals what counting again gives."""
+    """Every maintained sum equals a recount."""
     members = group.members.values()
     stable = (m.assignment.epoch for m in members if m.assignment.state is MemberState.STABLE)
     if Counter(stable) != +group.settled:
@@ -100,7 +100,7 @@ def _counts(group: ModernGroup[Any]) -> Iterator[str]:
 
 
 def _sessions(ctx: Context, runtime: ModernGroupRuntime) -> Iterator[str]:
-    """Nothing waits for ever: each wait has its timer, and what is due is under way."""
+    """No wait is unbounded: each has its timer, and work that is due is under way."""
     timers, name, group = ctx.timers, runtime.group_id, runtime.group
     if runtime.sessions.keys() - group.members.keys():
         yield "somebody who is not a member has a session"

@@ -1,4 +1,4 @@
-"""What a type of group does its own way, of all that groups have in common that reconcile."""
+"""The differences between modern group types, as values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModernConfigs:
-    """The names of a type's configs, spelled out so that they are found in the code.
+    """The names of a type's configs, spelled out so that a search of the code finds them.
 
-    The first five are set on groups, and on the broker after ``group.``; the others on the broker
-    alone. None: the type has no such config. ``rack_aware``: whether racks matter to its assignors;
-    ``unsettled_interval``: how soon after the assignment interval a member that awaits something is
-    asked back; ``regex_refresh_interval``: when regular expressions are resolved again.
+    The first five are set on groups, and on the broker with the prefix ``group.``; the others on
+    the broker only. None: the type has no such config. ``rack_aware``: whether racks matter to its
+    assignors; ``unsettled_interval``: how soon after the assignment interval a waiting member is
+    asked to heartbeat; ``regex_refresh_interval``: when regular expressions are resolved again.
     """
 
     session_timeout: str
@@ -35,9 +35,9 @@ class ModernConfigs:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModernKind:
-    """``codec`` writes and reads the type's records, ``form`` is that of its assignments.
+    """``codec`` encodes and decodes the type's records; ``form`` is the form of its assignments.
 
-    ``own_member_timers`` are kinds that run for its members beside those of all types.
+    ``own_member_timers`` are the kinds of member timers that only this type has.
     """
 
     configs: ModernConfigs

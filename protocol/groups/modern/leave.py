@@ -1,4 +1,4 @@
-"""Leaving a group that reconciles: for a while, for good, or not heard of in time."""
+"""Leaving a modern group: temporarily, permanently, or by session timeout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def leave_temporarily(
     ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
 ) -> None:
-    """Keep a static member's partitions for it; what it was giving up is free at once."""
+    """Keep a static member's partitions for it; free those that it was revoking at once."""
     assignment = replace(
         member.assignment,
         epoch=STATIC_LEAVE_EPOCH,
@@ -49,9 +49,9 @@ def remove(
     kind: MemberEventKind,
     now: int,
 ) -> None:
-    """Remove members, each for a reason of its client's, and begin one new group epoch.
+    """Remove members, each with its client's reason, and begin one new group epoch.
 
-    The group may become one of another type by that (online migration).
+    This may convert the group to another type (online migration).
     """
     group = runtime.group
     edge = edge_when_leaving(ctx, group, members)
@@ -76,7 +76,7 @@ def remove(
 
 
 def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
-    """Remove a member that was not heard of in time."""
+    """Remove a member whose session has expired."""
     runtime = ctx.modern_runtime.get(key.group_id)
     session = None if runtime is None else runtime.sessions.get(key.member_id)
     if runtime is None or session is None:
@@ -89,7 +89,7 @@ def session_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 
 
 def revocation_timeout(ctx: Context, key: TimerKey, now: int) -> None:
-    """Remove a member that has not given up its partitions in time."""
+    """Remove a member that has not revoked its partitions in time."""
     runtime = ctx.modern_runtime.get(key.group_id)
     member = None if runtime is None else runtime.group.members.get(key.member_id)
     if runtime is None or member is None:

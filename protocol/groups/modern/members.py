@@ -1,4 +1,4 @@
-"""Members of a group that reconciles: who may be in it, and what is written of them."""
+"""Members of a modern group: which may join, and the records written for them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def find_group(
     ctx: Context, group_class: type[GroupT], group_id: str, *, may_make: bool
 ) -> GroupT | None:
-    """Find the group of a request; None: it is to be made.
+    """Return the group of a request; None: the caller must create it.
 
-    Raises GROUP_ID_NOT_FOUND for a group of another type, and where none may be made.
+    Raises GROUP_ID_NOT_FOUND for a group of another type, and where none may be created.
     """
     group = ctx.groups.get(group_id)
     if isinstance(group, group_class):
@@ -42,7 +42,7 @@ def find_group(
 
 
 def check_room(ctx: Context, group: ModernGroup[Any]) -> None:
-    """Refuse one more member than may be in a group of this type."""
+    """Refuse a member if the group already has the maximum for its type."""
     most = ctx.configs.integer(group.kind.configs.max_size)
     if len(group.members) >= most:
         raise KafkaError(
@@ -54,7 +54,7 @@ def check_room(ctx: Context, group: ModernGroup[Any]) -> None:
 def holding(
     ctx: Context, group: ModernGroup[MemberT], member_id: str, instance_id: str, now: int
 ) -> MemberT:
-    """Find the member that holds an instance id; anybody else is fenced."""
+    """Return the member that holds an instance id; fence any other member id."""
     holder = group.static_member(instance_id)
     if holder is None:
         raise KafkaError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
@@ -74,9 +74,9 @@ def holding(
 def replace_member(
     ctx: Context, runtime: ModernGroupRuntime, old: ModernGroupMember, member_id: str, now: int
 ) -> None:
-    """Give a static member's place to its successor: what it said, its target and its partitions.
+    """Give a static member's metadata, target and partitions to its successor.
 
-    Nothing else in the group changes: that is what static members are for (KIP-345).
+    Nothing else in the group changes: that is the purpose of static membership (KIP-345).
     """
     target.write_all(ctx, runtime, now)
     group, old_id = runtime.group, old.member_id
@@ -105,7 +105,7 @@ def replace_member(
 def emit_assignment(
     ctx: Context, group_id: str, member_id: str, assignment: MemberAssignment
 ) -> None:
-    """Write what a member has now."""
+    """Write a member's current assignment."""
     current = CurrentAssignment(
         assignment.epoch,
         assignment.previous_epoch,
@@ -127,11 +127,11 @@ def emit_assignment(
     ctx.emit(Record(codec.current_key(group_id, member_id), value))
     cached_target, has = member.cached_target, assignment.assigned.keys()
     if cached_target is not None and cached_target[1] == has:
-        member.cached_target = (cached_target[0], has)  # it need not be kept twice
+        member.cached_target = (cached_target[0], has)  # share one object
 
 
 def emit_tombstones(ctx: Context, group: ModernGroup[Any], member_id: str) -> None:
-    """Remove a member from the log: what it has, what it should have, what it said."""
+    """Write tombstones for a member's current assignment, target assignment and metadata."""
     codec = group.kind.codec
     for key in (codec.current_key, codec.target_key, codec.member_key):
         ctx.emit(Record(key(group.group_id, member_id), None))

@@ -1,7 +1,7 @@
 """Numbers for the topic names that a group's members subscribe to.
 
-A subscription is a row of such numbers: an assignor's run is told of a thousand subscriptions
-without looking up each of their names.
+A subscription is a row of these numbers, so that a thousand subscriptions can be passed to an
+assignor run without looking up each of their names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NameNumbers:
-    """``names`` are listed by number; the number of a name that went ("" until then) is reused."""
+    """``names`` by number; the number of a removed name ("" until reused) is used again."""
 
     __slots__ = ("_free", "_number", "names")
 
@@ -27,7 +27,7 @@ class NameNumbers:
         self._free: list[int] = []
 
     def add(self, name: str) -> None:
-        """Give a name a number; it has none yet."""
+        """Assign a number to a name that has none yet."""
         if self._free:
             number = self._free.pop()
             self.names[number] = name
@@ -37,11 +37,11 @@ class NameNumbers:
         self._number[name] = number
 
     def drop(self, name: str) -> None:
-        """Take a name's number back."""
+        """Release a name's number."""
         number = self._number.pop(name)
         self.names[number] = ""
         self._free.append(number)
 
     def row(self, names: Collection[str]) -> Int32s:
-        """Give the numbers of names that have one."""
+        """Return the numbers of those names that have one."""
         return np.fromiter(map(self._number.__getitem__, names), np.int32, len(names))

@@ -1,4 +1,4 @@
-"""What all groups whose members reconcile have in common, as a part of the shard."""
+"""The part of the shard that all modern group types share."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def configs_changed(ctx: Context, _before: Configs) -> None:
-    """Have all groups follow new configs of the broker."""
+    """Apply new broker configs to all groups."""
     group_configs_changed(ctx, list(ctx.modern_runtime))
 
 
 def group_configs_changed(ctx: Context, group_ids: Sequence[str] | Iterable[str]) -> None:
-    """Have the answers and the timers of these groups follow their configs."""
+    """Apply new group configs to the answers and timers of these groups."""
     for group_id in group_ids:
         runtime = ctx.modern_runtime.get(group_id)
         if runtime is not None:

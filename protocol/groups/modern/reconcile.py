@@ -1,8 +1,8 @@
-"""Reconciliation: from the partitions that a member has to those it should have, step by step.
+"""Reconciliation: from a member's current partitions to its target, step by step.
 
-Set algebra and nothing else. A member first gives up what it should not have, and keeps its epoch
-until it has done so; then it moves to the target's epoch and gets what nobody else holds; what is
-still in other hands it gets later. So no partition ever has two owners.
+Set algebra only. A member first revokes the partitions that it should not have, and keeps its epoch
+until it has done so. Then it moves to the target's epoch and gets the partitions that no other
+member holds; it gets the others later. So no partition ever has two owners.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 
 class MemberState(IntEnum):
-    """Where a member stands on its way to the target; the numbers are those of the log."""
+    """A member's progress towards the target; the numbers are those of the log."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """It has partitions to give up, and is waited for."""
+    """It has to revoke partitions, and the group waits for that."""
     UNRELEASED_PARTITIONS = 2
     """It is at the target's epoch, but others still hold some of its partitions."""
     UNKNOWN = 127
-    """Written by a newer version: the member must begin again."""
+    """Written by a newer version: the member must start over."""
 
     @classmethod
-    def _missing_(cls, value: object) -> MemberState:  # noqa: ARG003 - the form Enum asks for
+    def _missing_(cls, value: object) -> MemberState:  # noqa: ARG003 - Enum requires this signature
         return cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What a member has; partitions map to the epoch in which the member got them."""
+    """A member's current assignment: partitions map to the epoch in which it got them."""
 
     epoch: int
     previous_epoch: int
@@ -49,11 +49,11 @@ class MemberAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileInput:
-    """What a member should have, and what is known of it.
+    """A member's target, and what is known about the member.
 
-    ``owned`` are the partitions that the member itself says it has, None when it does not say.
-    ``is_subscribed`` tells, by a topic's number, whether the member wants it; ``is_free`` whether
-    nobody but this member holds a partition. ``has_changed``: the subscription is a new one.
+    ``owned`` are the partitions that the member itself reports, None when it does not report them.
+    ``is_subscribed`` returns, by a topic's number, whether the member subscribes to it; ``is_free``
+    whether no other member holds a partition. ``has_changed``: the subscription is new.
     """
 
     epoch: int
@@ -65,7 +65,7 @@ class ReconcileInput:
 
 
 def reconcile(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:
-    """Take the next step; the same object when there is none to take."""
+    """Take the next step; return the same object when there is none to take."""
     if now.state is MemberState.STABLE and now.epoch == inputs.epoch:
         return _without_unsubscribed(now, inputs) if inputs.has_changed else now
     if now.state is MemberState.UNREVOKED_PARTITIONS and _holds(inputs, now.revoking):
@@ -94,7 +94,7 @@ def _towards_target(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssi
     state = MemberState.STABLE
     if len(free) < len(wanted):
         state = MemberState.UNRELEASED_PARTITIONS
-    assigned = now.assigned  # the same object, as long as it has the same in it
+    assigned = now.assigned  # keep the same object while its content is the same
     if free or len(kept) < len(assigned):
         kept.update(dict.fromkeys(free, inputs.epoch))
         assigned = kept
@@ -102,7 +102,7 @@ def _towards_target(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssi
 
 
 def _without_unsubscribed(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:
-    """Take away what the member is not subscribed to any more, whatever the target says."""
+    """Revoke topics that the member no longer subscribes to, whatever the target has."""
     foreign = _foreign(now.assigned, inputs)
     if not foreign:
         return now
@@ -126,13 +126,13 @@ def _subscribed(target: Set[Partition], inputs: ReconcileInput) -> Set[Partition
 
 
 def _foreign(partitions: Iterable[Partition], inputs: ReconcileInput) -> set[int]:
-    """Name the topics, by number, that the member is not subscribed to."""
+    """Return the topics, by number, that the member does not subscribe to."""
     topics = {partition >> TOPIC_SHIFT for partition in partitions}
     return {topic for topic in topics if not inputs.is_subscribed(topic)}
 
 
 def _holds(inputs: ReconcileInput, partitions: Mapping[Partition, int]) -> bool:
-    """Whether the member may still have any of these; it may if it does not say."""
+    """Whether the member may still hold any of these; True if it does not report what it owns."""
     owned = inputs.owned
     return owned is None or not owned.isdisjoint(partitions)
 

@@ -1,7 +1,7 @@
 """Subscriptions by regular expression (RE2): checked here, resolved by workers.
 
-Until an expression is resolved it matches nothing. RE2 takes time linear in the text, whatever the
-expression; still, looking through all topics is not the coordinator's work.
+Until an expression is resolved it matches nothing. RE2 takes time linear in the text for any
+expression; still, the coordinator must not spend its time on searching all topics.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from protocol.groups.timers import TimerKey
 
 REFRESH_MIN_MS: Final = 10_000
-"""New topics are gathered for so long before expressions are resolved again."""
+"""How long new topics are gathered before expressions are resolved again."""
 
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 
 
 def check_new(group: ModernGroup[Any] | None, member: ModernGroupMember | None, regex: str) -> None:
-    """Refuse an expression that is new to the group and not one."""
+    """Refuse an expression that is new to the group and not valid."""
     if not regex or (group is not None and group.regex_members[regex]):
         return
     if member is not None and member.subscription.regex == regex:
@@ -53,14 +53,14 @@ def check_new(group: ModernGroup[Any] | None, member: ModernGroupMember | None, 
 
 
 def changed(ctx: Context, group: ModernGroup[Any], old: str, new: str) -> bool:
-    """Follow a member to another expression; tell whether its topics are known already."""
+    """Apply a member's change of expression; return whether its topics are known already."""
     if old:
         drop_unused(ctx, group)
     return new in group.regexes if new else bool(old)
 
 
 def drop_unused(ctx: Context, group: ModernGroup[Any]) -> None:
-    """Forget what expressions match that nobody subscribes to any more."""
+    """Forget the matches of expressions that no member uses any more."""
     key = group.kind.codec.regex_key
     for regex in [regex for regex in group.regexes if not group.regex_members[regex]]:
         assert key is not None
@@ -68,7 +68,7 @@ def drop_unused(ctx: Context, group: ModernGroup[Any]) -> None:
 
 
 def resolve_if_due(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Have expressions resolved: new ones at once, all of them when topics came or time went by."""
+    """Request a resolution: of new expressions at once, of all after topic changes or a time."""
     group = runtime.group
     if runtime.resolving is not None or not group.regex_members:
         return
@@ -81,7 +81,7 @@ def resolve_if_due(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
         interval_ms = ctx.configs.integer(config)
         wait_ms = REFRESH_MIN_MS if runtime.has_new_topics else interval_ms
         due_ms = last_ms + wait_ms
-        if last_ms <= now < due_ms:  # what was resolved in the future was by a wrong clock
+        if last_ms <= now < due_ms:  # a resolution in the future was stamped by a wrong clock
             ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", due_ms)
             return
         wanted = list(group.regex_members)
@@ -98,10 +98,10 @@ def resolve_if_due(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
 
 
 def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
-    """Take in what expressions match; with nobody to ask, it is worked out here after all."""
+    """Store the matches of expressions; resolve them here if no worker is available."""
     runtime = ctx.modern_runtime.get(event.group_id)
     if runtime is None or runtime.resolving != event.version:
-        return  # nobody waits for it, or for a later one
+        return  # no one waits for it, or a later one is awaited
     group = runtime.group
     runtime.resolving = None
     topics = event.topics
@@ -130,7 +130,7 @@ def resolved(ctx: Context, event: RegexesResolved, now: int) -> None:
 
 
 def refresh_timeout(ctx: Context, key: TimerKey, now: int) -> None:
-    """Look at the topics again: some have changed, or the expressions are old."""
+    """Resolve again if due: topics have changed, or the matches are old."""
     runtime = ctx.modern_runtime.get(key.group_id)
     if runtime is None:
         return

@@ -1,7 +1,7 @@
-"""Replays: how each record of a group that reconciles changes its hard state.
+"""Replays: how each record of a modern group changes its hard state.
 
-On leader and standby alike. Records of one group come in any order when a compacted log is read, so
-each stands for itself: a member's assignment may be read before what the member says of itself.
+They run on leader and standby alike. A compacted log has the records of one group in any order, so
+each must be applicable alone: a member's assignment may be read before its metadata.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ GroupT = TypeVar("GroupT", bound=ModernGroup[Any])
 
 
 class Replays(Generic[GroupT]):
-    """The replays of one type of group, whose hard state is of class ``group_class``."""
+    """The replays of one group type, whose hard state is of class ``group_class``."""
 
     def __init__(self, group_class: type[GroupT]) -> None:
         self._class = group_class
         self._codec = group_class.kind.codec
 
     def table(self) -> Mapping[type, Replay]:
-        """Give the replay of each key class that all such types have."""
+        """Return the replay of each key class that all modern types have."""
         codec = self._codec
         regexes: dict[type, Replay] = {}
         if codec.regex_key is not None:
@@ -52,14 +52,14 @@ class Replays(Generic[GroupT]):
         }
 
     def find(self, ctx: Context, group_id: str) -> GroupT | None:
-        """Find the group of that id; None if there is none, or one of another type."""
+        """Return the group with that id; None if there is none, or one of another type."""
         group = ctx.groups.get(group_id)
         return group if isinstance(group, self._class) else None
 
     def found(self, ctx: Context, group_id: str) -> GroupT:
-        """Find the group, or let it be: whatever of another type has the id is gone already.
+        """Return the group, created if needed: one of another type with that id is gone already.
 
-        All there may be is a simple group that was made up because offsets are committed.
+        At most there is a simple group that was created for committed offsets.
         """
         group = ctx.groups.get(group_id)
         if not isinstance(group, self._class):
@@ -76,7 +76,7 @@ class Replays(Generic[GroupT]):
             del ctx.groups[key.group_id]
 
     def member(self, ctx: Context, key: Any, value: Any) -> None:
-        """Apply what a member says of itself; a tombstone removes the member."""
+        """Apply a member's metadata; a tombstone removes the member."""
         if value is not None:
             self.found(ctx, key.group_id).put_member(key.member_id, value)
             return
@@ -87,7 +87,7 @@ class Replays(Generic[GroupT]):
     def target(self, ctx: Context, key: Any, value: Entity | bytes | None) -> None:
         """Apply a member's target assignment.
 
-        While a new target is arriving it is built aside: only its metadata record puts it in force.
+        A new target is gathered separately until its metadata record puts it in force.
         """
         if value is None:
             group = self.find(ctx, key.group_id)
@@ -101,7 +101,7 @@ class Replays(Generic[GroupT]):
         targets[key.member_id] = encoded(key, value)
 
     def target_epoch(self, ctx: Context, key: Any, value: Any) -> None:
-        """Put a target assignment in force, or learn that the records of one are coming."""
+        """Put a target assignment in force, or note that the records of one follow."""
         if value is None:
             group = self.find(ctx, key.group_id)
             if group is not None:
@@ -114,13 +114,13 @@ class Replays(Generic[GroupT]):
         pending_target = group.pending_target
         is_followed = pending_target is not None and pending_target.epoch <= value.assignment_epoch
         if pending_target is not None and (is_followed or not value.arriving_epoch):
-            # Is followed: of the record that closes it and the one that opens the next, both in one
-            # batch, only the last was written. Whole targets may have come in between.
+            # A next target follows: its opening record and this one's closing record were in one
+            # batch, and only the last was written. Whole targets may have come in between.
             group.targets.update(pending_target.targets)
         group.pending_target = PendingTarget(value.arriving_epoch) if value.arriving_epoch else None
 
     def current(self, ctx: Context, key: Any, value: Entity | bytes | None) -> None:
-        """Apply what a member has; a tombstone sets everything it had free."""
+        """Apply a member's current assignment; a tombstone frees all its partitions."""
         group = self.find(ctx, key.group_id)
         if value is None:
             member = None if group is None else group.members.get(key.member_id)
@@ -140,7 +140,7 @@ class Replays(Generic[GroupT]):
         group.put_assignment(group.members[key.member_id], assignment)
 
     def regex(self, ctx: Context, key: Any, value: Any) -> None:
-        """Apply what a regular expression matches."""
+        """Apply the matches of a regular expression."""
         if value is not None:
             resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
             self.found(ctx, key.group_id).put_regex(key.regular_expression, resolved)
@@ -151,7 +151,7 @@ class Replays(Generic[GroupT]):
 
 
 def encoded(key: Entity, value: Entity | bytes) -> bytes:
-    """Give the bytes of a value, which may be bytes already."""
+    """Return the bytes of a value, which may be encoded already."""
     if isinstance(value, bytes):
         return value
     encoded = encode_value(key, value)

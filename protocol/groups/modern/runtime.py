@@ -1,6 +1,6 @@
-"""Runtime state of a group whose members reconcile: sessions, leases, the run under way.
+"""Runtime state of a modern group: sessions, leases, the run under way.
 
-It exists on the leader alone. What may change it is in ``modern`` and ``target``.
+It exists only on the leader. Only ``modern`` and ``target`` change it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Session:
-    """What the leader keeps of a member: its session, and the answer that may be repeated.
+    """A member on the leader: its session, and the answer that may be repeated.
 
-    ``stamp`` is bumped by whatever could change that answer.
+    ``stamp`` is bumped by every change that could alter that answer.
     """
 
     member: ModernGroupMember
@@ -41,7 +41,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Since when (Unix ms) the target assignment lags behind, and why; None: that is not known."""
+    """When (Unix ms) the target assignment became outdated, and why; None: not known."""
 
     since_ms: int
     cause: MemberEvent | TopicsCause | None
@@ -49,10 +49,10 @@ class Change:
 
 @dataclass(slots=True, eq=False)
 class AssignorRun:
-    """A run of the assignor under way: for which epoch, with which assignor, since when (Unix ms).
+    """An assignor run under way: its epoch, its assignor, and its start (Unix ms).
 
-    ``number`` is what its task and its answer call it. ``successors`` maps members, as the run
-    knows them, to the static members that have their place now; ``_known`` is the way back.
+    ``number`` identifies it in its task and its answer. ``successors`` maps members, as the run
+    knows them, to the static members that have replaced them; ``_known`` is the reverse map.
     """
 
     number: int
@@ -65,7 +65,7 @@ class AssignorRun:
     _known: dict[str, str] = field(default_factory=dict)
 
     def replaced(self, old_id: str, new_id: str) -> None:
-        """Note that a static member took another's place, which may have had another id before."""
+        """Note that a static member replaced another, which may itself be a replacement."""
         known = self._known.pop(old_id, old_id)
         self.successors[known] = new_id
         self._known[new_id] = known
@@ -73,7 +73,7 @@ class AssignorRun:
 
 @dataclass(slots=True, eq=False)
 class TargetWrite:
-    """A target assignment that is being written, slice by slice: ``written`` members so far.
+    """A target assignment that is written slice by slice: ``written`` members so far.
 
     ``computed_ms``: when the run's answer came (Unix ms).
     """
@@ -88,17 +88,17 @@ class TargetWrite:
 class ModernGroupRuntime:
     """Soft state of a consumer group, on the leader only.
 
-    ``is_stale``: the topics may have changed since ``metadata_hash`` was last compared; then the
-    next heartbeat does so. ``image`` is the image of the topics that ``hash_sum`` was made from,
-    with the partitions' racks if ``is_rack_aware``. ``change``: what first changed the group since
-    the last run began. ``failed_epoch``: the assignor could do nothing with the group as of this
-    epoch; ``retry_ms``: no run begins before. ``unarmed``: members that have no session yet after
-    an election. ``resolving``: the version of the topics that regular expressions are being held
-    against, None when they are not; ``has_new_topics``: they may match topics that they were not
-    held against. ``must_bump``: the classic group that it was owes somebody a partition, so a new
-    target is due whatever has changed since. ``assigned_ms``: since when members are on their way
-    to the newest target, None when all have it. ``unsettled_period``: for how long members have
-    been told to come again soon.
+    ``is_stale``: the topics may have changed since ``metadata_hash`` was last compared; the next
+    heartbeat then compares it. ``image`` is the topics image that ``hash_sum`` was made from, with
+    the partitions' racks if ``is_rack_aware``. ``change``: the first change of the group since the
+    last run began. ``failed_epoch``: the assignor failed for the group at this epoch; ``retry_ms``:
+    no run begins before. ``unarmed``: members that have no session yet after an election.
+    ``resolving``: the topics version that regular expressions are being matched against, None when
+    they are not; ``has_new_topics``: they may match topics that they were not matched against.
+    ``must_bump``: the classic group that it was still owes a member a partition, so a new target is
+    due whatever has changed since. ``assigned_ms``: when members began to move to the newest
+    target, None when all have it. ``unsettled_period``: how long members have been told to come
+    again soon.
     """
 
     group: ModernGroup[Any]
@@ -127,6 +127,6 @@ class ModernGroupRuntime:
         self.group_id = self.group.group_id
 
     def end_leases(self) -> None:
-        """Let no answer be repeated: the target is another one, or leadership is over."""
+        """End the repetition of answers: the target has changed, or leadership is over."""
         for session in self.sessions.values():
             session.stamp += 1

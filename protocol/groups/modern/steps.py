@@ -1,7 +1,7 @@
-"""The steps of a member's request that are the same for all groups that reconcile.
+"""The steps of a member's request that are the same for all modern groups.
 
-Whoever has said something new of itself may begin a group epoch (``bump``); whoever speaks takes
-its next step towards its target (``reconcile_member``).
+A member with a new subscription may begin a group epoch (``bump``); every member that sends a
+request takes its next step towards its target (``reconcile_member``).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 NOTHING: Final[frozenset[Partition]] = frozenset()
-"""What a member is taken to have where nobody waits for it to give anything up."""
+"""The partitions reported for a member where no revocation is awaited."""
 
 
 class PreviousState(NamedTuple):
-    """What a member wanted and had before this request, and its record; None: it had none."""
+    """A member's subscription, assignment and record before this request; None: it had none."""
 
     names: frozenset[str]
     regex: str
@@ -43,14 +43,14 @@ class PreviousState(NamedTuple):
 
 
 class StepInput(NamedTuple):
-    """How to read which partitions the member says it has, and whether its subscription is new."""
+    """A reader of the partitions that the member reports, and whether its subscription is new."""
 
     owned: Callable[[], set[Partition] | None]
     has_changed: bool
 
 
 def previous_state(member: ModernGroupMember | None) -> PreviousState:
-    """Note what a member wants and has, None being nobody."""
+    """Note a member's subscription and assignment; None is a new member."""
     if member is None:
         return PreviousState(frozenset(), "", MappingProxyType({}), None)
     subscription, assigned = member.subscription, member.assignment.assigned
@@ -58,7 +58,7 @@ def previous_state(member: ModernGroupMember | None) -> PreviousState:
 
 
 def new_member_id(ctx: Context) -> str:
-    """Draw an id as Kafka's Uuid writes them: 22 characters, the first of which is no dash."""
+    """Draw an id in the form of Kafka's Uuid: 22 characters, the first of which is no dash."""
     while True:
         drawn = ctx.rng.getrandbits(128).to_bytes(16, "big")
         text = urlsafe_b64encode(drawn).decode().rstrip("=")
@@ -67,9 +67,9 @@ def new_member_id(ctx: Context) -> str:
 
 
 class HeartbeatInput(NamedTuple):
-    """What a member's request says: the value of its member record, and what it owns.
+    """The content of a member's request: the value of its member record, and what it owns.
 
-    ``owned`` reads that off the request; None: it does not say.
+    ``owned`` reads the owned partitions from the request; None: it does not have them.
     """
 
     group_id: str
@@ -81,10 +81,10 @@ class HeartbeatInput(NamedTuple):
 def process_heartbeat(
     ctx: Context, group_class: type[ModernGroup[Any]], heartbeat_input: HeartbeatInput, now: int
 ) -> tuple[ModernGroupRuntime, ModernGroupMember, PreviousState]:
-    """Take in what a member says, and go a step with it: the five steps but for the answer.
+    """Apply a member's heartbeat: the five steps except for the answer.
 
     Create the group if there is none. Refuse nothing: the caller has checked the request. Return
-    the group, the member that spoke, and what it wanted and had before.
+    the group, the member, and the member's previous state.
     """
     group_id, member_id, metadata = (
         heartbeat_input.group_id,
@@ -116,7 +116,7 @@ def process_heartbeat(
 def renew_session(
     ctx: Context, runtime: ModernGroupRuntime, member: ModernGroupMember, now: int
 ) -> int:
-    """Expect to hear of a member within its session; return when to ask it back, in ms."""
+    """Restart a member's session; return its heartbeat interval in ms."""
     session = modern.session_of(ctx, runtime, member.member_id, now)
     session.stamp += 1
     session.answer = None
@@ -130,7 +130,7 @@ def renew_session(
 
 
 def heartbeat_interval_ms(ctx: Context, runtime: ModernGroupRuntime) -> int:
-    """Give the group's configured heartbeat interval."""
+    """Return the group's configured heartbeat interval."""
     return group_settings.integer(
         ctx, runtime.group_id, runtime.group.kind.configs.heartbeat_interval
     )
@@ -143,9 +143,9 @@ def bump(
     before: PreviousState,
     now: int,
 ) -> bool:
-    """Begin a new group epoch if the group is not what it was; tell if the subscription is new.
+    """Begin a new group epoch if the group changed; return whether the subscription is new.
 
-    ``event`` is what becomes of the member that speaks, if its subscription is new; None: it said
+    ``event`` is the event to log for the member if its subscription is new; None: the request had
     nothing new.
     """
     group = runtime.group
@@ -174,7 +174,7 @@ def reconcile_member(
     given: StepInput,
     now: int,
 ) -> None:
-    """Bring the member one step nearer to its target."""
+    """Take the member one step closer to its target."""
     group, assignment = runtime.group, member.assignment
     epoch = group.assignment_epoch
     if (
@@ -201,7 +201,7 @@ def reconcile_member(
     modern_members.emit_assignment(ctx, group.group_id, member_id, after)
     modern.report_if_settled(ctx, runtime, now)
     if member.revocation_timer != TimerKind.REVOCATION:
-        return  # its next requests are awaited, by timers of its type's own
+        return  # its next requests are awaited by timers of its own type
     if after.state is MemberState.UNREVOKED_PARTITIONS:
         modern.arm_revocation(ctx, runtime, member, now)
     else:
@@ -211,7 +211,7 @@ def reconcile_member(
 def _wants(
     ctx: Context, group: ModernGroup[Any], member: ModernGroupMember
 ) -> Callable[[int], bool]:
-    """Tell by a unit's number whether the member may have it.
+    """Return a function that says, by a unit's number, whether the member may have it.
 
     A topic must exist, and the member must subscribe to it.
     """

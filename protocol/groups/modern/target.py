@@ -1,13 +1,13 @@
-"""The target assignment: when it is computed, by whom, and how the result comes into force.
+"""The target assignment: when and where it is computed, and how the result takes effect.
 
-A group whose epoch is ahead of its assignment epoch gets a new target as soon as the assignment
-interval since the last one is over (KIP-1263); the first one at once. The run is handed to a worker
-(``ComputeAssignment``), or done here when the group wants it so or no worker is alive; custom
-assignors run in workers only. One run per group at a time. While it lasts members come and go: its
-result is mended when it comes back.
+A group whose epoch is ahead of its assignment epoch gets a new target once the assignment interval
+since the last one has passed (KIP-1263); the first one at once. A worker does the run
+(``ComputeAssignment``). It is done here if the group is configured so, or no worker is alive;
+custom assignors run in workers only. A group has one run at a time. Members may come and go during
+the run: its result is adjusted when it arrives.
 
-A large result is written in slices, so that other groups' heartbeats come in between. The metadata
-record opens and closes it; only the last one puts the new target in force.
+A large result is written in slices, so that other groups' heartbeats are handled in between. The
+metadata record is written first and last; only the last one puts the new target in force.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ if TYPE_CHECKING:
 
 SLICE_MEMBERS: Final = 200
 SLICE_BYTES: Final = 128 * 1024
-"""As much of a target as is written at once: below two milliseconds, its log batch included."""
+"""Bytes of a target that are written at once: below two milliseconds, log batch included."""
 
 TIME_LIMIT: Final = "group.coordinator.background.timeout.ms"
 WAIT_MAX_MS: Final = 60_000
-"""How long a run may wait for its turn; after that and its time limit it is given up."""
+"""How long a run may wait in the queue; after that and its time limit it is given up."""
 
 FAILURES_MAX: Final = 3
-"""Runs that may come to nothing in a row before the next one waits."""
+"""Consecutive failed runs before the next one is delayed."""
 
 RETRY_MS: Final = 1_000
 
 
 def preferred_assignor(ctx: Context, group: ModernGroup[Any]) -> str:
-    """Name the assignor that most members ask for, else the first one configured."""
+    """Return the assignor that most members ask for, otherwise the first one configured."""
     names = ctx.configs.strings(group.kind.configs.assignors)
     wanted = [name for name in group.assignors if name in names]
     return max(wanted, key=lambda name: (group.assignors[name], name), default=names[0])
 
 
 def of_member(ctx: Context, group: ModernGroup[Any], member: ModernGroupMember) -> Set[Partition]:
-    """Read a member's target assignment.
+    """Return a member's target assignment, decoded.
 
-    Half a target may be all that a new leader finds: until there is another, members without one
-    keep what they have.
+    A new leader may find only half a target: until there is another, members without one keep their
+    current partitions.
     """
     target = group.targets.get(member.member_id)
     if target is not None:
@@ -77,9 +77,9 @@ def of_member(ctx: Context, group: ModernGroup[Any], member: ModernGroupMember) 
 
 
 def update(ctx: Context, runtime: ModernGroupRuntime, now: int, *, is_due: bool = False) -> None:
-    """Compute the target assignment if it lags behind, now or when the interval is over.
+    """Compute the target assignment if it is outdated, now or when the interval has passed.
 
-    ``is_due``: the interval is over already, whatever the clock says by now.
+    ``is_due``: the interval has passed already, whatever the clock shows by now.
     """
     group = runtime.group
     if (
@@ -98,7 +98,7 @@ def update(ctx: Context, runtime: ModernGroupRuntime, now: int, *, is_due: bool 
 
 
 def _due_ms(ctx: Context, group: ModernGroup[Any], now: int) -> int:
-    """Tell when the next target may be computed; never further away than the interval."""
+    """Return when the next target may be computed; at most one interval from now."""
     last_ms = ctx.wall.since(group.assignment_timestamp_ms)
     interval_ms = group_settings.integer(
         ctx, group.group_id, group.kind.configs.assignment_interval
@@ -107,7 +107,7 @@ def _due_ms(ctx: Context, group: ModernGroup[Any], now: int) -> int:
 
 
 def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
-    """Have a target that is put off, or a run that is waited for, be due by the new configs."""
+    """Apply new configs to a delayed target, or to a run that is awaited."""
     if ctx.timers.deadline(TimerKind.ASSIGNMENT, runtime.group_id, "") is None:
         return
     if runtime.run is not None:
@@ -115,17 +115,17 @@ def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
             TimerKind.ASSIGNMENT, runtime.group_id, "", _run_deadline_ms(ctx, runtime.run)
         )
     else:
-        ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", 0)  # which updates the target
+        ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", 0)  # it updates the target
 
 
 def _run_deadline_ms(ctx: Context, run: AssignorRun) -> int:
-    """Tell when nobody waits any more for a run that does not answer."""
+    """Return when a run that does not answer is given up."""
     return run.started_ms + WAIT_MAX_MS + ctx.configs.integer(TIME_LIMIT)
 
 
 def _start(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     group = runtime.group
-    modern.metadata_hash(ctx, runtime)  # whatever topics are new are in the feed after this
+    modern.metadata_hash(ctx, runtime)  # after this all new topics are in the feed
     assignor = preferred_assignor(ctx, group)
     offloads = group_settings.boolean(ctx, runtime.group_id, group.kind.configs.offload)
     in_place = not offloads and may_run_here(assignor)
@@ -156,7 +156,7 @@ def _task(ctx: Context, runtime: ModernGroupRuntime, run: AssignorRun) -> Comput
 
 
 def may_run_here(assignor: str) -> bool:
-    """Tell whether an assignor may run on the coordinator: a custom one may hang, or worse."""
+    """Return whether an assignor may run on the coordinator: a custom one may hang, or worse."""
     return assignor in BUILT_IN
 
 
@@ -170,7 +170,7 @@ def _run_here(ctx: Context, runtime: ModernGroupRuntime, run: AssignorRun, now: 
 
 
 def _executor(ctx: Context) -> Executor:
-    """Give the shard's own executor; the assignors' compiled kernels are loaded only for it."""
+    """Return the shard's own executor; the assignors' compiled kernels are loaded only for it."""
     if ctx.executor is None:
         from protocol.assignors.executor import Executor
 
@@ -179,7 +179,7 @@ def _executor(ctx: Context) -> Executor:
 
 
 def computed(ctx: Context, event: AssignmentComputed, now: int) -> None:
-    """Take the result of a run; one that nobody waits for is ignored."""
+    """Apply the result of a run; ignore one that is no longer awaited."""
     runtime = ctx.modern_runtime.get(event.group_id)
     run = None if runtime is None else runtime.run
     if runtime is None or run is None or run.number != event.run:
@@ -205,7 +205,7 @@ def _fits_one_slice(members: Sequence[tuple[str, bytes]]) -> bool:
 
 
 def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
-    """Note that a run came to nothing: try again, do it here, or let it be."""
+    """Handle a failed run: retry, run it here, or give up until the group changes."""
     runtime = ctx.modern_runtime.get(event.group_id)
     run = None if runtime is None else runtime.run
     if runtime is None or run is None or run.number != event.run:
@@ -234,7 +234,7 @@ def failed(ctx: Context, event: AssignmentFailed, now: int) -> None:
 def _report_failure(
     ctx: Context, runtime: ModernGroupRuntime, run: AssignorRun, event: AssignmentFailed, now: int
 ) -> bool:
-    """Say what became of a run; if it stays at that, return True, and the diary says so too."""
+    """Report a failed run; if it is final, add it to the event log and return True."""
     kills_workers = runtime.failures >= FAILURES_MAX and not may_run_here(run.assignor)
     is_final = not event.no_worker and (not event.retriable or kills_workers)
     ctx.fact(
@@ -260,7 +260,7 @@ def _report_failure(
 
 
 def assignment_timeout(ctx: Context, key: TimerKey, now: int) -> None:
-    """Compute the target now that the interval is over; or give up a run that does not answer."""
+    """Compute the target if the interval has passed; otherwise give up a run without an answer."""
     runtime = ctx.modern_runtime.get(key.group_id)
     if runtime is None:
         return
@@ -290,7 +290,7 @@ def target_timeout(ctx: Context, key: TimerKey, now: int) -> None:
 
 
 def write_all(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Write all that waits of a target at once, if one is being written."""
+    """Write the rest of a target at once, if one is being written."""
     target_write = runtime.target_write
     if target_write is None:
         return
@@ -353,7 +353,7 @@ def _emit_metadata(
     value = codec.target_epoch(epoch, timestamp_ms, arriving_epoch)
     ctx.emit(Record(codec.target_epoch_key(group.group_id), value))
     if arriving_epoch:
-        # The target of the epoch before may be in this turn too, and must be whole in the log.
+        # The previous epoch's target may be in this turn too, and must be whole in the log.
         ctx.result.ends_batch = True
 
 

@@ -1,8 +1,8 @@
-"""What an assignor has yet to be told of a group: noted as it happens, sent with the next run.
+"""The changes that the next assignor run must be told: noted as they happen, sent with the run.
 
-A worker keeps each group as of the last run, so that a change of one member costs one member's
-words and not the group's. Whatever makes that doubtful (a new leader, a run that failed) makes the
-next run be told everything.
+A worker caches each group as of the last run, so that a change of one member costs the data of one
+member and not of the group. Whatever makes the cache doubtful (a new leader, a failed run) makes
+the next run send the whole group.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from protocol.groups.topics import Topics
 
 MANY: Final = 50
-"""Subscriptions for which it is worth while to tell the names of all topics of the group."""
+"""From this many subscriptions on, it pays to send the names of all topics of the group."""
 
 
 @dataclass(slots=True, eq=False)
 class TargetFeed:
-    """``base_run``: the run that the worker's knowledge is as of; None: it has none.
+    """``base_run``: the run that the worker's cache is as of; None: it has none.
 
-    ``sent`` are the numbers of the subscriptions it knows. ``must_answer_whole``: the log holds
-    parts of a target that was never complete, so every member's has to be written.
+    ``sent`` are the numbers of the subscriptions that it knows. ``must_answer_whole``: the log
+    holds parts of a target that was never completed, so every member's has to be written.
     """
 
     base_run: int | None = None
@@ -40,22 +40,22 @@ class TargetFeed:
     changed: dict[str, None] = field(default_factory=dict)
 
     def member_changed(self, member_id: str) -> None:
-        """Note that a member is new, or not what it was."""
+        """Note that a member is new or has changed."""
         self.changed[member_id] = None
 
     def member_gone(self, member_id: str, successor: str | None = None) -> None:
-        """Note that a member went; ``successor`` is the static member that took its place."""
+        """Note that a member left; ``successor`` is the static member that took its place."""
         self.changed.pop(member_id, None)
         self.gone.append((member_id, successor))
 
     def regex_changed(self, subscriptions: Iterable[Subscription], regex: str) -> None:
-        """Note that a regular expression matches other topics than before."""
+        """Note that the matches of a regular expression have changed."""
         for subscription in subscriptions:
             if subscription.regex == regex:
                 self.sent.discard(subscription.number)
 
     def start_over(self) -> None:
-        """Tell the next run everything."""
+        """Send the whole group with the next run."""
         self.base_run = None
 
     def task(
@@ -67,7 +67,7 @@ class TargetFeed:
         *,
         with_racks: bool = False,
     ) -> ComputeAssignment:
-        """Make the task of a run, and take all as told."""
+        """Build the task of a run, and count all changes as sent."""
         is_whole = self.base_run is None
         rows = _topic_rows(group, topics, with_racks) if is_whole or self.topics_changed else None
         changes = self._whole(group, rows) if is_whole else self._news(group, rows)
@@ -109,7 +109,7 @@ class TargetFeed:
 
 
 def _topics_of(group: ModernGroup[Any], numbers: Collection[int]) -> Mapping[int, frozenset[str]]:
-    """Name the topics of subscriptions; of many as rows of numbers, and no name is looked up."""
+    """Return the topics of subscriptions; if many, as rows of numbers without name look-ups."""
     subscriptions_by_number = group.subscriptions_by_number
     if len(numbers) < MANY:
         return {number: group.topics_of(subscriptions_by_number[number]) for number in numbers}

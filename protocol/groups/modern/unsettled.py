@@ -1,9 +1,10 @@
 """How soon a member of a consumer group is asked to heartbeat again while its group is unsettled.
 
-KIP-1263 leaves the interval in each answer to the coordinator. A member that awaits a target, or
-partitions that others have yet to release, is asked back soon, and not after its whole heartbeat
-interval. A group that changes all the time never settles, however soon its members come: after one
-heartbeat interval of unrest they come as before, but for so few that it costs next to nothing.
+KIP-1263 leaves the interval in each answer to the coordinator. A member that waits for a target, or
+for partitions that others still have to release, is asked to come back soon instead of after its
+whole heartbeat interval. A group that changes all the time never settles, however soon its members
+come. So after one heartbeat interval in that state they come at the normal interval again, except
+for so few that they cost next to nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
     from protocol.groups.modern.runtime import ModernGroupRuntime
 
 LASTING_HEARTBEATS_PER_S: Final = 100
-"""So many heartbeats a second, of all members together, are asked for in a lasting unrest."""
+"""Early heartbeats asked for per second, over all members, in a group that does not settle."""
 
 SPREAD: Final = 5
-"""Members that began at one moment would go on coming all at once, and those that change something
-would wait behind them: so some are asked to come sooner, by up to a fifth of the interval."""
+"""Members that began at one moment would keep coming at the same moments, and requests that change
+something would wait behind them: so some are asked up to a fifth of the interval sooner."""
 
 
 def is_unsettled(runtime: ModernGroupRuntime, assignment: MemberAssignment) -> bool:
-    """Whether a new target is on its way, or others have yet to release what is this member's."""
+    """Whether a new target is pending, or other members still hold partitions of this member."""
     group = runtime.group
     return (
         group.epoch != group.assignment_epoch
@@ -38,11 +39,11 @@ def is_unsettled(runtime: ModernGroupRuntime, assignment: MemberAssignment) -> b
 def heartbeat_interval_ms(
     ctx: Context, runtime: ModernGroupRuntime, assignment_ms: int, interval_ms: int, now: int
 ) -> int:
-    """Return when a member that awaits something is to come again.
+    """Return after how many ms a waiting member should heartbeat again.
 
-    A target that was put off has been computed soon after the assignment interval.
-    ``assignment_ms`` and ``interval_ms`` are the group's assignment and heartbeat interval; the
-    member is never asked to come later than after the latter.
+    A delayed target is computed soon after the assignment interval. ``assignment_ms`` and
+    ``interval_ms`` are the group's assignment and heartbeat interval; the result never exceeds the
+    latter.
     """
     config = runtime.group.kind.configs.unsettled_interval
     soon_ms = assignment_ms + (0 if config is None else ctx.configs.integer(config))

@@ -1,8 +1,8 @@
-"""Committed offsets: OffsetCommit, OffsetDelete, and what removes offsets otherwise.
+"""Committed offsets: OffsetCommit, OffsetDelete, and other removals of offsets.
 
 Hard state is ``ctx.offsets``: group id, then topic, then partition, to the last committed value;
 ``replay_commit`` is its only writer. A group that commits without members (a simple consumer) is an
-empty classic group that the first commit's replay brings into being.
+Empty classic group, created when its first commit is replayed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NONE: Final = ErrorCode.none
 
 
 class _Terms(NamedTuple):
-    """What all partitions of one commit have in common; times in Unix milliseconds."""
+    """The common data of all partitions of one commit; times in Unix milliseconds."""
 
     group_id: str
     commit_timestamp: int
@@ -62,7 +62,7 @@ class _Terms(NamedTuple):
 def commit(ctx: Context, request: Request, now: int) -> None:
     """Commit offsets of a member, or of a simple consumer (generation -1, no member id).
 
-    A topic or partition that does not exist is refused by itself; the group is asked only when
+    A topic or partition that does not exist is refused on its own; the group is checked only when
     something is left to commit.
     """
     message = cast("OffsetCommitRequest", request.message)
@@ -92,7 +92,7 @@ def commit(ctx: Context, request: Request, now: int) -> None:
 
 
 def check_commit(ctx: Context, request: Request, now: int) -> CommitCheck | None:
-    """Refuse a commit that the group does not allow; the result asks about each partition."""
+    """Refuse a commit that the group does not allow; return the check for each partition."""
     message: Any = request.message
     return committing_type(ctx, message.group_id).offsets.check_commit(ctx, request, now)
 
@@ -117,7 +117,7 @@ def _check_partitions(
     asked: list[tuple[OffsetCommitRequestTopic, Topic | None]],
     allows: CommitCheck,
 ) -> None:
-    """Ask of each partition that would be committed; one refusal is the whole request's."""
+    """Check each partition to commit; if one is refused, the whole request is."""
     length_max = ctx.configs.integer("offset.metadata.max.bytes")
     for topic, known in asked:
         for partition in topic.partitions if known is not None else ():
@@ -140,7 +140,7 @@ def _committed(
     partitions: tuple[OffsetCommitRequestPartition, ...],
 ) -> list[OffsetCommitResponsePartition]:
     answers = []
-    is_whole = terms.expire_timestamp == -1  # the record that has an expiry time lacks the rest
+    is_whole = terms.expire_timestamp == -1  # a record with an expiry time lacks the other fields
     for partition in partitions:
         index = partition.partition_index
         metadata = partition.committed_metadata or ""
@@ -165,16 +165,16 @@ def _committed(
 
 @lru_cache(maxsize=16384)
 def _answer(index: int, code: ErrorCode) -> OffsetCommitResponsePartition:
-    """Answers are alike and immutable: the same few objects serve every commit."""
+    """Return an answer; answers are immutable, so a few shared objects serve every commit."""
     return OffsetCommitResponsePartition(partition_index=index, error_code=code)
 
 
 def _response(
     answers: list[tuple[OffsetCommitRequestTopic, list[OffsetCommitResponsePartition]]],
 ) -> OffsetCommitResponse:
-    """Put the answers together; one partition's answer is the same object every time.
+    """Build the response; equal partition answers are the same object every time.
 
-    Whoever encodes it may keep the bytes.
+    So the encoder may cache their bytes.
     """
     if len(answers) == 1 and len(answers[0][1]) == 1:
         topic, (partition,) = answers[0]
@@ -197,7 +197,7 @@ def _single(topic_id: UUID | None, name: str, index: int, code: ErrorCode) -> Of
 
 
 def delete(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
-    """Delete a group's offsets, except those of topics its members are subscribed to."""
+    """Delete a group's offsets, except those of topics that its members subscribe to."""
     message = cast("OffsetDeleteRequest", request.message)
     policy = committing_type(ctx, message.group_id).offsets
     policy.check_delete(ctx, message.group_id)
@@ -244,8 +244,8 @@ def delete_all(ctx: Context, group_id: str) -> None:
 def topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:  # noqa: ARG001
     """Remove the offsets of deleted topics in all groups.
 
-    An offset of a topic that has been created again under the same name in the meantime carries
-    the new topic's id, and stays.
+    An offset of a topic that has been created again with the same name has the new topic's id, and
+    stays.
     """
     names = frozenset(event.names)
     for group_id in list(ctx.offsets):
@@ -255,7 +255,7 @@ def topics_deleted(ctx: Context, event: TopicsDeleted, now: int) -> None:  # noq
 def replay_commit(
     ctx: Context, key: OffsetCommitKey, value: OffsetCommitValue | bytes | None
 ) -> None:
-    """Apply one committed offset, read or not, or its tombstone."""
+    """Apply one committed offset, decoded or not, or its tombstone."""
     group_id = key.group
     by_topic = ctx.offsets.get(group_id)
     if value is None:
@@ -286,7 +286,7 @@ HANDLERS: Mapping[int, Callable[[Context, Request, int], None]] = {8: commit, 9:
 
 
 def elected(ctx: Context, now: int) -> None:
-    """Begin to look for offsets that are too old, or of topics that were deleted meanwhile."""
+    """Begin to look for expired offsets, and for offsets of topics deleted meanwhile."""
     offset_expiry.arm(ctx, now)
     deleted_topics.elected(ctx, now)
 

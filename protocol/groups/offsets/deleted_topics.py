@@ -1,9 +1,9 @@
-"""Committed offsets of topics that were deleted, also while nobody led this partition.
+"""Committed offsets of deleted topics, including topics deleted while this partition had no leader.
 
-A deletion reaches the leader as ``TopicsDeleted``. A partition that was without a leader then, or
-whose leader died over it, makes up for it after the next election, slice by slice: the catalogue
-remembers the ids of deleted topics. An id is proof; that a topic is unknown is none, for this
-node's catalogue may be behind, and the topic one that others know already.
+A deletion reaches the leader as ``TopicsDeleted``. A partition that had no leader then, or whose
+leader died meanwhile, catches up after the next election, slice by slice: the catalogue keeps the
+ids of deleted topics. Only an id proves a deletion. An unknown topic does not: this node's
+catalogue may be behind, and others may know the topic already.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from protocol.groups.timers import TimerKey
 
 SLICE_GROUPS: Final = 2_000
-"""Groups looked at in one go: the heartbeats in between must not wait."""
+"""Groups checked per slice: heartbeats in between must not wait."""
 
 
 def elected(ctx: Context, now: int) -> None:
-    """Begin to look for what earlier leaders have not removed."""
+    """Begin to remove what earlier leaders have not removed."""
     if ctx.topics.deleted and ctx.offsets:
         ctx.timers.set(TimerKind.DELETED_TOPICS, "", "", now)
 
 
 def sweep(ctx: Context, key: TimerKey, now: int) -> None:
-    """Look through one slice of the groups; the timer's member id says where it begins."""
+    """Check one slice of the groups; the timer's member id says where it begins."""
     position = int(key.member_id or 0)
     names = ctx.topics.deleted.keys()
     for group_id in list(islice(ctx.offsets, position, position + SLICE_GROUPS)):
         ctx.contain(group_id, "topics deleted", remove, ctx, group_id, names)
-        position += group_id in ctx.offsets  # those behind one that has gone move up
+        position += group_id in ctx.offsets  # when a group is gone, those behind it move up
     if position < len(ctx.offsets):
         ctx.timers.set(TimerKind.DELETED_TOPICS, "", str(position), now)
 

@@ -1,14 +1,14 @@
-"""Expiry of committed offsets (KIP-211), and of empty groups that have none left.
+"""Expiry of committed offsets (KIP-211), and of Empty groups without offsets.
 
-An offset's retention begins when the policy of its group's type says (``OffsetPolicy``):
+An offset's retention begins according to the policy of its group's type (``OffsetPolicy``):
 
 - when its group became Empty, for a group that has had members (when the offset was committed, if
-  an old record does not say since when the group is Empty),
+  an old record lacks the time since which the group is Empty),
 - when it was committed, for a simple consumer, in a group of the consumer protocol (KIP-848), and
-  for a topic that no member of a Stable classic consumer group is subscribed to any more;
+  for a topic that no member of a Stable classic consumer group subscribes to any more;
 
-and never while the group rebalances or has members of another protocol type. A client that named
-its own retention time (OffsetCommit 2-4) gets exactly that, in all of these cases.
+and never while the group rebalances or has members of another protocol type. A client that set its
+own retention time (OffsetCommit 2-4) gets exactly that, in all of these cases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CHECK_INTERVAL: Final = "offsets.retention.check.interval.ms"
 
 SLICE: Final = 5_000
-"""Groups and offsets looked at in one go: the heartbeats in between must not wait."""
+"""Groups and offsets checked per slice: heartbeats in between must not wait."""
 
 
 def arm(ctx: Context, now: int) -> None:
@@ -37,7 +37,7 @@ def arm(ctx: Context, now: int) -> None:
 
 
 def configs_changed(ctx: Context, before: Configs) -> None:
-    """Have the next round begin after the new interval, from when the last one ended."""
+    """Reschedule the next round: the new interval counts from the end of the last round."""
     deadline_ms = ctx.timers.deadline(TimerKind.OFFSET_EXPIRY, "", "")
     if deadline_ms is not None:
         longer_ms = ctx.configs.integer(CHECK_INTERVAL) - before.integer(CHECK_INTERVAL)
@@ -45,9 +45,9 @@ def configs_changed(ctx: Context, before: Configs) -> None:
 
 
 def expire(ctx: Context, key: TimerKey, now: int) -> None:
-    """Look through one slice of the groups; the timer's member id says where it begins.
+    """Check one slice of the groups; the timer's member id says where it begins.
 
-    While nobody knows what time it is nothing expires; the next round looks again.
+    While the wall clock is not settled nothing expires; the next round checks again.
     """
     if not ctx.wall.is_settled:
         arm(ctx, now)
@@ -67,7 +67,7 @@ def expire(ctx: Context, key: TimerKey, now: int) -> None:
 
 
 def _expire_group(ctx: Context, group_id: str, now: int) -> None:
-    """Expire what is due, delete the group if nothing is left."""
+    """Remove a group's expired offsets; delete the group if nothing is left."""
     committed = ctx.offsets.get(group_id, {})
     kind = committing_type(ctx, group_id)
     policy = kind.offsets
@@ -94,5 +94,5 @@ def _is_expired(value: OffsetCommitValue, expiry_ms: int, wall_ms: int) -> bool:
 
 
 def committed_ms(value: OffsetCommitValue) -> int:
-    """Begin the retention when the offset was committed."""
+    """Return the commit time of an offset, as the start of its retention."""
     return value.commit_timestamp

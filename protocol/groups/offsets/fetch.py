@@ -1,8 +1,8 @@
-"""OffsetFetch: what a group has committed.
+"""OffsetFetch: the committed offsets of a group.
 
-A member id and epoch in the request are held against a consumer group's; to a classic group they
-are of no matter. ``require_stable`` has nothing to wait for: there are no transactions here, and
-every answer waits in the gate for the commits before it.
+A consumer group checks the member id and epoch of the request; a classic group ignores them.
+``require_stable`` has nothing to wait for: there are no transactions here, and every answer waits
+in the gate for the commits before it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from protocol.records import OffsetCommitValue
 
 TOPIC_IDS_SINCE: Final = 10
-"""The first version in which topics are named by their ids."""
+"""The first version that identifies topics by their ids."""
 
 
 def fetch(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
-    """Answer for each group asked about; a group that does not exist has committed nothing.
+    """Answer for each requested group; a group that does not exist has no committed offsets.
 
-    All that a group has committed is listed once per request, however often it is asked for: it may
-    be tens of thousands of partitions.
+    All offsets of a group are listed at most once per request, however often the request names the
+    group: there may be tens of thousands of partitions.
     """
     message = cast("OffsetFetchRequest", request.message)
     by_id = request.api_version >= TOPIC_IDS_SINCE
@@ -62,7 +62,7 @@ def _fetched(ctx: Context, asked: OffsetFetchRequestGroup, by_id: bool) -> Offse
         topics = _every_topic(ctx, committed, by_id)
     else:
         topics = [_topic(ctx, committed, topic, by_id) for topic in asked.topics]
-        # Kafka lists the topics it knows first; clients do not depend on it, its tests do.
+        # Kafka lists the topics that it knows first; its tests depend on it, clients do not.
         topics.sort(key=lambda topic: by_id and topic.name == "")
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=tuple(topics))
 
@@ -74,7 +74,7 @@ def _every_topic(
     for name, partitions in committed.items():
         known = ctx.topics.by_name(name)
         if by_id and known is None:
-            continue  # without an id there is no way to say which topic this is
+            continue  # without an id this topic cannot be identified
         topics.append(
             OffsetFetchResponseTopics(
                 topic_id=known.topic_id if by_id and known is not None else None,
