@@ -1,7 +1,7 @@
-"""Configs: their values, checked; and every sentence that says what is wrong with one.
+"""Configs: their values, their checks, and the error messages about them.
 
 The rows are in ``config_table`` and ``config_topics``. :class:`Configs` is an immutable snapshot of
-the broker configs; whoever changes one makes another snapshot.
+the broker configs; a change makes a new snapshot.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ __all__ = (
 
 
 class ConfigError(Exception):
-    """A config is wrong; ``str(error)`` is one sentence for the one who set it."""
+    """A config is wrong; ``str(error)`` is one sentence for the user who set it."""
 
 
 class Scope(IntEnum):
-    """What a config belongs to; the numbers are Kafka's config resource types."""
+    """The kind of resource that a config belongs to; the numbers are Kafka's resource types."""
 
     TOPIC = 2
     BROKER = 4
@@ -71,13 +71,13 @@ _INTEGERS: Final = MappingProxyType(
 
 
 NAME_CHARACTERS_MAX: Final = 80
-"""No config has a longer name, nor one that is nearly its name."""
+"""No config has a longer name, not even a misspelt one that gets a suggestion."""
 
 
 class Configs:
-    """The broker configs of one moment: defaults, overridden by name.
+    """A snapshot of the broker configs: defaults, overridden by name.
 
-    The four readers differ only in the type they promise; asking for an unknown name is a bug.
+    The four getters differ only in their return type; asking for an unknown name is a bug.
     """
 
     __slots__ = ("_values", "overrides")
@@ -92,34 +92,34 @@ class Configs:
         _check_together(values)
 
     def with_overrides(self, overrides: Mapping[str, str]) -> Configs:
-        """Make the next snapshot; what is not named stays as it is."""
+        """Return the next snapshot with these overrides; others stay unchanged."""
         return Configs({**self.overrides, **overrides})
 
     def without(self, names: Iterable[str]) -> Configs:
-        """Make the next snapshot with these back at their defaults."""
+        """Return the next snapshot with these configs back at their defaults."""
         dropped = set(names)
         return Configs({name: text for name, text in self.overrides.items() if name not in dropped})
 
     def integer(self, name: str) -> int:
-        """Read a whole number (a time in the unit that the name ends with)."""
+        """Return an integer (a time is in the unit that the name ends with)."""
         value = self._values[name]
         assert isinstance(value, int), name
         return value
 
     def boolean(self, name: str) -> bool:
-        """Read a switch."""
+        """Return a boolean."""
         value = self._values[name]
         assert isinstance(value, bool), name
         return value
 
     def text(self, name: str) -> str:
-        """Read a string."""
+        """Return a string."""
         value = self._values[name]
         assert isinstance(value, str), name
         return value
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """Read a list."""
+        """Return a list."""
         value = self._values[name]
         assert isinstance(value, tuple), name
         return value
@@ -143,14 +143,14 @@ class Configs:
 
 @dataclass(frozen=True, slots=True)
 class ServerFile:
-    """What a properties file said: our configs, and the names of Kafka's that mean nothing here."""
+    """A properties file: our configs, and the names of Kafka's configs that are ignored here."""
 
     configs: Configs
     unused: tuple[str, ...]
 
 
 def read_server_configs(properties: Mapping[str, str]) -> ServerFile:
-    """Sort a server's properties; a name that is neither ours nor Kafka's is an error."""
+    """Read a server's properties; a name that is neither ours nor Kafka's is an error."""
     overrides = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
     others = [name for name in properties if name not in BROKER_CONFIGS]
     for name in others:
@@ -165,7 +165,7 @@ def read_server_configs(properties: Mapping[str, str]) -> ServerFile:
 
 
 def _check_assignors(configs: Configs) -> None:
-    """Refuse an assignor that is not installed here: members would ask for it in vain."""
+    """Refuse an assignor that is not installed here: members could not use it."""
     from protocol.assignors.registry import BUILT_IN, ENTRY_POINTS, custom_names
 
     known = {ASSIGNORS: (*BUILT_IN, *sorted(custom_names())), SHARE_ASSIGNORS: ("simple",)}
@@ -181,10 +181,10 @@ def _check_assignors(configs: Configs) -> None:
 
 
 def find(name: str, scope: Scope = Scope.BROKER, *, suggests: bool = True) -> ConfigRow:
-    """Find a config's row; the error names the config that was probably meant.
+    """Return a config's row; the error for an unknown name suggests a similar one.
 
-    To guess that takes a millisecond, so whoever looks for many names wants no suggestion. None is
-    made for a name that is longer than any config's.
+    A suggestion takes a millisecond, so callers that look up many names disable it. None is made
+    for a name that is longer than any config's.
     """
     table = CONFIGS[scope]
     row = table.get(name)
@@ -200,9 +200,9 @@ def find(name: str, scope: Scope = Scope.BROKER, *, suggests: bool = True) -> Co
 def validate(
     name: str, text: str | None, scope: Scope = Scope.BROKER, *, suggests: bool = True
 ) -> str | None:
-    """Say what is wrong with one value as Kafka says it; None when nothing is.
+    """Return what is wrong with one value, in Kafka's words; None when it is valid.
 
-    For IncrementalAlterConfigs. The error code is INVALID_CONFIG throughout. ``suggests`` as
+    For IncrementalAlterConfigs. The error code is always INVALID_CONFIG. ``suggests`` is passed to
     :func:`find`.
     """
     try:
@@ -213,11 +213,11 @@ def validate(
 
 
 BROKERS: Final = -1
-"""A group's assignment interval may say so that it is the broker's (KIP-1263)."""
+"""As a group's assignment interval: use the broker's (KIP-1263)."""
 
 
 def validate_group(overrides: Mapping[str, str], configs: Configs) -> str | None:
-    """Say what is wrong with a group's configs as a whole: names, values, the broker's bounds."""
+    """Return what is wrong with a group's configs: names, values, or the broker's bounds."""
     for name, text in overrides.items():
         if name not in GROUP_CONFIGS:
             return f"Unknown group config name: {name}"
@@ -242,7 +242,7 @@ def validate_group(overrides: Mapping[str, str], configs: Configs) -> str | None
 
 
 def clamped(name: str, value: int, configs: Configs) -> int:
-    """Return what a group's number counts for: it was set when the broker had other bounds."""
+    """Return the effective value of a group's number, which may be outside the present bounds."""
     row = GROUP_CONFIGS[name]
     if row.floor is not None:
         value = max(value, configs.integer(row.floor))
@@ -252,7 +252,7 @@ def clamped(name: str, value: int, configs: Configs) -> int:
 
 
 def out_of_bounds(overrides: Mapping[str, str], configs: Configs) -> list[str]:
-    """Say which of a group's numbers are not what was set, one sentence each."""
+    """Return one sentence for each of a group's numbers whose effective value differs."""
     sentences = []
     for name, text in overrides.items():
         row = GROUP_CONFIGS.get(name)
@@ -266,7 +266,7 @@ def out_of_bounds(overrides: Mapping[str, str], configs: Configs) -> list[str]:
 
 
 def _group_values(overrides: Mapping[str, str], configs: Configs) -> dict[str, int]:
-    """Work out a group's numbers: its own, else the broker's."""
+    """Return a group's numbers: its own, otherwise the broker's."""
     values = {}
     for name, row in GROUP_CONFIGS.items():
         if row.type is not ConfigType.INT or row.synonym is None:
@@ -277,7 +277,7 @@ def _group_values(overrides: Mapping[str, str], configs: Configs) -> dict[str, i
 
 
 def parse(row: ConfigRow, text: str | None) -> Value:
-    """Read a value; a ConfigError says in one sentence what is wrong with it."""
+    """Parse a value; a ConfigError says in one sentence what is wrong with it."""
     if text is None:
         raise ConfigError(f"Invalid value null for configuration {row.name}: it must have a value")
     value = _typed(row, text.strip())
@@ -330,7 +330,7 @@ def _invalid(row: ConfigRow, text: str, why: str) -> ConfigError:
 
 
 def _check_together(values: Mapping[str, Value]) -> None:
-    """Refuse values that are each fine but cannot all hold."""
+    """Refuse values that are valid alone but contradict each other."""
     for low, high in _ORDERED:
         below, above = values[low], values[high]
         assert isinstance(below, int), low
@@ -356,7 +356,7 @@ def _listed(values: Mapping[str, Value], name: str) -> tuple[str, ...]:
 
 
 def text_of(value: Value) -> str:
-    """Write a value as Kafka does: true and false, lists with commas."""
+    """Format a value as Kafka does: true and false, lists with commas."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):

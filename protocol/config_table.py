@@ -1,4 +1,4 @@
-"""Every config that a coordinator knows, one row each: Kafka's broker and group configs and ours.
+"""Every config that a coordinator knows, one row each: Kafka's broker and group configs, and ours.
 
 Kafka's names, types, defaults and bounds are those of Kafka 4.3.1; a default of our own is marked.
 """
@@ -32,7 +32,7 @@ class ConfigType(IntEnum):
 
 
 class Importance(IntEnum):
-    """How much a user should care."""
+    """How important a config is to users."""
 
     HIGH = 0
     MEDIUM = 1
@@ -41,15 +41,15 @@ class Importance(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRow:
-    """One config. ``low``, ``high`` and ``choices`` bound it; None and () leave it free.
+    """One config. ``low``, ``high`` and ``choices`` bound it; None and () mean no bound.
 
-    A string must match all of ``pattern``, a regular expression, if there is one.
+    If there is a ``pattern``, a regular expression, a string must match it completely.
 
     A group config takes its default from the broker config ``synonym`` and must lie between the
-    broker configs ``floor`` and ``ceiling``. A ``dynamic`` broker config may change while running.
-    A ``distinct`` list has an element, and none twice. ``aliases`` are other names of its elements.
-    ``is_read`` is False for a config that Kafka has and nothing here needs: it is checked, kept and
-    shown, without effect.
+    broker configs ``floor`` and ``ceiling``. A ``dynamic`` broker config may change at run time.
+    A ``distinct`` list is not empty and has no duplicates. ``aliases`` are other names of its
+    elements. ``is_read`` is False for a config that Kafka has and nothing here needs: it is
+    checked, stored and returned, without effect.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ConfigRow:
 
     @property
     def documentation(self) -> str:
-        """What DescribeConfigs says about it."""
+        """The documentation that DescribeConfigs returns."""
         return self.doc if self.is_read else f"{self.doc} Accepted, without effect."
 
 
@@ -90,7 +90,7 @@ def _flag(name: str, default: bool, doc: str, **more: object) -> ConfigRow:
 
 
 def _without_effect(*rows: ConfigRow) -> tuple[ConfigRow, ...]:
-    """Mark configs that Kafka has and nothing here reads."""
+    """Mark configs of Kafka's that nothing here reads."""
     return tuple(replace(row, is_read=False) for row in rows)
 
 
@@ -106,12 +106,12 @@ KAFKAS_ASSIGNORS: Final[Mapping[str, str]] = MappingProxyType(
         for name in ("uniform", "range", "simple")
     }
 )
-"""What a server of Kafka's is told to use: the names of its classes."""
+"""The class names of Kafka's own assignors, as a Kafka server is configured with them."""
 
 OFFSET_RESET: Final = (
     r"(?i)latest|earliest|by_duration:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+([.,]\d{1,9})?S)?)?"
 )
-"""An ISO 8601 duration of days, hours, minutes and seconds, not negative."""
+"""A name, or a non-negative ISO 8601 duration in days, hours, minutes and seconds."""
 
 _CLUSTER = (
     _text(
@@ -291,7 +291,7 @@ _CLASSIC = (
 
 
 def _modern(kind: str) -> tuple[ConfigRow, ...]:
-    """List what consumer, share and streams groups have alike."""
+    """Return the configs that consumer, share and streams groups share."""
     prefix, noun = f"group.{kind}.", f"{kind} group"
     return (
         _int(f"{prefix}assignment.interval.ms", 1000, 0,
@@ -381,7 +381,7 @@ BROKER_CONFIGS: Final = _table(
 
 
 def _bounded(kind: str, name: str, doc: str) -> ConfigRow:
-    """Make a group config whose default and bounds are broker configs."""
+    """Return a group config whose default and bounds are broker configs."""
     row = BROKER_CONFIGS[f"group.{kind}.{name}"]
     assert isinstance(row.default, int)
     return _int(

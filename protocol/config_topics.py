@@ -1,6 +1,6 @@
-"""Kafka's topic configs: kept for each topic and shown by DescribeConfigs.
+"""Kafka's topic configs: stored for each topic and returned by DescribeConfigs.
 
-Topics hold no records here, so none of them changes what the cluster does.
+Topics hold no records here, so none of these configs changes what the cluster does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Names of Kafka 4.3.1's broker configs that mean nothing here.
+"""Names of Kafka 4.3.1's broker configs that have no effect here.
 
-A server file may hold them: they are accepted and logged, so that a broker's own file starts a
-coordinator.
+A server file may contain them: they are accepted and logged, so that a coordinator can start with a
+broker's own file.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ unclean.leader.election.enable
 unclean.leader.election.interval.ms
 unstable.api.versions.enable
 unstable.feature.versions.enable
-""".split()  # noqa: SIM905 - one name a line reads and diffs best
+""".split()  # noqa: SIM905 - one name per line reads and diffs best
 )
 UNUSED_PREFIXES: Final = (
     "listener.name.",
@@ -292,4 +292,4 @@ UNUSED_PREFIXES: Final = (
     "rlmm.config.",
     "rsm.config.",
 )
-"""Beginnings of names that brokers read as they find them."""
+"""Prefixes of names that Kafka does not list one by one."""

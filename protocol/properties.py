@@ -13,10 +13,10 @@ _LINE_END: Final = re.compile(r"\r\n?|\n")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read a properties file; of a name that occurs twice the last value holds.
+    """Parse a properties file; if a name occurs twice, the last value counts.
 
-    Blanks around a value do not count, as Kafka trims values when it parses them. Raises
-    :class:`ConfigError` for an escape that is none, a line without a name, and text that cannot be
+    Blanks around a value are stripped, as Kafka trims values when it parses them. Raises
+    :class:`ConfigError` for an invalid escape, a line without a name, and text that cannot be
     encoded (half of a surrogate pair).
     """
     properties: dict[str, str] = {}

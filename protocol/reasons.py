@@ -1,24 +1,24 @@
-"""What went wrong, for one line of the log: bounded, whatever a client has sent."""
+"""Reasons for one line of the log: bounded, whatever a client has sent."""
 
 from __future__ import annotations
 
 from typing import Final
 
 TEXT_MAX: Final = 100
-"""Characters of a name that a client has chosen."""
+"""Characters kept of a name that a client chose."""
 
 SENTENCE_MAX: Final = 300
-"""Characters of an exception's own sentence."""
+"""Characters kept of an exception's message."""
 
 
 def shown(text: str) -> str:
-    """Return a client's text as a line of the log can hold it: short, and printable."""
+    """Return a client's text in a form that fits into a log line: short and printable."""
     short = text if len(text) <= TEXT_MAX else text[:TEXT_MAX] + "..."
     return short if short.isprintable() else ascii(short)[1:-1]
 
 
 def reason(error: BaseException) -> str:
-    """Return the type, the sentence and the innermost place of an exception."""
+    """Return the type, the message and the innermost location of an exception."""
     sentence = str(error)
     if len(sentence) > SENTENCE_MAX:
         sentence = sentence[:SENTENCE_MAX] + "..."

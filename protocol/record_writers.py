@@ -1,7 +1,7 @@
-"""Writers of the few record values that kio writes too slowly, or cannot write at all.
+"""Encoders for the few record values that kio encodes too slowly, or not at all.
 
-A value's version, its first two bytes, is written by :mod:`protocol.records`. Tests hold the bytes
-against kio's and Kafka's.
+:mod:`protocol.records` writes a value's version, its first two bytes. Tests compare the bytes with
+kio's and Kafka's.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _BYTES_OF: Final = attrgetter("written")
 
 
 def offset_commit_key(key: OffsetCommitKey) -> bytes:
-    """Write the key of one partition's committed offset; one request may hold 100,000."""
+    """Encode the key of one partition's committed offset; one request may hold 100,000."""
     return _text(key.group) + _text(key.topic) + _INT32.pack(key.partition)
 
 
 def offset_commit(value: OffsetCommitValue) -> bytes:
-    """Write a committed offset in version 4, or in version 1 when it has a time of expiry."""
+    """Encode a committed offset in version 4, or in version 1 when it has an expiry time."""
     if value.expire_timestamp != -1:
         return b"".join(
             [
@@ -64,9 +64,9 @@ def offset_commit(value: OffsetCommitValue) -> bytes:
 
 
 def group_metadata(value: GroupMetadataValue) -> bytes:
-    """Write a classic group in version 3; each member's part is written once and kept with it.
+    """Encode a classic group in version 3; each member's part is encoded once and cached with it.
 
-    The record holds all members, so it is written again whenever one static member has come back.
+    The record holds all members, so it is written again whenever one static member returns.
     """
     members = value.members
     return b"".join(
@@ -128,10 +128,9 @@ def _bytes(data: bytes) -> bytes:
 
 
 def member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:
-    """Write the value that has a struct in a tagged field and hundreds of names; kio cannot.
+    """Encode a member's metadata: a struct in a tagged field (kio cannot), and many names.
 
-    Kafka leaves the struct out when it is an empty one, and puts a byte before it that tells a
-    null.
+    Kafka leaves the struct out when it is empty, and writes a byte before it that marks a null.
     """
     classic = value.classic_member_metadata
     tags = compact.NO_TAGS

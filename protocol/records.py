@@ -162,7 +162,7 @@ __all__ = (
 class Record:
     """A typed log record; a value of None is a tombstone.
 
-    A value may also be the bytes that are written, where somebody has made them already.
+    A value may also be its encoded bytes, when they exist already.
     """
 
     key: Entity
@@ -170,7 +170,7 @@ class Record:
 
 
 class BadRecord(Exception):  # noqa: N818 - names the record, as Kafka's errors do
-    """Bytes of a known record type that its schema cannot read."""
+    """Bytes of a known record type that its schema cannot decode."""
 
 
 class UnknownRecordType(Exception):  # noqa: N818 - Kafka's name
@@ -181,11 +181,11 @@ class UnknownRecordType(Exception):  # noqa: N818 - Kafka's name
 class RecordType:
     """One row of the table of record types.
 
-    ``written`` names the version that a value is written in; ``newest`` the last that can be read.
-    ``write`` makes the bytes of a value in that version where kio does not, and ``write_key`` those
-    of a key. ``is_replayed``: a group type's folder has a replay for it; else it is skipped as what
-    a newer version has written, and the log keeps it. ``is_kept``: replays get the value's bytes
-    and read them when they are asked for (``unread``, ``groups.assignment_records``).
+    ``written`` is the version that a value is written in; ``newest`` the last that can be read.
+    ``write`` encodes a value in that version where kio does not, and ``write_key`` a key.
+    ``is_replayed``: a group type has a replay for it; otherwise it is skipped like a record of a
+    newer version, and the log keeps it. ``is_kept``: replays get the value's bytes and decode them
+    on demand (``unread``, ``groups.assignment_records``).
     """
 
     number: int
@@ -204,24 +204,24 @@ KEYS_REMEMBERED: Final = 16_384
 """About 300 bytes each."""
 
 TYPE_BYTES: Final = 2
-"""A key begins with the number of its type, a value with its version."""
+"""The length of a key's type, and of a value's version."""
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
-    """Write a record as Kafka 4.3.1 does; the value of a tombstone is None."""
+    """Encode a record as Kafka 4.3.1 does; the value of a tombstone is None."""
     key = encode_key(record.key)  # type: ignore[arg-type]  # every key is frozen
     return key, encode_value(record.key, record.value)
 
 
 @lru_cache(maxsize=KEYS_REMEMBERED)
 def encode_key(key: Entity) -> bytes:
-    """Write a record's key alone; those in use are written again and again, so they are kept."""
+    """Encode a record's key alone; results are cached, since the same keys are written often."""
     prefix, write = _key_writing(type(key))
     return prefix + write(key)
 
 
 def encode_value(key: Entity, value: Entity | bytes | None) -> bytes | None:
-    """Write the value that belongs to ``key``; None stays None, and so do bytes."""
+    """Encode the value that belongs to ``key``; None and bytes are returned unchanged."""
     if value is None or isinstance(value, bytes):
         return value
     kind = type(key)
@@ -230,9 +230,9 @@ def encode_value(key: Entity, value: Entity | bytes | None) -> bytes | None:
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
-    """Read a record of any version that Kafka has written.
+    """Decode a record of any version that Kafka has written.
 
-    UnknownRecordType is for the caller to skip, as Kafka does after a downgrade; BadRecord is not.
+    The caller should skip an UnknownRecordType, as Kafka does after a downgrade, but not BadRecord.
     """
     number = _number(key)
     row = _BY_NUMBER.get(number)
@@ -249,7 +249,7 @@ def decode(key: bytes, value: bytes | None) -> Record:
 
 
 def decode_for_replay(key: bytes, value: bytes | None) -> Record:
-    """Read a record as replays want it: many values stay bytes (:attr:`RecordType.is_kept`)."""
+    """Decode a record for replay: many values stay bytes (:attr:`RecordType.is_kept`)."""
     row = _BY_NUMBER.get(_number(key))
     if value is None or row is None or not row.is_kept or not 0 <= _number(value) <= row.newest:
         return decode(key, value)
@@ -257,7 +257,7 @@ def decode_for_replay(key: bytes, value: bytes | None) -> Record:
 
 
 def unused_types(used: Container[type[Entity]]) -> frozenset[bytes]:
-    """Give the first bytes of the keys of all known record types but those in ``used``."""
+    """Return the first bytes of the keys of all known record types that are not in ``used``."""
     return frozenset(row.number.to_bytes(TYPE_BYTES, "big") for row in _ROWS if row.key not in used)
 
 
@@ -294,14 +294,14 @@ def _reading(number: int, version: int) -> tuple[Callable[[bytes, int], Any], Ca
 
 
 def _shape(row: RecordType, version: int) -> type[Entity]:
-    """Find the class of one version of a value; most values have had but one."""
+    """Return the class of one version of a value; most values have only one version."""
     if row.newest == 0:
         return row.value
     return at_version(row.value, version, flexible=version >= row.first_flexible)
 
 
 def _offset_commit_version(value: OffsetCommitValue) -> int:
-    """Choose version 1, the only one with an expiry time, when there is one; else the newest."""
+    """Return version 1, the only one with an expiry time, if there is one; else the newest."""
     return 4 if value.expire_timestamp == -1 else 1
 
 

@@ -1,4 +1,4 @@
-"""Tables that several modules fill: one mapping, and an error where two claim the same key."""
+"""Merges tables of several modules: one mapping, and an error for a key that two of them claim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 def merged(*tables: Mapping[K, V]) -> Mapping[K, V]:
-    """Join tables into one that cannot be changed. Raises ValueError for a key of two tables."""
+    """Merge tables into an immutable one. Raises ValueError for a key of two tables."""
     whole: dict[K, V] = {}
     for table in tables:
         twice = whole.keys() & table.keys()

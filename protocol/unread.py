@@ -1,7 +1,7 @@
-"""Committed offsets that stay bytes until somebody asks for them; most never are.
+"""Committed offsets that stay bytes until they are needed; most never are.
 
-A reload has millions of them to go through, so the rows of one group and topic, which follow each
-other in key order, are told by the beginning of their keys, and their values are not looked at.
+A reload has millions of them. The rows of one group and topic follow each other in key order, so
+they are recognised by the prefix of their keys, and their values are not decoded.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Row: TypeAlias = "tuple[bytes, bytes | None]"
 """A record's key and value bytes; a value of None is a tombstone."""
 
 PARTITION: Final = struct.Struct(">i")
-"""The last field of an offset commit's key: what differs between those of one group and topic."""
+"""The last field of an offset commit's key, the only one that varies in a group and topic."""
 
 FIRST_VALUE: Final = bytes(2)
 END_OF_VALUES: Final = (RECORD_TYPES[OffsetCommitKey].newest + 1).to_bytes(2, "big")
-"""A value begins with its version (int16, big-endian): those between the two are known."""
+"""A value begins with its version (int16, big-endian): versions between these two are known."""
 
 _ANY_KEY: Final = encode_key(OffsetCommitKey("", "", 0))
 
 
 class TopicOffsets(MutableMapping[int, OffsetCommitValue]):
-    """What a group has committed in one topic, by partition.
+    """A group's committed offsets in one topic, by partition.
 
-    ``stored`` may hold a value as the bytes of its record; it is read when it is asked for, which
-    raises :class:`protocol.records.BadRecord` if it cannot be.
+    ``stored`` may hold a value as the bytes of its record. It is decoded on access, which raises
+    :class:`protocol.records.BadRecord` if it is invalid.
     """
 
     __slots__ = ("stored",)
@@ -48,7 +48,7 @@ class TopicOffsets(MutableMapping[int, OffsetCommitValue]):
         self.stored: dict[int, OffsetCommitValue | bytes] = {}
 
     def __getitem__(self, partition: int) -> OffsetCommitValue:
-        """Return a value, read; one that is not there is a KeyError."""
+        """Return a value, decoded; raise KeyError if there is none."""
         value = self.stored[partition]
         if isinstance(value, bytes):
             value = cast("OffsetCommitValue", decode(_ANY_KEY, value).value)
@@ -56,11 +56,11 @@ class TopicOffsets(MutableMapping[int, OffsetCommitValue]):
         return value
 
     def __setitem__(self, partition: int, value: OffsetCommitValue | bytes) -> None:
-        """Store a value, read or not."""
+        """Store a value, decoded or not."""
         self.stored[partition] = value
 
     def __delitem__(self, partition: int) -> None:
-        """Forget a value."""
+        """Remove a value."""
         del self.stored[partition]
 
     def __iter__(self) -> Iterator[int]:
@@ -68,18 +68,18 @@ class TopicOffsets(MutableMapping[int, OffsetCommitValue]):
         return iter(self.stored)
 
     def __len__(self) -> int:
-        """Return how many partitions have a value."""
+        """Return the number of partitions that have a value."""
         return len(self.stored)
 
 
 def take_offset_commits(
     rows: Iterator[Row], prefix: bytes, into: TopicOffsets
 ) -> tuple[int, Row | None]:
-    """Take rows as long as they are offsets of one group and topic; return how many, and the next.
+    """Take rows while they are offsets of one group and topic; return their number, and the next.
 
-    ``prefix`` is the key of such an offset without its :data:`PARTITION`. As it holds the lengths
-    of both names, no other key begins with it. A tombstone or an unknown version ends it, too.
-    Raises :class:`protocol.records.BadRecord`.
+    ``prefix`` is the key of such an offset without its :data:`PARTITION`. It includes the lengths
+    of both names, so no other key begins with it. A tombstone or an unknown version also ends the
+    run. Raises :class:`protocol.records.BadRecord`.
     """
     number, at, stored = PARTITION.unpack_from, len(prefix), into.stored
     first, end = FIRST_VALUE, END_OF_VALUES

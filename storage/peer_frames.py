@@ -1,7 +1,7 @@
-"""Messages between replicas as bytes: one msgpack array, the version number first.
+"""The encoding of messages between replicas: one msgpack array, the version number first.
 
-Batches travel in their envelopes, checksum and all, so what a follower writes is what its leader
-packed. Anything that is not exactly of the expected form is refused.
+Batches travel in their envelopes with their checksums, so a follower writes exactly what its leader
+packed. Anything that does not have exactly the expected form is refused.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ KINDS: tuple[type, ...] = (
 
 
 class MessageError(Exception):
-    """The bytes are no messages of this version; the text says what is wrong."""
+    """The bytes are not messages of this version; the text says what is wrong."""
 
 
 def pack_messages(messages: Iterable[Message]) -> bytes:
-    """Return messages as one frame's bytes."""
+    """Encode messages as the body of one frame."""
     rows: list[Any] = [VERSION]
     for message in messages:
         kind = type(message)
@@ -68,7 +68,7 @@ def pack_messages(messages: Iterable[Message]) -> bytes:
 
 
 def unpack_messages(frame: bytes) -> tuple[Message, ...]:
-    """Read a frame; raises :class:`MessageError` if it is anything else."""
+    """Decode a frame; raises :class:`MessageError` if it is invalid."""
     try:
         rows = msgpack.unpackb(frame, use_list=False, raw=False, strict_map_key=True)
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
@@ -132,7 +132,7 @@ def _keys(value: object) -> tuple[ReplicaKey, ...]:
 
 
 def _batch(value: object) -> Batch:
-    """Read an envelope whose checksum holds: what a replica packed, or someone who forged it."""
+    """Decode an envelope with a valid checksum: packed by a replica, or forged."""
     if type(value) is not bytes:
         raise TypeError
     batch = unpack(value)
@@ -169,7 +169,7 @@ _CODECS: dict[str, _Codec] = {
     "tuple[Batch, ...]": (lambda batches: list(map(pack, batches)), _batches),
     "tuple[RawRecord, ...]": (None, _records),
 }
-"""How a field of a type is written and read; None writes it as it is."""
+"""How a field of a type is encoded and decoded; None leaves it unchanged."""
 
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 _ENCODERS = {

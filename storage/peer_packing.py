@@ -1,9 +1,9 @@
-"""One turn's messages for a peer as frames of bounded size, and the frames back as bodies.
+"""Packs one turn's messages for a peer into frames of bounded size, and joins frames to bodies.
 
-A body is what :func:`storage.peer_frames.pack_messages` returns. A turn's messages become several
-bodies when they are many, and a body that is longer than one frame (a single very large message)
-is cut into parts. On the link each frame is a length of 4 bytes and that many bytes; the highest
-bit of the length says that the next frame continues the body.
+A body is what :func:`storage.peer_frames.pack_messages` returns. Many messages of one turn become
+several bodies, and a body that is longer than one frame (a single very large message) is cut into
+parts. On the link each frame is a length of 4 bytes and that many bytes; the highest bit of the
+length says that the next frame continues the body.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ FRAME_BYTES_MAX: Final = 4 << 20
 """The largest frame on a link."""
 
 BODY_BYTES_MAX: Final = 256 << 20
-"""The largest body. The sender drops a larger one: the link, which all partitions share, stays."""
+"""The largest body. The sender drops a larger one, to keep the link, which all partitions share."""
 
 LENGTH_BYTES: Final = 4
 CONTINUES: Final = 1 << 31
-"""Set in a frame's length: the next frame goes on with the same body."""
+"""Flag in a frame's length: the next frame continues the same body."""
 
 
 def payload_bytes(message: Message) -> int:
-    """Return about how many bytes of records a message carries; 0: it is a small message."""
+    """Return the approximate size of a message's records in bytes; 0: it is a small message."""
     if isinstance(message, Append):
         return sum(len(pack(batch)) for batch in message.batches)
     if isinstance(message, InstallSnapshot):
@@ -41,15 +41,15 @@ def payload_bytes(message: Message) -> int:
 
 
 def without_payload(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages that carry no records: votes, answers, signs of life.
+    """Return the messages that carry no records: votes, answers, heartbeats.
 
-    A peer that is slow still gets these, so that one partition's records silence no other.
+    A slow peer still gets these, so that one partition's records do not silence the others.
     """
     return [message for message in messages if not payload_bytes(message)]
 
 
 def bodies(messages: Sequence[Message]) -> Iterator[bytes]:
-    """Pack messages, in their order, into bodies of about one frame or of one message each."""
+    """Pack messages, in order, into bodies of about one frame or of one message each."""
     group: list[Message] = []
     size = 0
     for message in messages:
@@ -64,7 +64,7 @@ def bodies(messages: Sequence[Message]) -> Iterator[bytes]:
 
 
 def framed(body: bytes, frame_bytes_max: int = FRAME_BYTES_MAX) -> bytes:
-    """Return a body as one frame, or as several that continue each other."""
+    """Split a body into one frame, or several that continue each other."""
     if len(body) <= frame_bytes_max:
         return len(body).to_bytes(LENGTH_BYTES, "big") + body
     view = memoryview(body)
@@ -78,7 +78,7 @@ PARTS_MAX: Final = 1 + BODY_BYTES_MAX // FRAME_BYTES_MAX
 
 
 class FrameReader:
-    """Cuts a stream into bodies. The limits may be raised between two of them."""
+    """Cuts a stream into bodies. The limits may be raised between two bodies."""
 
     def __init__(self, frame_bytes_max: int, body_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
@@ -88,7 +88,7 @@ class FrameReader:
         self._parts_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the whole bodies; raises :class:`MessageError` for one that is too long."""
+        """Yield the complete bodies; raises :class:`MessageError` for one that is too long."""
         if not self._pending and not self._parts and len(data) >= LENGTH_BYTES:
             size = int.from_bytes(data[:LENGTH_BYTES], "big")
             if len(data) == size + LENGTH_BYTES and size <= self.frame_bytes_max:

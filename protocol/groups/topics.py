@@ -86,7 +86,7 @@ class Topics:
         return [*changed, *(before.keys() - later.keys())], has_new
 
     def names(self) -> tuple[str, ...]:
-        """Names of all topics, sorted."""
+        """Return the names of all topics, sorted."""
         return tuple(self._by_name)
 
     def __iter__(self) -> Iterator[Topic]:

@@ -1,4 +1,4 @@
-"""RocksDB as the log uses it: opened with modest settings, written in units.
+"""RocksDB as the log uses it: opened with modest settings, written in atomic units.
 
 The only file that imports RocksDB. :mod:`storage.disk.rocks` has the table of families and keys.
 """
@@ -56,12 +56,12 @@ INSTALLING: Final = b"installing"
 
 
 def prefix_of(partition: int) -> bytes:
-    """Return the first bytes of a partition's keys; the catalogue is partition -1."""
+    """Return the prefix of a partition's keys; the catalogue is partition -1."""
     return PREFIX.pack(partition + 1)
 
 
 class RocksBatch:
-    """Writes that RocksDB writes as one batch; ``handles`` are those of the column families."""
+    """Writes that go into one RocksDB write batch; ``handles`` are its column families."""
 
     __slots__ = ("_handles", "batch")
 
@@ -74,7 +74,7 @@ class RocksBatch:
         return count
 
     def meta(self, key: bytes, value: bytes) -> None:
-        """Put a row of the family ``meta``."""
+        """Put a row into the family ``meta``."""
         self.batch.put(key, value, self._handles["meta"])
 
     def put(self, write: Write) -> None:
@@ -121,7 +121,7 @@ class RocksBatch:
                 self.batch.put(prefix + APPLIED, msgpack.packb((offset, epoch)), meta)
 
     def wipe(self, partition: int) -> None:
-        """Make a partition empty, but for its voters and its vote."""
+        """Remove a partition's rows, except its voters and its vote."""
         prefix = prefix_of(partition)
         for family in ("log", "state"):
             self.batch.delete_range(prefix, prefix_of(partition + 1), self._handles[family])
@@ -137,7 +137,7 @@ class RocksBatch:
 
 
 def write_options(*, sync: bool) -> WriteOptions:
-    """Return the options of a write that is on disk when it returns, or that is not."""
+    """Return write options; with ``sync``, a write is on disk when it returns."""
     options = WriteOptions()
     if sync:
         options.sync = True
@@ -145,7 +145,7 @@ def write_options(*, sync: bool) -> WriteOptions:
 
 
 def open_database(directory: Path) -> Database:
-    """Open the database in a directory, or create it; RocksDB raises a bare Exception."""
+    """Open or create the database in a directory; RocksDB raises a bare Exception."""
     cache = Cache(BLOCK_CACHE_BYTES)
     return Rdict(
         str(directory),
@@ -155,7 +155,7 @@ def open_database(directory: Path) -> Database:
 
 
 def _options(cache: Cache) -> Options:
-    """Return modest settings: one process's share of memory is a few MiB, whatever it holds."""
+    """Return modest settings: a few MiB of memory per process, whatever the size of the data."""
     blocks = BlockBasedOptions()
     blocks.set_block_cache(cache)
     blocks.set_cache_index_and_filter_blocks(True)

@@ -1,6 +1,6 @@
-"""What stands in a data directory beside RocksDB's files, and what is said of its faults.
+"""The files in a data directory beside RocksDB's, and the errors about a directory.
 
-Every fault becomes one sentence that names the directory and says what to do.
+Every error is one sentence that names the directory and says what to do.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 QUOTA = "Disk quota exceeded"
 FULL = ("No space left on device", QUOTA)
-"""How the operating system says that there is no room, wherever it is repeated."""
+"""The operating system's messages for a full disk; RocksDB's errors repeat them."""
 
 LOCKED = "Resource temporarily unavailable"
 MISSING = "No such file or directory"
-"""How it says that another process has a lock, and that a file is gone that should be there."""
+"""Its message when another process holds a lock, and when a file is gone that should exist."""
 
 PROBE_BYTES = 1 << 20
 
 CURRENT = "CURRENT"
 ROWS = ("*.sst", "*.log")
-"""RocksDB's files: which manifest is in force, and where rows are."""
+"""RocksDB's files: the one that names the current manifest, and those that hold rows."""
 
 DAMAGED = "damaged"
 STALE = "stale"
-"""The files that say why a log is not to be opened again: it may open, and fail later."""
+"""Files that say why a log must not be opened again: it might open now and fail later."""
 
 REASON_CHARS_MAX = 500
 MOVE_AWAY = (
@@ -53,7 +53,7 @@ MOVE_AWAY = (
 
 
 def claim(directory: Path, identity: LogIdentity) -> str:
-    """Check whose directory this is by its ``meta.properties``, or write them; return its id.
+    """Check the ``meta.properties`` of a directory, or write them; return the directory's id.
 
     Nothing is changed in a directory that is refused.
     """
@@ -76,22 +76,22 @@ def claim(directory: Path, identity: LogIdentity) -> str:
 
 
 def renew(directory: Path, identity: LogIdentity) -> str:
-    """Give a directory without a database an id; return it. Raises OSError."""
+    """Give a directory without a database an id and return it. Raises OSError."""
     directory_id = uuid.uuid4().hex
     _write_safely(directory / NOTE, with_directory_id(render(identity), directory_id))
     return directory_id
 
 
 def _holds_database(directory: Path) -> bool:
-    """Whether anything is there that RocksDB would take for its own, or write over."""
+    """Whether there are files that RocksDB would open or overwrite."""
     found = (next(directory.glob(pattern), None) for pattern in (CURRENT, *ROWS))
     return any(file is not None for file in found)
 
 
 def _check_whole(directory: Path) -> None:
-    """Refuse a database of which files are gone that RocksDB itself does not miss.
+    """Refuse a database that lacks files which RocksDB itself does not miss.
 
-    It would begin an empty one where ``CURRENT`` is missing, and do without a write-ahead log.
+    Without ``CURRENT`` it would create an empty database, and it ignores a missing write-ahead log.
     """
     if (directory / CURRENT).exists():
         if next(directory.glob("*.sst"), None) and not next(directory.glob("*.log"), None):
@@ -101,7 +101,7 @@ def _check_whole(directory: Path) -> None:
 
 
 def _write_safely(path: Path, text: str) -> None:
-    """Write a file so that after a crash it is there whole or not at all."""
+    """Write a file so that after a crash it exists completely or not at all."""
     draft = path.with_name(f"{path.name}.new")
     with draft.open("w") as file:
         file.write(text)
@@ -122,8 +122,8 @@ def _sync_directory(directory: Path) -> None:
 def cut_torn_tail(directory: Path, error: Exception) -> str:
     """Cut the incomplete last record off the write-ahead log, or refuse; return what was done.
 
-    ``error`` is why RocksDB did not open the directory. On a full disk RocksDB gives up a file in
-    the middle of a write and begins the next one, which stays empty until there is room.
+    ``error`` is the reason why RocksDB did not open the directory. On a full disk RocksDB stops a
+    file in the middle of a write and begins the next one, which stays empty until there is room.
     """
     said = str(error)
     if LOCKED in said or "lock hold by" in said:
@@ -152,7 +152,7 @@ def cut_torn_tail(directory: Path, error: Exception) -> str:
 
 @contextmanager
 def refusing_damage(directory: Path) -> Iterator[None]:
-    """Turn a checksum error of ours or RocksDB's into one sentence."""
+    """Turn a checksum error, ours or RocksDB's, into an error about the directory."""
     try:
         yield
     except LogError:
@@ -164,12 +164,12 @@ def refusing_damage(directory: Path) -> Iterator[None]:
 
 
 def damaged(directory: Path, what: str) -> CorruptLogError:
-    """Return the sentence for a log in which something is not as it was written."""
+    """Return the error for a log that contains damaged data."""
     return CorruptLogError(f"{directory}: the log is damaged ({what}); {MOVE_AWAY}")
 
 
 def stale(directory: Path, why: str) -> StaleLogError:
-    """Return the sentence for a directory that is not the newest state of itself."""
+    """Return the error for a directory that is not the newest state of itself."""
     return StaleLogError(
         f"{directory}: it is a copy and not the newest state of this node's log ({why}); put the "
         f"newest one back, or {MOVE_AWAY}"
@@ -177,24 +177,24 @@ def stale(directory: Path, why: str) -> StaleLogError:
 
 
 def is_corruption(said: str) -> bool:
-    """Tell whether an error of RocksDB means that something is not as it was written."""
+    """Return whether an error of RocksDB means that data is damaged."""
     return "Corruption" in said
 
 
 def mark_damaged(directory: Path, what: str) -> CorruptLogError:
-    """Have the next start find the directory damaged; return the sentence that says so."""
+    """Mark the directory as damaged for the next start; return the error."""
     _mark(directory, DAMAGED, what)
     return damaged(directory, what)
 
 
 def mark_stale(directory: Path, why: str) -> StaleLogError:
-    """Have the next start find the directory to be a copy; return the sentence that says so."""
+    """Mark the directory as an outdated copy for the next start; return the error."""
     _mark(directory, STALE, why)
     return stale(directory, why)
 
 
 def _mark(directory: Path, name: str, why: str) -> None:
-    """Write a mark. On a disk that takes no file it is missing: the next start tries the log."""
+    """Write a mark. On a full disk it will be missing: the next start then tries the log."""
     with suppress(OSError):
         _write_safely(directory / name, " ".join(why.split())[:REASON_CHARS_MAX])
 
@@ -208,26 +208,26 @@ def refuse_marked(directory: Path) -> None:
 
 
 def unreadable(directory: Path, error: Exception) -> LogError:
-    """Return the sentence for a log that cannot be opened though nothing says it is damaged."""
+    """Return the error for a log that cannot be opened, although no damage was found."""
     if is_full(str(error)):
         return no_room(directory)
     return LogError(f"{directory}: the log can not be opened ({error}).")
 
 
 def is_full(said: str) -> bool:
-    """Tell whether an error of the operating system or RocksDB means that there is no room."""
+    """Return whether an error of the operating system or RocksDB means a full disk."""
     return any(words in said for words in FULL)
 
 
 def no_room(directory: Path) -> FullDiskError:
-    """Return the sentence for a full disk."""
+    """Return the error for a full disk."""
     return FullDiskError(
         f"{directory}: there is no room on the disk; nothing can be written until there is."
     )
 
 
 def has_room(directory: Path) -> bool:
-    """Try whether a small file can be written."""
+    """Return whether a small file can be written, by trying it."""
     probe = directory / "room.probe"
     try:
         _write_safely(probe, " " * PROBE_BYTES)
@@ -240,10 +240,11 @@ def has_room(directory: Path) -> bool:
 
 
 def set_aside(directory: Path, why: str = "corrupt") -> Path:
-    """Move a directory away, to be looked at by people; return where it is now.
+    """Move a directory away for inspection; return its new path.
 
-    What is opened in its place is empty and has another directory id. A link is followed, so that
-    the new directory is on the same disk; a mount point keeps its content, in a directory inside.
+    The directory created in its place is empty and has another directory id. A symbolic link is
+    followed, so that the new directory is on the same disk; the content of a mount point is moved
+    to a directory inside it.
     """
     directory = directory.resolve()
     number = 1

@@ -1,4 +1,4 @@
-"""Which cluster a data directory belongs to: the text of its ``meta.properties``."""
+"""The cluster that a data directory belongs to: the text of its ``meta.properties``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from storage.log import ForeignLogError
 
 FORMAT_VERSION = 2
-"""2: a directory has an id of its own, and its log belongs to a replica among others."""
+"""2: a directory has its own id, and its log belongs to one of several replicas."""
 
 DIRECTORY_ID = "directory.id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIdentity:
-    """What must be the same each time a directory is opened."""
+    """The properties that must be the same each time a directory is opened."""
 
     cluster_id: str
     node_id: int
@@ -22,7 +22,7 @@ class LogIdentity:
 
 
 def render(identity: LogIdentity) -> str:
-    """Return the text of ``meta.properties``, as far as it is known before there is a directory."""
+    """Return the text of ``meta.properties``, without the directory's id."""
     return (
         f"version={FORMAT_VERSION}\n"
         f"cluster.id={identity.cluster_id}\n"
@@ -32,16 +32,16 @@ def render(identity: LogIdentity) -> str:
 
 
 def with_directory_id(text: str, directory_id: str) -> str:
-    """Add the random id that a directory gets when it is made.
+    """Add the random id that a directory gets when it is created.
 
-    It tells a node that kept its disk from one that lost it: the latter's votes and records are
-    gone, so it is another replica.
+    It distinguishes a node that kept its disk from one that lost it: the latter's votes and records
+    are gone, so it is another replica.
     """
     return f"{text}{DIRECTORY_ID}={directory_id}\n"
 
 
 def directory_id_in(where: str, text: str) -> str:
-    """Return the directory's id in the text of ``meta.properties``."""
+    """Return the directory's id from the text of ``meta.properties``."""
     found = _rows(text).get(DIRECTORY_ID, "")
     if not found:
         raise ForeignLogError(
@@ -56,7 +56,7 @@ def _rows(text: str) -> dict[str, str]:
 
 
 def check(where: str, text: str, identity: LogIdentity) -> None:
-    """Compare a directory's ``meta.properties`` with who wants to open it.
+    """Compare a directory's ``meta.properties`` with the identity that wants to open it.
 
     Raises :class:`storage.log.ForeignLogError`; its message says what differs and what to do.
     """

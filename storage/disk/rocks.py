@@ -6,14 +6,15 @@ family     key                             value
 ``log``    partition, base offset          a batch's envelope (:mod:`storage.batch`)
 ``state``  partition, record key           the latest committed record value (the compacted topic)
 ``meta``   partition, name                 the vote; the voters; the applied offset
-``meta``   name                            whose directory this is, its id, its last start, and the
+``meta``   name                            the directory's identity, its id, its last start, and the
                                            peers' starts (:mod:`storage.disk.incarnation`)
 =========  ==============================  =====================================================
 
 Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity and the
-id of the directory also stand in ``meta.properties`` beside the database (Kafka's name and form),
-where they are checked before anything is opened. The database has the last word: an empty one is
-not the replica that those files name.
+Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity and the
+id of the directory are also in ``meta.properties`` beside the database (Kafka's name and format),
+where they are checked before anything is opened. The database takes precedence: an empty one is not
+the replica that those files name.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ if TYPE_CHECKING:
     from storage.disk.database import Database
 
 BLOCK_ROWS = 64
-"""Rows fetched at once when millions are read: each step through a generator costs."""
+"""Rows fetched at once when reading millions: each step of a generator has a cost."""
 
 OFFSET_MAX = (1 << 64) - 1
 IDENTITY = b"identity"
@@ -94,8 +95,8 @@ NO_ROWS: bytes = msgpack.packb(())
 class _Cursor:
     """One of RocksDB's iterators, or None once the log is closed.
 
-    As long as an iterator lives, if only in the frames of an error, the database stays open, and
-    nothing else can open the directory.
+    As long as an iterator exists, even if only in the frames of an exception, the database stays
+    open, and nothing else can open the directory.
     """
 
     __slots__ = ("__weakref__", "rows")
@@ -107,7 +108,7 @@ class _Cursor:
 class RocksLog:
     """A :class:`storage.log.Log` in RocksDB.
 
-    ``notes`` are sentences about what opening it found (a torn tail that was cut). ``incarnation``
+    ``notes`` describe what opening found (for example a torn tail that was cut). ``incarnation``
     is this start of the directory: synced, and never used before.
     """
 
@@ -127,7 +128,7 @@ class RocksLog:
         self._cursors: WeakSet[_Cursor] = WeakSet()
         self._wal = WalSync(path)
         self._mark: bytes | None = None
-        """How far the last sync reached: the next write says so (:mod:`storage.disk.wal`)."""
+        """The extent of the last sync: the next write records it (:mod:`storage.disk.wal`)."""
 
     @classmethod
     def open(cls, path: Path | str, identity: LogIdentity) -> RocksLog:
@@ -159,7 +160,7 @@ class RocksLog:
         return log
 
     def close(self) -> None:
-        """Close the database. Nothing written is lost without it, so a full disk is no matter.
+        """Close the database. It loses no writes, so a full disk does not matter.
 
         No sync may be under way.
         """
@@ -181,9 +182,9 @@ class RocksLog:
         return self.incarnation.directory_id
 
     def vouch(self, claim: Incarnation) -> bool:
-        """Say whether a peer's directory may be the newest state of itself; False: a copy.
+        """Return whether a peer's directory may be the newest state of itself; False: a copy.
 
-        What is said is remembered first, on disk. Raises :class:`storage.log.LogError`.
+        The peer's start is first stored on disk. Raises :class:`storage.log.LogError`.
         """
         if not self._known.judge(claim):
             return False
@@ -198,15 +199,15 @@ class RocksLog:
         return True
 
     def write(self, writes: Sequence[Write], sync: bool) -> None:
-        """Write all as one RocksDB write batch; on return it is on disk if ``sync``.
+        """Write all as one RocksDB write batch; it is on disk on return if ``sync``.
 
-        On :class:`storage.log.FullDiskError` nothing of it is seen by readers. RocksDB looks for
-        room every five seconds and then moves what it holds to new files, so nothing depends on the
-        file that could not be written or synced; later writes succeed again. After any other error
-        the log must be opened again: what RocksDB recovers then is written and synced to new files
-        too, since a failed sync leaves it open which of the old ones' bytes have reached the disk.
-        An error that says corruption marks the directory as damaged, since opening it again may
-        find nothing: RocksDB meets damage in dead rows only when it compacts them.
+        After :class:`storage.log.FullDiskError`, readers see none of it. RocksDB checks for room
+        every five seconds and then moves its data to new files, so nothing depends on the file that
+        could not be written or synced; later writes succeed again. After any other error the log
+        must be reopened: RocksDB writes and syncs what it recovers to new files too, since after a
+        failed sync it is unknown which bytes of the old ones have reached the disk. An error that
+        says corruption marks the directory as damaged, since opening it again may find nothing:
+        RocksDB notices damage in dead rows only when it compacts them.
         """
         if self._is_stuck:
             self._raise_stuck()
@@ -228,7 +229,7 @@ class RocksLog:
         self._mark = None
 
     def begin_sync(self) -> PendingSync:
-        """Return the sync of everything written so far, to be run in any thread.
+        """Return the sync of all writes so far, to be run in any thread.
 
         Raises :class:`storage.log.LogError`.
         """
@@ -238,18 +239,18 @@ class RocksLog:
             raise LogError(f"{self._path}: the log can not be synced ({error}).") from error
 
     def end_sync(self, sync: PendingSync) -> None:
-        """Learn that a sync is done. Another one may be begun then, and not before."""
+        """Note that a sync is done. The next one must not begin before."""
         self._wal.end(sync)
         self._mark = SYNCED.pack(max(sync.number, 0), sync.bytes)
 
     def _raise_stuck(self) -> None:
-        """Refuse to write: RocksDB does not recover by itself when a quota was exceeded."""
+        """Refuse writes: RocksDB does not recover on its own after an exceeded quota."""
         if has_room(self._path):
             raise LogError(f"{self._path}: there is room again; the log must be opened anew.")
         raise no_room(self._path)
 
     def stored(self, partition: int) -> Stored:
-        """Return what is there of a partition."""
+        """Return what is stored of a partition."""
         prefix = prefix_of(partition)
         meta = self._families["meta"]
         with refusing_damage(self._path):
@@ -277,7 +278,7 @@ class RocksLog:
         )
 
     def batches(self, partition: int, offset: int) -> Iterator[Batch]:
-        """Iterate over the batches that end after ``offset``; the ones before are not read."""
+        """Iterate over the batches that end after ``offset``, without reading those before."""
         for batch in self._envelopes(partition, offset):
             if batch.end_offset > offset:
                 yield batch
@@ -294,7 +295,7 @@ class RocksLog:
             yield [(key[PREFIX.size :], value) for key, value in rows]
 
     def snapshot(self, partition: int) -> Snapshot:
-        """Return the compacted state as it is now; RocksDB's iterators do not see later writes."""
+        """Return the current compacted state; RocksDB's iterators do not see later writes."""
         stored = self.stored(partition)
         rows = self.state(partition)
         first = next(rows, None)  # the iteration begins now
@@ -303,7 +304,7 @@ class RocksLog:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Refuse damage; what is found while the log is in use is known at the next start too."""
+        """Refuse damage; mark it, so that the next start knows of damage found in use."""
         try:
             with refusing_damage(self._path):
                 yield
@@ -321,7 +322,7 @@ class RocksLog:
                 yield unpack(rows[0][1])
 
     def _at_or_before(self, prefix: bytes, offset: int) -> bytes | None:
-        """Return the key of a partition's last batch that begins at ``offset`` or before."""
+        """Return the key of a partition's last batch that begins at or before ``offset``."""
         cursor = self._cursor(self._families["log"].iter())
         cursor.rows.seek_for_prev(prefix + OFFSET.pack(offset))
         cursor.rows.status()
@@ -333,11 +334,11 @@ class RocksLog:
     def _blocks(
         self, family: str, prefix: bytes, first: bytes, size: int = BLOCK_ROWS
     ) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Iterate over a partition's rows in key order from ``first`` on, in blocks of so many.
+        """Iterate over a partition's rows in key order from ``first`` on, in blocks of ``size``.
 
-        The bounds of rocksdict's ReadOptions do not outlive the call that sets them, so the end is
-        found by the prefix. Its iterators end quietly at a damaged block, so an end of data is
-        only believed after a second look.
+        The bounds in rocksdict's ReadOptions do not outlive the call that sets them, so the prefix
+        marks the end. Its iterators end silently at a damaged block, so an end of data is checked a
+        second time.
         """
         last = first
         cursor = self._cursor(self._families[family].items(from_key=first))
@@ -363,7 +364,7 @@ class RocksLog:
         return rows
 
     def _check_end(self, family: str, last: bytes) -> None:
-        """Raise if something cannot be read after the row ``last``."""
+        """Raise if data after the row ``last`` cannot be read."""
         cursor = self._cursor(self._families[family].iter())
         cursor.rows.seek(last)
         if cursor.rows.valid() and cursor.rows.key() == last:
@@ -386,11 +387,11 @@ class RocksLog:
         return None
 
     def _own(self, identity: LogIdentity, claimed_id: str, was_there: bool) -> None:
-        """Check whose database this is, and that it is the newest state of its directory.
+        """Check that the database belongs to this node and is the newest state of its directory.
 
-        ``claimed_id`` is what ``meta.properties`` say. If they were there before, an empty database
-        has lost the votes and records of that id: it gets another one. A database of an earlier
-        version takes the id over.
+        ``claimed_id`` is the id in ``meta.properties``. If that file existed before, an empty
+        database has lost the votes and records of that id, and gets another id. A database of an
+        earlier version adopts the id.
         """
         meta = self._families["meta"]
         with refusing_damage(self._path):
@@ -420,12 +421,12 @@ class RocksLog:
         self.incarnation = Incarnation(last.directory_id, last.number, tuple(last.tokens))
 
     def _begin(self) -> None:
-        """Make this start known: in the database first, then beside the directory."""
+        """Record this start: in the database first, then beside the directory."""
         seen, last = self._witness, self.incarnation
         if not last.number:
             witness.save(
                 self._path, seen, last
-            )  # or a start that dies right here looks like a copy
+            )  # otherwise a start that dies right here looks like a copy
         more = witness.ACCEPTED_STARTS if seen.is_accepting else 1
         now = self.incarnation = last.next(os.urandom(TOKEN_BYTES).hex(), more)
         row = msgpack.packb((now.directory_id, now.number, now.tokens))
@@ -433,7 +434,7 @@ class RocksLog:
         witness.save(self._path, seen, now)
 
     def _verify(self, identity: LogIdentity) -> None:
-        """Check every batch: its checksum and its place."""
+        """Check every batch: its checksum and its position."""
         for partition in range(-1, identity.partitions):
             stored = self.stored(partition)
             at = stored.start_offset
@@ -445,7 +446,7 @@ class RocksLog:
                 raise damaged(self._path, f"partition {partition} has a gap at {at}")
 
     def _forget_unfinished(self, identity: LogIdentity) -> None:
-        """Empty the partitions whose snapshot never came to its end."""
+        """Empty the partitions whose snapshot was never completed."""
         unit = RocksBatch(self._handles)
         for partition in range(-1, identity.partitions):
             if self._families["meta"].get(prefix_of(partition) + INSTALLING) is not None:

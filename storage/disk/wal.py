@@ -1,16 +1,16 @@
 """Tells a torn tail of RocksDB's write-ahead log from a damaged log.
 
-A process or machine that dies while it appends leaves its last record incomplete: cut short by the
+A process or machine that dies during an append leaves an incomplete last record: cut short by the
 end of the file, or with zeros where blocks never reached the disk. That record was never
-acknowledged, and it may go. Anything else that does not match its checksum was once whole, so the
-log is corrupt and nobody may guess.
+acknowledged, and may be dropped. Anything else that does not match its checksum was once complete,
+so the log is corrupt and must not be guessed at.
 
-A machine without power may also lose several writes that no sync covered, and keep later ones: a
-hole of zeros with whole records behind it. Each write tells how far the last sync before it reached
-(:data:`SYNCED_KEY`), so a hole that no record behind it calls synced is a torn tail too.
+A machine that loses power may also lose several writes that no sync covered, and keep later ones: a
+hole of zeros with complete records behind it. Each write records how far the last sync before it
+reached (:data:`SYNCED_KEY`), so a hole that no later record calls synced is a torn tail too.
 
 RocksDB's format: blocks of 32 KiB; each holds fragments of ``crc (4) length (2) type (1) payload``,
-little-endian, the masked CRC32C being over type and payload. A fragment never crosses a block.
+little-endian; the masked CRC32C covers type and payload. A fragment never crosses a block.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ KNOWN_TYPES = range(1, 14)
 
 SYNCED_KEY = b"synced-wal"
 SYNCED = struct.Struct(">QQ")
-"""A file's number, and before which of its bytes it is durable; older files are as a whole."""
+"""A file's number, and the byte before which it is durable; older files are durable entirely."""
 
 _MARK = bytes([len(SYNCED_KEY)]) + SYNCED_KEY + bytes([SYNCED.size])
-"""How RocksDB writes key and value in a write batch: each with its length before it."""
+"""How RocksDB encodes key and value in a write batch: each preceded by its length."""
 
 
 def torn_at(content: bytes, number: int = -1) -> int | None:
-    """Return where the torn tail of a write-ahead log begins; None if it is not torn but damaged.
+    """Return where the torn tail of a write-ahead log begins; None if the log is damaged instead.
 
-    A log without any fault is torn at its end: nothing is to be cut. A full disk can end it between
-    two fragments of one record. ``number`` is that of the file; without it no hole is believed.
+    A log without any fault is torn at its end: nothing has to be cut. A full disk can end it
+    between two fragments of one record. ``number`` is that of the file; without it no hole is
+    accepted.
     """
     at = _first_fault(content)
     if at == len(content):
@@ -49,16 +50,16 @@ def torn_at(content: bytes, number: int = -1) -> int | None:
 
 
 def _is_hole(content: bytes, at: int, after: int) -> bool:
-    """Tell whether a whole sector of zeros lies between a fault and the fragment after it."""
+    """Return whether a whole sector of zeros lies between a fault and the next fragment."""
     first = -(-at // SECTOR) * SECTOR
     sectors = (content[start : start + SECTOR] for start in range(first, after, SECTOR))
     return any(not sector.strip(b"\0") for sector in sectors)
 
 
 def _is_synced(content: bytes, at: int, number: int) -> bool:
-    """Tell whether a record behind the fault says that a sync had covered it.
+    """Return whether a record behind the fault says that a sync had covered it.
 
-    So it is taken to be where no record of the file says anything: another program wrote it.
+    Also True if no record of the file says anything: another program wrote it.
     """
     if _MARK not in content:
         return True
@@ -72,7 +73,7 @@ def _is_synced(content: bytes, at: int, number: int) -> bool:
 
 
 def _fragment_end(content: bytes, at: int) -> int | None:
-    """Return the end of the whole fragment at ``at``, None if there is none."""
+    """Return the end of the intact fragment at ``at``, None if there is none."""
     block_end = at - at % BLOCK + BLOCK
     if at + HEADER.size > min(block_end, len(content)):
         return None
@@ -86,7 +87,7 @@ def _fragment_end(content: bytes, at: int) -> int | None:
 
 
 def _walk(content: bytes, until: int) -> list[int]:
-    """Return where the whole fragments before ``until`` begin, and where the walk ended."""
+    """Return where the intact fragments before ``until`` begin, and where the walk ended."""
     at, starts = 0, []
     while at < until:
         room = BLOCK - at % BLOCK
@@ -108,14 +109,14 @@ def _first_fault(content: bytes) -> int:
 
 
 def _all_zero_is_fine(content: bytes, at: int) -> bool:
-    """Tell whether the log ends at ``at``: nothing but preallocated zeros follows."""
+    """Return whether the log ends at ``at``: only preallocated zeros follow."""
     return at == len(content) or content[at : at + HEADER.size] == bytes(
         min(HEADER.size, len(content) - at)
     )
 
 
 def _whole_fragment_after(content: bytes, start: int) -> int | None:
-    """Return where a whole fragment begins in this block or at a later block's start, if any."""
+    """Return where an intact fragment begins in this block or at a later block's start, if any."""
     block_end = start - start % BLOCK + BLOCK
     here = range(start, min(block_end, len(content)))
     later = range(block_end, len(content), BLOCK)
@@ -124,7 +125,7 @@ def _whole_fragment_after(content: bytes, start: int) -> int | None:
 
 
 def _is_incomplete(content: bytes, at: int) -> bool:
-    """Tell whether the fragment at ``at`` was never finished: too short, or zeros at its end."""
+    """Return whether the fragment at ``at`` was never finished: too short, or zeros at its end."""
     rest = content[at:]
     if len(rest) < HEADER.size:
         return True
@@ -136,9 +137,9 @@ def _is_incomplete(content: bytes, at: int) -> bool:
 
 
 def _record_start(content: bytes, at: int) -> int:
-    """Return the start of the record whose fragment at ``at`` is torn (it may have begun before).
+    """Return the start of the record whose fragment at ``at`` is torn (it may begin earlier).
 
-    Fragment types 1 full, 2 first, 3 middle, 4 last: a torn record goes with its earlier fragments.
+    Fragment types 1 full, 2 first, 3 middle, 4 last: a torn record includes its earlier fragments.
     """
     start = at
     for earlier in reversed(_walk(content, at)[:-1]):

@@ -1,10 +1,9 @@
 """Syncs RocksDB's write-ahead log from a thread, while RocksDB goes on writing to it.
 
-RocksDB hands every write to the operating system before it returns, so ``fdatasync`` of the files
-makes everything durable that was written before the sync began. Which files: a file that is not the
-newest any more is not written any more; it is synced once after that, and never again. RocksDB
-deletes a file only when what it holds is durable elsewhere. A new file also needs a sync of its
-directory.
+RocksDB passes every write to the operating system before it returns, so ``fdatasync`` of the files
+makes every write durable that was made before the sync began. RocksDB writes only to the newest
+file; an older file is synced once more, and never again. RocksDB deletes a file only when its
+content is durable elsewhere. A new file also needs a sync of its directory.
 
 A failed sync is never repeated: the operating system may have dropped what it could not write, and
 the next sync would succeed without it.
@@ -26,9 +25,9 @@ SUFFIX = ".log"
 
 @dataclass(frozen=True, slots=True)
 class PendingSync:
-    """One sync that was begun: the files to sync, by descriptor, and how far that reaches.
+    """One sync that has begun: the files to sync, by descriptor, and the extent of the sync.
 
-    All that is before ``bytes`` of file ``number``, and in older files, is durable afterwards.
+    Afterwards everything before ``bytes`` of file ``number``, and in older files, is durable.
     """
 
     number: int
@@ -36,7 +35,7 @@ class PendingSync:
     descriptors: Sequence[int]
 
     def run(self) -> None:
-        """Sync, in any thread. Raises OSError: what the disk holds is unknown then."""
+        """Sync, in any thread. Raises OSError: the content of the disk is unknown then."""
         for descriptor in self.descriptors:
             os.fdatasync(descriptor)
 
@@ -50,11 +49,11 @@ class WalSync:
         self._directory_descriptor = os.open(directory, os.O_RDONLY)
 
     def begin(self) -> PendingSync:
-        """Return the sync of everything written so far. Raises OSError."""
+        """Return the sync of all writes so far. Raises OSError."""
         newest_before = max(self._open, default=-1)
         for number in self._numbers():
             if number >= newest_before and number not in self._open:
-                with suppress(FileNotFoundError):  # it was just deleted: all of it is elsewhere
+                with suppress(FileNotFoundError):  # just deleted: its content is durable elsewhere
                     self._open[number] = os.open(self._path(number), os.O_RDONLY)
         descriptors = list(self._open.values())
         newest = max(self._open, default=-1)
@@ -64,7 +63,7 @@ class WalSync:
         return PendingSync(newest, size, descriptors)
 
     def end(self, sync: PendingSync) -> None:
-        """Learn that a sync is done; files that are older than its newest need no other."""
+        """Note that a sync is done; files older than its newest need no further sync."""
         for number in [number for number in self._open if number < sync.number]:
             os.close(self._open.pop(number))
 

@@ -1,11 +1,11 @@
 """The file beside a log's directory that tells the directory from a copy of it.
 
-``node-0.incarnation`` stands beside ``node-0``. It says which start of the directory was the last,
-and which file its ``meta.properties`` is (the inode), by which a copy is known that was made while
-the node ran. A hard link to that file, ``node-0.mark``, keeps the inode from being used again.
+``node-0.incarnation`` is beside ``node-0``. It records the last start of the directory, and the
+inode of its ``meta.properties``, which reveals a copy that was made while the node ran. A hard link
+to that file, ``node-0.mark``, keeps the inode from being reused.
 
-When the file beside the directory is itself a copy (its own inode is not the one in it), the whole
-data directory was copied, and inodes say nothing; the last start is compared all the same.
+When the file beside the directory is itself a copy (its own inode is not the one recorded in it),
+the whole data directory was copied, and inodes prove nothing; the last start is still compared.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 NOTE: Final = "meta.properties"
 ACCEPTED_STARTS: Final = 1_000
-"""By so much the number of a start jumps where a copy was accepted: no peer can judge it then."""
+"""The number of a start jumps by this much when a copy is accepted: no peer can judge it then."""
 
 
 @dataclass(slots=True)
 class Witness:
-    """What stands beside one directory. ``inodes`` are by directory id."""
+    """The record beside one directory. ``inodes`` are by directory id."""
 
     starts: SeenIncarnations = field(default_factory=SeenIncarnations)
     inodes: dict[str, int] = field(default_factory=dict)
@@ -39,12 +39,12 @@ class Witness:
 
 
 def path_beside(directory: Path) -> Path:
-    """Return where the witness of a directory stands."""
+    """Return the path of a directory's witness."""
     return directory.with_name(f"{directory.name}.incarnation")
 
 
 def load(directory: Path) -> Witness:
-    """Read the witness; an empty one when there is none, or one that cannot be read."""
+    """Read the witness; return an empty one when there is none, or it cannot be read."""
     file = path_beside(directory)
     try:
         row = json.loads(file.read_text())
@@ -57,9 +57,9 @@ def load(directory: Path) -> Witness:
 
 
 def objection(directory: Path, witness: Witness, last: Incarnation) -> str:
-    """Return why a directory is not the newest state of itself; nothing when it may be.
+    """Return why a directory is not the newest state of itself; empty when it may be.
 
-    ``last`` is the last start that the directory itself knows of; number 0: it knows of none.
+    ``last`` is the last start that the directory itself has recorded; number 0: none.
     """
     name = last.directory_id
     if witness.is_accepting:
@@ -75,7 +75,7 @@ def objection(directory: Path, witness: Witness, last: Incarnation) -> str:
 
 
 def save(directory: Path, witness: Witness, start: Incarnation) -> None:
-    """Write down a start. Raises OSError."""
+    """Record a start. Raises OSError."""
     note = directory / NOTE
     witness.is_accepting = False
     witness.starts.learn(start)
@@ -87,9 +87,9 @@ def save(directory: Path, witness: Witness, start: Incarnation) -> None:
 
 
 def accept(directory: Path) -> None:
-    """Have the next start take a directory for the newest state of itself, whatever it is.
+    """Make the next start accept a directory as the newest state of itself, whatever it is.
 
-    What was acknowledged after the copy was made is lost when too many of them are old.
+    Records acknowledged after the copy was made are lost if too many directories are old copies.
     """
     witness = load(directory)
     witness.is_accepting = True
@@ -118,7 +118,7 @@ def _write(directory: Path, witness: Witness) -> None:
 
 
 def _pin(directory: Path, note: Path) -> None:
-    """Keep the inode of a file in use; another file system cannot, and does without."""
+    """Keep the inode of a file in use; skip this on another file system, where it is impossible."""
     mark = directory.with_name(f"{directory.name}.mark")
     with suppress(OSError):
         if mark.exists() and mark.stat().st_ino == note.stat().st_ino:

@@ -1,9 +1,9 @@
-"""A consumer group becomes a classic group: its last member of the consumer protocol is gone.
+"""Converts a consumer group to a classic group when its last consumer-protocol member leaves.
 
-The group epoch becomes the generation, and what everybody has its assignment; whoever upgrades the
-group again finds there what nobody else may have yet. As a rule that is not what members should
-have, so the group rebalances at once. Its record then names no leader, which tells whoever loads it
-that this rebalance has not been held yet.
+The group epoch becomes the generation, and the members' current partitions their assignments; a
+later upgrade of the group finds there which partitions are in use. These assignments usually differ
+from the target, so the group rebalances at once. Its record then has no leader, which tells a new
+coordinator that this rebalance has not taken place yet.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ MAX_SIZE: Final = "group.max.size"
 
 
 def is_due(ctx: Context, group: ConsumerGroup, leaving: Collection[str]) -> bool:
-    """Whether the group has classic members, and only them, once these members have left."""
+    """Whether the group has classic members, and no others, once these members have left."""
     staying = len(group.members) - len(leaving)
     classic = group.classic_members - sum(group.members[each].is_classic for each in leaving)
     return staying > 0 and classic == staying and _is_allowed(ctx, staying)
 
 
 def is_due_replacing(ctx: Context, group: ConsumerGroup, replaced: ConsumerGroupMember) -> bool:
-    """Whether the group has only classic members once one has taken this static member's place."""
+    """Whether only classic members remain once one has replaced this static member."""
     others = len(group.members) - 1
     is_last = not replaced.is_classic and group.classic_members == others
     return is_last and _is_allowed(ctx, others + 1)
@@ -68,7 +68,7 @@ def _is_allowed(ctx: Context, members: int) -> bool:
 
 
 def is_settled(group: ConsumerGroup) -> bool:
-    """Whether every member has what the newest target says."""
+    """Whether every member has the newest target assignment."""
     epoch = group.epoch
     return group.assignment_epoch == epoch and group.settled[epoch] == len(group.members)
 
@@ -76,9 +76,9 @@ def is_settled(group: ConsumerGroup) -> bool:
 def convert(
     ctx: Context, runtime: ModernGroupRuntime, leaving: Collection[str], now: int
 ) -> ClassicGroupRuntime:
-    """Make a consumer group a classic group of the members that stay, who all are classic.
+    """Convert a consumer group to a classic group of the remaining members, all of them classic.
 
-    It is Stable if they have all that they should have and nobody left, else it rebalances.
+    It is Stable if they have their whole targets and no member left; otherwise it rebalances.
     """
     hard, group_id = consumer_group_of(runtime), runtime.group_id
     staying = [member for member_id, member in hard.members.items() if member_id not in leaving]
@@ -108,7 +108,7 @@ def convert(
 
 
 def _doomed(group: ConsumerGroup) -> list[Entity]:
-    """List the keys of all the group's records, in Kafka's order."""
+    """Return the keys of all the group's records, in Kafka's order."""
     group_id, members = group.group_id, list(group.members)
     return [
         *(ConsumerGroupCurrentMemberAssignmentKey(group_id, each) for each in members),
@@ -128,7 +128,7 @@ def _generation(
     has_leader: bool,
     now: int,
 ) -> GroupMetadataValue:
-    """Write the group as a generation of a classic group."""
+    """Build the record of a classic generation from the group."""
     protocol_lists = ProtocolLists()
     for member in staying:
         protocol_lists.add(tuple(dict.fromkeys(each.name for each in _protocols(member))))
@@ -166,7 +166,7 @@ def _member(ctx: Context, member: ConsumerGroupMember, protocol: str) -> MemberM
 def assignment_of(
     ctx: Context, member: ConsumerGroupMember, partitions: Iterable[Partition], version: int
 ) -> bytes:
-    """Write partitions as a classic member reads them: none of a topic it does not subscribe to."""
+    """Encode partitions for a classic member; leave out topics that it does not subscribe to."""
     names = member.subscription.names
     wanted = sorted(each for each in _named(ctx, partitions) if each[0] in names)
     return encode_assignment(wanted, version=version)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def join_consumer_group(ctx: Context, request: Request, now: int) -> None:
-    """Let a classic member into a consumer group; an Empty one becomes a classic group."""
+    """Let a classic member join a consumer group; an Empty group becomes a classic group."""
     message = request.message
     assert isinstance(message, JoinGroupRequest)
     group_id = message.group_id
@@ -60,4 +60,4 @@ DOWNGRADE: Final = MigrationEdge(
     ),
 )
 PART: Final = ShardPart(name="migration", timeouts=mixed_sync.TIMEOUTS)
-"""What classic members of consumer groups are waited for."""
+"""The timers of classic members in consumer groups."""

@@ -1,9 +1,10 @@
-"""JoinGroup to a consumer group that has members: a classic member among them (online migration).
+"""JoinGroup to a consumer group that has members: a classic member joins it (online migration).
 
-A classic member joins, changes its subscription and makes each step towards its target by joining;
-what it still owns it says in its embedded subscription. The answer comes at once: its generation is
-its member epoch, nobody leads, and SyncGroup brings the assignment. Kafka's six cases of member id
-and instance id are those of ``classic_join``, but for one: a member id that nobody knows is taken.
+A classic member uses JoinGroup to join, to change its subscription, and for each step towards its
+target; its embedded subscription reports the partitions that it still owns. The answer is sent at
+once: its generation is the member epoch, no member leads, and SyncGroup brings the assignment. The
+six cases of member id and instance id are those of ``classic_join``, except that an unknown member
+id is accepted.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ if TYPE_CHECKING:
     from protocol.wire.embedded import EmbeddedSubscription
 
 MEMBER_ID_REQUIRED_SINCE = 4
-"""The first version whose dynamic members are given an id before they join (KIP-394)."""
+"""The first version that gives dynamic members an id before they join (KIP-394)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Newcomer:
-    """Who joins: ``known`` is what the group knows of it, in the place of ``replaced`` if any."""
+    """The joining member: ``known`` is its present state, or that of the member it ``replaced``."""
 
     join: Join
     subscription: EmbeddedSubscription
@@ -57,14 +58,14 @@ class _Newcomer:
 
 
 def join_group(ctx: Context, request: Request, now: int) -> None:
-    """Let a classic member join or take its next step; answered at once."""
+    """Let a classic member join or take its next step; answer at once."""
     message = request.message
     assert isinstance(message, JoinGroupRequest)
     try:
         _join(ctx, joining.read(request, message, now))
     except KafkaError as error:
         if ctx.result.records:
-            raise  # it has changed something: the shard's driver has to mend that
+            raise  # state has changed already: the shard's driver has to repair it
         ctx.reply(request.ticket, answers.join_refused(error.code), message.group_id)
 
 
@@ -89,7 +90,7 @@ def _join(ctx: Context, join: Join) -> None:
 
 
 def _check(ctx: Context, group: ConsumerGroup, join: Join) -> None:
-    """Refuse whom the policy, the size or the other classic members' protocols do not let in."""
+    """Refuse by policy, by group size, or without a protocol that all classic members support."""
     message = join.message
     if not migration.allows_classic_members(ctx):
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
@@ -116,7 +117,7 @@ def _is_nameless(join: Join) -> bool:
 def _find(
     ctx: Context, group: ConsumerGroup, message: JoinGroupRequest, now: int
 ) -> tuple[ConsumerGroupMember | None, ConsumerGroupMember | None]:
-    """Find who speaks, and whose place that one takes: a static member's, of either protocol."""
+    """Return the member that joins, and the static member (of either protocol) it replaces."""
     instance_id, member_id = message.group_instance_id, message.member_id
     if instance_id is None:
         return group.members.get(member_id), None
@@ -127,7 +128,7 @@ def _find(
 
 
 def _enter(ctx: Context, runtime: ModernGroupRuntime, newcomer: _Newcomer) -> None:
-    """Take in what the member says, and go a step with it; or go back to a classic group."""
+    """Apply the member's request and take one step with it; or downgrade the group."""
     join, group, group_id = newcomer.join, consumer_group_of(runtime), runtime.group_id
     message, now, holder = join.message, join.now, newcomer.known
     member_id = message.member_id or modern_steps.new_member_id(ctx)
@@ -139,7 +140,7 @@ def _enter(ctx: Context, runtime: ModernGroupRuntime, newcomer: _Newcomer) -> No
         and migration_downgrade.is_due_replacing(ctx, group, holder)
     )
 
-    # From here on the group changes.
+    # From here on the request changes the group.
     if newcomer.replaced is not None:
         modern_members.replace_member(ctx, runtime, newcomer.replaced, member_id, now)
     known = group.members.get(member_id)
@@ -165,7 +166,7 @@ def _enter(ctx: Context, runtime: ModernGroupRuntime, newcomer: _Newcomer) -> No
 
 
 def _said(newcomer: _Newcomer) -> ConsumerGroupMemberMetadataValue:
-    """Write down what the member says of itself."""
+    """Build the member's metadata from its request."""
     join, known, subscription = newcomer.join, newcomer.known, newcomer.subscription
     message, client = join.message, join.request.client
     metadata = None if known is None else known.metadata
@@ -200,7 +201,7 @@ def _event(
 def _stay(
     ctx: Context, runtime: ModernGroupRuntime, member: ConsumerGroupMember, join: Join
 ) -> None:
-    """Answer, and expect the member to fetch its assignment."""
+    """Answer, and start the time in which the member must fetch its assignment."""
     group_id, member_id, now = runtime.group_id, member.member_id, join.now
     timers = ctx.timers
     timers.cancel(TimerKind.MEMBER_JOIN, group_id, member_id)
@@ -229,10 +230,10 @@ def _stay(
 def _downgrade(
     ctx: Context, runtime: ModernGroupRuntime, member: ConsumerGroupMember, join: Join
 ) -> None:
-    """Let the group become a classic one, of which the newcomer is a member already.
+    """Convert the group to a classic group that already includes the joining member.
 
-    It has the generation, and need not assign. If the group is not Stable, SyncGroup tells it to
-    join again with the others.
+    It gets the generation, and need not assign. If the group is not Stable, SyncGroup tells it to
+    rejoin with the others.
     """
     group = migration_downgrade.convert(ctx, runtime, (), join.now)
     answer = answers.joined(group, group.members[member.member_id], leader="")

@@ -1,9 +1,9 @@
 """SyncGroup and Heartbeat of a classic member in a consumer group, and its three timeouts.
 
 ===================== =========================================================================
-told to join again    within its rebalance timeout it does, or it is removed
-has joined            within its rebalance timeout it fetches its assignment, or it is removed
-is well               heartbeats within its own session timeout
+must rejoin           removed unless it does so within its rebalance timeout
+has joined            removed unless it fetches its assignment within its rebalance timeout
+is steady             heartbeats within its own session timeout
 ===================== =========================================================================
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def sync_group(ctx: Context, request: Request, now: int) -> None:
-    """Give a classic member what it has been assigned so far; it never waits for others."""
+    """Return a classic member's current assignment; it never waits for other members."""
     message = request.message
     assert isinstance(message, SyncGroupRequest)
     if request.api_version >= 5 and (
@@ -82,7 +82,7 @@ def sync_group(ctx: Context, request: Request, now: int) -> None:
 
 
 def heartbeat(ctx: Context, request: Request, now: int) -> None:
-    """Keep a classic member's session alive, and tell it when joining again gets it further."""
+    """Keep a classic member's session alive, and tell it when it has to rejoin."""
     message = request.message
     assert isinstance(message, HeartbeatRequest)
     runtime = modern.find(ctx, message.group_id, now)
@@ -104,7 +104,7 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
 def _speaker(
     ctx: Context, group: ConsumerGroup, message: SyncGroupRequest | HeartbeatRequest, now: int
 ) -> ConsumerGroupMember:
-    """Find the classic member that speaks, in the generation that is its member epoch."""
+    """Return the classic member of a request, whose generation must be its member epoch."""
     if message.group_instance_id is None:
         member = group.member(message.member_id)
     else:
@@ -118,7 +118,7 @@ def _speaker(
 
 
 def _must_join(ctx: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Whether there is a newer target, something to give up, or something that has come free."""
+    """Whether a target is newer, or there are partitions to revoke or free to take."""
     assignment = member.assignment
     if assignment.epoch < group.assignment_epoch:
         return True
@@ -131,7 +131,7 @@ def _must_join(ctx: Context, group: ConsumerGroup, member: ConsumerGroupMember) 
 def _await_join(
     ctx: Context, runtime: ModernGroupRuntime, member: ConsumerGroupMember, now: int
 ) -> None:
-    """Give the member its rebalance timeout to join, from the first time that it is told to."""
+    """Start the member's rebalance timeout for rejoining, when it is first told to rejoin."""
     kind, group_id, member_id = TimerKind.MEMBER_JOIN, runtime.group_id, member.member_id
     if ctx.timers.deadline(kind, group_id, member_id) is None:
         deadline_ms = now + max(member.metadata.rebalance_timeout_ms, 0)
@@ -139,7 +139,7 @@ def _await_join(
 
 
 def join_timeout(ctx: Context, key: TimerKey, now: int) -> None:
-    """Remove a classic member that did not join again in time."""
+    """Remove a classic member that did not rejoin in time."""
     _remove(ctx, key, MemberEventKind.NOT_REJOINED, now)
 
 

@@ -1,8 +1,8 @@
-"""A classic group becomes a consumer group: its first member of the consumer protocol joins.
+"""Converts a classic group to a consumer group when its first consumer-protocol member joins.
 
-The generation becomes the group epoch, and the last assignment becomes everybody's target and what
-everybody has. So nothing moves until the newcomer's subscription has begun a new epoch. Members
-that wait for the classic rebalance under way are sent back to join again.
+The generation becomes the group epoch, and the last assignment becomes both the target and the
+current assignment of the members. So no partition moves until the new member's subscription begins
+a new epoch. Members whose requests are parked in the classic rebalance are told to rejoin.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 
 def plan(ctx: Context, group_id: str, now: int) -> ConsumerGroup | None:
-    """Picture what a classic group with members would become; refuse if it may not.
+    """Return what a classic group with members would become; refuse if policy forbids it.
 
-    Nothing is changed; ``convert`` makes it so. None: the group has no members and makes way,
-    whatever the policy, even if a rebalance of it is under way.
+    Change nothing; ``convert`` applies the plan. None: the group has no members and is replaced,
+    whatever the policy, even during a rebalance.
     """
     if not classic_lifecycle.has_members(ctx, group_id):
         return None
@@ -95,7 +95,7 @@ def _refusal(group: ClassicGroupRuntime, why: str) -> KafkaError:
 
 
 def _common_protocol(group: ClassicGroupRuntime) -> str:
-    """Name the generation's protocol, or one that those support who have joined since."""
+    """Return the generation's protocol, or one that the members who joined since support."""
     name = group.protocol_name
     everybody = all(name in member.protocol_list for member in group.members.values())
     return name if name is not None and everybody else group.protocol_lists.select()
@@ -104,10 +104,11 @@ def _common_protocol(group: ClassicGroupRuntime) -> str:
 def _owned(
     ctx: Context, group: ClassicGroupRuntime, subscriptions: Mapping[str, EmbeddedSubscription]
 ) -> dict[str, list[Partition]]:
-    """Tell what each member may own, each partition once: more than it owns does no harm.
+    """Return the partitions that each member may own, each partition once; too many do no harm.
 
-    That is the last assignment that was persisted, for it counts until a later one is; and what a
-    cooperative member said that it owned when it joined, which it keeps until its next SyncGroup.
+    These are the last persisted assignment, which is valid until a later one is persisted, and the
+    partitions that a cooperative member reported when it joined, which it keeps until its next
+    SyncGroup.
     """
     last = {
         _lasting_name(member.group_instance_id, member.member_id): member.assignment
@@ -128,7 +129,7 @@ def _owned(
 
 
 def _lasting_name(instance_id: str | None, member_id: str) -> tuple[str | None, str]:
-    """Name a member; a static one by what outlasts its member id."""
+    """Return a member's lasting identity: for a static member, one that outlasts its member id."""
     return (None, member_id) if instance_id is None else (instance_id, "")
 
 
@@ -160,7 +161,7 @@ def _metadata(
 def classic_metadata(
     session_timeout_ms: int, protocols: Iterable[JoinGroupRequestProtocol]
 ) -> ClassicMemberMetadata:
-    """Keep what only a classic member says of itself."""
+    """Build the part of a member's metadata that only classic members have."""
     return ClassicMemberMetadata(
         session_timeout_ms=session_timeout_ms,
         supported_protocols=tuple(
@@ -170,7 +171,7 @@ def classic_metadata(
 
 
 def _assigned(ctx: Context, group: ClassicGroupRuntime, data: bytes) -> Iterable[Partition]:
-    """Read an assignment; one that another program made use of besides cannot be taken over."""
+    """Decode an assignment; refuse one with user data of another program."""
     if not data:
         return ()
     assignment = decode_assigned(data)
@@ -187,7 +188,7 @@ def _assigned(ctx: Context, group: ClassicGroupRuntime, data: bytes) -> Iterable
 
 
 def partitions(ctx: Context, named: Iterable[TopicPartition]) -> Iterable[Partition]:
-    """Give the numbers of partitions that are named by topic; those of no topic are left out."""
+    """Convert partitions named by topic to numbers; leave out those of unknown topics."""
     for name, index in named:
         topic = ctx.topics.by_name(name)
         if topic is not None and index >= 0:
@@ -195,7 +196,7 @@ def partitions(ctx: Context, named: Iterable[TopicPartition]) -> Iterable[Partit
 
 
 def convert(ctx: Context, group_id: str, planned: HardGroup | None, now: int) -> None:
-    """Make a classic group what was planned."""
+    """Convert a classic group according to its plan."""
     if planned is None:
         classic_lifecycle.release_group_id(ctx, group_id, now)
         return
@@ -239,13 +240,13 @@ def convert(ctx: Context, group_id: str, planned: HardGroup | None, now: int) ->
 
 
 def _is_open(ctx: Context, group: ConsumerGroup) -> bool:
-    """Whether some partition that the group subscribes to is nobody's."""
+    """Whether some partition of a subscribed topic has no owner."""
     known = (ctx.topics.by_name(name) for name in group.topics)
     return sum(topic.partitions for topic in known if topic is not None) > len(group.holders)
 
 
 def _disband(ctx: Context, group: ClassicGroupRuntime, now: int) -> None:
-    """Send everybody who waits back to join again, and forget the soft state."""
+    """Tell all members with parked requests to rejoin, and drop the soft state."""
     for member in group.members.values():
         membership.answer_join(ctx, group, member, ErrorCode.rebalance_in_progress)
         membership.answer_sync(ctx, group, member, ErrorCode.rebalance_in_progress)
