@@ -1,4 +1,4 @@
-"""Cells as lines of text in columns: the one table printer of commands, drills and benchmarks."""
+"""Align cells of text in columns; commands, drills and benchmarks print all tables with it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def aligned(lines: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
-    """Return ``lines`` with their cells in columns, two blanks between them.
+    """Return ``lines`` with their cells aligned in columns, two spaces apart.
 
-    Columns are aligned to the left, those of ``right`` (numbers from 0) to the right. A wide
-    character, as of Chinese, counts as the two columns that a terminal gives it. A cell is one
-    line of text.
+    Columns are left-aligned; those in ``right`` (numbers from 0) are right-aligned. A wide
+    character, such as a Chinese one, counts as two columns, as on a terminal. A cell is one line of
+    text.
     """
     columns = max(map(len, lines), default=0)
     sides = ["right" if column in right else "left" for column in range(columns)]

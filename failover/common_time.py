@@ -1,8 +1,8 @@
-"""What time it is, by the clocks of the whole cluster: for records, not for leases.
+"""The time agreed on by the clocks of the whole cluster: for records, not for leases.
 
-A wall clock may be wrong when a process starts, and be set while it runs. A leader whose clock is
-ahead would expire the offsets of everybody; one whose clock is behind would write records that look
-old to the next leader. So nodes tell each other what their wall clocks show:
+A wall clock may be wrong when a process starts, and may be set while it runs. A leader whose clock
+is ahead would expire the offsets of all groups. One whose clock is behind would write records that
+look old to the next leader. So nodes send each other the readings of their wall clocks:
 
 * While a majority of the cluster agrees with the own clock, that is the time.
 * When a majority of the cluster agrees on another time, theirs is.
@@ -10,13 +10,13 @@ old to the next leader. So nodes tell each other what their wall clocks show:
   the next leader, one from the future is only kept for longer.
 * Nothing expires while no majority agrees, and for a while after the time was set.
 
-The differences to ``now`` are kept, not times: a message that came late makes a clock look slow,
-never fast, so the largest difference of the last messages counts.
+The differences to ``now`` are stored, not times: a late message makes a clock look slow, never
+fast, so the largest difference of the last messages counts.
 
 When the wall clock moved ahead of the steady one (:meth:`CommonTime.jumped`), the machine may have
-stood still. Its ``now`` did so too, and what was heard before looks as old as that was long. Until
-a majority is heard again, the time is the one of before, moved by the jump: right after a freeze,
-whatever the own clock shows, and ahead if an operator set the clock.
+stood still. Then its ``now`` stood still too, and earlier readings look as old as the freeze was
+long. Until a majority is heard again, the time is the previous one, moved by the jump: correct
+after a freeze, whatever this node's clock shows, and ahead if an operator set the clock.
 
 Pure: the driver reads the wall clock (``Host.clock_read``), messages carry it to the others.
 """
@@ -29,42 +29,42 @@ from typing import Final, NamedTuple
 from storage.quorum import majority
 
 AGREE_MS: Final = 30_000
-"""Clocks that differ by less agree: retention times are minutes at least."""
+"""Clocks that differ by less than this agree: retention times are minutes at least."""
 
 JUMP_MS: Final = 10_000
 """A time that moved by more than this at once was set."""
 
 SETTLED_MS: Final = 600_000
-"""For so long after the time was set nothing expires: it may be set again."""
+"""For this long after the time was set nothing expires: it may be set again."""
 
 TELL_MS: Final = 10_000
-"""How often a node tells the others what its clock shows."""
+"""How often a node sends its clock reading to the others."""
 
 FORGET_MS: Final = 60_000
-"""After so long without a word a node's clock is not known."""
+"""After this long without a message a node's clock is unknown."""
 
 KEPT: Final = 3
-"""The last messages of a node, of which the largest difference counts."""
+"""How many of a node's last messages count; the largest difference among them is used."""
 
 LATE_MS: Final = 1_000
 """A clock that is suddenly further ahead than this was set, or ours stood still."""
 
 IN_FLIGHT_MS: Final = 10_000
-"""For so long after ours stood still messages may arrive that were sent before or meanwhile."""
+"""For this long after ours stood still, messages from before or during the freeze may arrive."""
 
 
 class _Moved(NamedTuple):
-    """What to add to ``now`` if the machine stood still, as was noticed at ``at``."""
+    """What to add to ``now`` if the machine stood still, as noticed at ``at``."""
 
     offset_ms: int
     at: int
 
 
 class CommonTime:
-    """One node's opinion of the time. ``offset_ms`` is what to add to its ``now``."""
+    """One node's estimate of the time. ``offset_ms`` is what to add to its ``now``."""
 
     def __init__(self, nodes: int) -> None:
-        """``nodes`` is how many the cluster has."""
+        """``nodes`` is how many nodes the cluster has."""
         self._needed = majority(nodes)
         self._own: int | None = None
         self._others: dict[int, deque[tuple[int, int]]] = {}
@@ -72,21 +72,21 @@ class CommonTime:
         self._told_at: int | None = None
         self._is_agreed = False
         self._moved: _Moved | None = None  # until a majority is heard
-        self._believed_ms = 0  # as a majority agreed on last, or as the own clock began
+        self._believed_ms = 0  # as a majority last agreed, or as this node's clock started
         self.offset_ms = 0
 
     def read(self, wall_ms: int, now: int) -> None:
-        """Take what the own wall clock shows."""
+        """Take a reading of this node's wall clock."""
         before, self._own = self._own, wall_ms - now
         if before is not None and abs(self._own - before) > JUMP_MS:
             self._told_at = None  # tell the others at once
         self._decide(now, is_first=before is None)
 
     def jumped(self, moved_ms: int, wall_ms: int, now: int) -> None:
-        """Take what the own wall clock shows after it moved by ``moved_ms`` against ``now``.
+        """Take a reading of this node's wall clock after it moved by ``moved_ms`` against ``now``.
 
         It was set or, if it moved ahead, the machine may have stood still. A clock that was wrong
-        and is right now was set.
+        and is now right was set.
         """
         if self._own is None:
             return
@@ -102,7 +102,7 @@ class CommonTime:
         self.read(wall_ms, now)
 
     def told(self, node_id: int, wall_ms: int, now: int) -> bool:
-        """Take what another node's clock showed; tell whether ours may have stood still."""
+        """Take another node's clock reading; return whether ours may have stood still."""
         heard = self._others.setdefault(node_id, deque(maxlen=KEPT))
         before = max((offset_ms for offset_ms, _ in heard), default=None)
         if not self._may_be_old(wall_ms - now, now):
@@ -111,16 +111,16 @@ class CommonTime:
         return before is not None and wall_ms - now > before + LATE_MS
 
     def shown(self, now: int) -> int | None:
-        """Return what the own wall clock shows; None: it was never read."""
+        """Return the reading of this node's wall clock; None: it was never read."""
         return None if self._own is None else now + self._own
 
     def is_settled(self, now: int) -> bool:
-        """Whether the time is agreed upon, and was not set a moment ago."""
+        """Whether the time is agreed on, and was not set a moment ago."""
         is_calm = self._unsettled_until is None or now >= self._unsettled_until
         return self._is_agreed and is_calm
 
     def is_to_be_told(self, now: int) -> bool:
-        """Whether the others are to be told what the own clock shows; asked before telling."""
+        """Whether to send this node's clock reading to the others; call it before sending."""
         if self._told_at is not None and now - self._told_at < TELL_MS:
             return False
         self._told_at = now
@@ -152,14 +152,14 @@ class CommonTime:
         self.offset_ms = offset_ms
 
     def _may_be_old(self, offset_ms: int, now: int) -> bool:
-        """Tell whether a message is slow because ours stood still while it was on its way."""
+        """Whether a message may be late because our clock stood still while it was in transit."""
         moved = self._moved
         if moved is None or now - moved.at >= IN_FLIGHT_MS:
             return False
         return offset_ms < moved.offset_ms - AGREE_MS
 
     def _known(self, now: int) -> list[int]:
-        """Return the differences of the nodes that were heard of late, in order."""
+        """Return the differences of the nodes that were heard from recently, in order."""
         found = []
         for heard in self._others.values():
             fresh = [offset_ms for offset_ms, at in heard if now - at < FORGET_MS]

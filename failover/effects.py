@@ -1,4 +1,4 @@
-"""What a host asks its driver to do; the driver carries it out in the order of the fields."""
+"""What a host asks its driver to do; the driver carries it out in field order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class Forward:
     """A change of the catalogue to be carried to ``node_id``, which leads it.
 
-    There it enters by ``Host.receive``, under a ticket of that driver's own; the answer comes back
-    here by ``Host.forwarded(request.ticket, response)``: None when the leader was not reached.
+    It arrives there through ``Host.receive``, under a ticket that the other driver chose. The
+    answer returns here through ``Host.forwarded(request.ticket, response)``: None when the leader
+    was not reached.
     """
 
     node_id: int
@@ -28,12 +29,12 @@ class Forward:
 class Effects:
     """One turn's side effects.
 
-    ``messages`` go to other nodes, by their ids, at once: they say nothing that rests on
-    ``writes``. Losses are allowed. ``writes`` are one unit, the one of ``number``: all of them are
-    written, in order, readable at once, and synced soon when ``sync``. The driver calls
-    ``Host.persisted`` when the unit is on disk, and drains again: what was waiting for that comes
-    out then. ``tasks`` name the partition that wants the result, by ``Host.computed``. ``notes``
-    are sentences for the log.
+    ``messages`` go to other nodes, by node id, at once: they contain nothing that depends on
+    ``writes``. They may be lost. ``writes`` are one unit, with the number ``number``: all of them
+    are written, in order, readable at once, and synced soon when ``sync`` is set. The driver calls
+    ``Host.persisted`` when the unit is on disk, and drains again: what waited for the unit is
+    returned then. ``tasks`` name the partition that receives the result, through ``Host.computed``.
+    ``notes`` are log messages.
     """
 
     number: int = 0

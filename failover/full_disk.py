@@ -1,11 +1,12 @@
-"""What a node does while its disk is full: it keeps what it could not write, and takes on no more.
+"""While the disk is full, keep the failed writes and accept no new ones.
 
-Reads, heartbeats and everything else that needs no record are answered as ever. What would need
-one is refused with a retriable error before it changes anything. Records that were under way stay
-here, in their order, and are tried again until there is room; whatever waits for them waits on.
+Reads, heartbeats and everything else that needs no record are answered as usual. A request that
+would need a record is refused with a retriable error before it changes anything. Records that were
+being written stay here, in order, and are retried until there is space; replies that wait for them
+keep waiting.
 
-To other nodes it says only what is true whatever its disk holds (:mod:`storage.replica`): it gives
-no vote, and acknowledges no more than the disk has, so a replica with room takes over or goes on
+To other nodes it sends only what is true regardless of its disk (:mod:`storage.replica`): it gives
+no vote, and acknowledges only what is on the disk, so a replica with space takes over or continues
 without this one.
 """
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from storage.log import Write
 
 RETRY_MS: Final = 100
-"""How often a full disk is tried again."""
+"""How often to retry writes to a full disk."""
 
 
 class TurnWrites(NamedTuple):
@@ -47,11 +48,11 @@ class Backlog:
 
     @property
     def is_full(self) -> bool:
-        """Whether something waits for room on the disk."""
+        """Whether something waits for disk space."""
         return self.retry_ms is not None
 
     def write(self, effects: Effects, now: int) -> list[TurnWrites]:
-        """Write what a turn wants written; return the units that are in the log now."""
+        """Write a turn's units; return the units that are now in the log."""
         if not effects.writes:
             return []
         self._kept.append(TurnWrites(effects.number, effects.writes, effects.sync))
@@ -65,7 +66,7 @@ class Backlog:
             return []
 
     def retry(self, now: int) -> list[TurnWrites]:
-        """Try again when it is time; return the units that are in the log now."""
+        """Retry if it is due; return the units that are now in the log."""
         if self.retry_ms is None or now < self.retry_ms:
             return []
         try:
@@ -86,7 +87,7 @@ class Backlog:
         return units
 
     def refusal(self, request: Request) -> Reply | None:
-        """Return the answer to a request that may need a record, while there is no room for one."""
+        """Return the answer to a request that may need a record while the disk is full."""
         if self.retry_ms is None:
             return None
         api = apis.API[request.api_key]

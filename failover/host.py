@@ -1,11 +1,10 @@
-"""Every partition of one process behind one door: events in, :class:`Effects` out.
+"""The host of all partitions of one process: events in, :class:`Effects` out.
 
-Its turns are taken by :class:`failover.turn.Turn`, and by nobody else: drain, write, persisted,
-carry out, again.
+Only :class:`failover.turn.Turn` runs its turns: drain, write, persisted, carry out, repeat.
 
-``now`` is the time of this process in milliseconds: it began with the Unix time that the machine
-showed and runs evenly, whatever is done to the machine's wall clock. What stands in records is the
-Unix time of :class:`failover.common_time.CommonTime`.
+``now`` is the time of this process in milliseconds: it starts from the Unix time that the machine
+showed and advances evenly, even when the machine's wall clock is changed. Records hold the Unix
+time of :class:`failover.common_time.CommonTime`.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
     from storage.messages import Message
 
 RELOAD_RECORDS: Final = 500
-"""Records read per :meth:`Host.tick` by a partition that is loaded again: a few milliseconds."""
+"""Records read per :meth:`Host.tick` by a partition that is being reloaded: a few milliseconds."""
 
 CATALOG_RECORDS: Final = 1_000
 
@@ -75,8 +74,8 @@ SYNCED_BY_MAJORITY: Final = (*SYNCED, AppendBatch, TruncateFrom)
 class Host:
     """All partitions of one process.
 
-    Pure: no clock, no randomness of its own, no I/O but reading the log it was given. ``receive``
-    takes a client's request; its reply comes out of a later :meth:`drain`.
+    Pure: no clock, no randomness of its own, no I/O except reading the log it was given.
+    ``receive`` takes a client's request; a later :meth:`drain` returns its reply.
     """
 
     def __init__(
@@ -109,7 +108,7 @@ class Host:
         )
         catalog.upon_election = lambda: (ClusterFormed(identity.placement),)
         while catalog.load_slice(CATALOG_RECORDS):
-            pass  # it is small: nodes and topics are known before any client comes
+            pass  # it is small: nodes and topics are known before the first client connects
         leaders = Leaders()
         view = _view(identity, configs, catalog, leaders)
         self._state = state = HostState(identity, catalog, leaders, view)
@@ -141,18 +140,18 @@ class Host:
         self._note_clamped()
         self.recorder.limit(view.configs.integer(BYTES_MAX))
 
-    # --- events, in the order in which a client's request meets them
+    # --- events, in the order in which a client's request reaches them
 
     def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
-        """Take the catalogue leader's answer to a forward; None: it could not be reached."""
+        """Take the catalogue leader's answer to a forward; None: the leader was not reached."""
         self._requests.forwarded(ticket, response)
 
     def abandon(self, ticket: Ticket) -> None:
-        """Forget a parked request whose client has gone away."""
+        """Forget a parked request whose client has disconnected."""
         self._requests.abandon(ticket)
 
     def catalog_event(self, event: NodeChanged | ClusterFormed, now: int) -> bool:
-        """Tell the catalogue about the nodes; False when another node leads it, or none yet."""
+        """Tell the catalogue about the nodes; False when this node cannot change it."""
         partition = self._state.catalog
         if partition.state is not PartitionState.LEADER or partition.lacks_lease:
             return False
@@ -161,7 +160,7 @@ class Host:
         return True
 
     def computed(self, partition: int, event: Event, now: int) -> None:
-        """Take a task's result as an event; dropped when the partition is not led here."""
+        """Take a task's result as an event; drop it when the partition is not led here."""
         led = self._state.groups.get(partition)
         if led is not None and led.state is PartitionState.LEADER:
             self._state.schedule.touch(partition)
@@ -170,7 +169,7 @@ class Host:
     # --- time
 
     def tick(self, now: int, stalled_ms: int = 0) -> None:
-        """Run what is due; ``stalled_ms`` is how long this process itself stood still."""
+        """Run what is due; ``stalled_ms`` is how long this process was stalled."""
         schedule, partitions = self._state.schedule, self._state.all
         if stalled_ms:
             schedule.touch_all()
@@ -193,7 +192,7 @@ class Host:
             schedule.touch(CATALOG_PARTITION)
 
     def clock_read(self, wall_ms: int, now: int) -> None:
-        """Take what the machine's wall clock shows; the driver says so twice a second or so."""
+        """Take a reading of the machine's wall clock; the driver does this about twice a second."""
         self._time.read(wall_ms, now)
         self._set_wall(now)
         if self._time.is_to_be_told(now):
@@ -202,26 +201,26 @@ class Host:
                     self._show_clock(node_id, now)
 
     def jumped(self, moved_ms: int, wall_ms: int, now: int) -> None:
-        """Take what the wall clock shows after it moved by ``moved_ms`` against ``now``.
+        """Take the reading of the wall clock after it moved by ``moved_ms`` against ``now``.
 
-        It was set, or the machine stood still; the driver says so before anything else.
+        The clock was set, or the machine stood still. The driver calls this before anything else.
         """
         self.doubt(now)
         self._time.jumped(moved_ms, wall_ms, now)
         self._set_wall(now)
 
     def doubt(self, now: int) -> None:
-        """Answer nothing more under a lease from before: the machine may have stood still.
+        """Answer nothing more under an earlier lease: the machine may have stood still.
 
-        Its clocks can have stood still with it, so that the lease only seems to last. A majority is
-        asked before the next answer.
+        Its clocks may have stopped as well, so that a lease only seems to be valid. Ask a majority
+        before the next answer.
         """
         self._state.schedule.touch_all()
         for partition in self._state.all.values():
             partition.doubt(now)
 
     def _show_clock(self, node_id: int, now: int) -> None:
-        """Tell another node what the own wall clock shows, if that was read."""
+        """Send this node's wall clock reading to another node, if there is one."""
         wall_ms = self._time.shown(now)
         if wall_ms is not None:
             shows = ClockShows(CATALOG_PARTITION, 0, self.identity.node_id, wall_ms)
@@ -237,7 +236,7 @@ class Host:
         self.wall.is_settled = self._time.is_settled(now)
 
     def next_deadline(self) -> int | None:
-        """When :meth:`tick` is wanted next, if at all; 0 is at once."""
+        """Return when to call :meth:`tick` next; None: not at all, 0: at once."""
         first = _earlier(self._leadership_drain.due_ms, self._requests.next_deadline())
         first = _earlier(first, self._known.due_ms)
         return _earlier(first, self._state.schedule.next_deadline())
@@ -245,7 +244,7 @@ class Host:
     # --- replication
 
     def receive_peer(self, node_id: int, messages: Sequence[Message], now: int) -> None:  # noqa: ARG002
-        """Take what another node said; what is meant for no partition of ours is left alone."""
+        """Take a message from another node; ignore one for a partition that is not held here."""
         touch, partitions = self._state.schedule.touch, self._state.all
         for message in messages:
             if isinstance(message, ClockShows):
@@ -259,10 +258,10 @@ class Host:
                 partition.replica.step(message, now)
 
     def peer_up(self, node_id: int, now: int) -> None:
-        """Learn that the link to another node stands; tell it who leads what, and the time.
+        """Note that the link to another node is up; send it the known leaders and the time.
 
-        It may lead in a moment: what it writes must not go by a wrong clock of its own until the
-        others have something to tell again.
+        It may become leader at any moment. It must not write by a wrong clock of its own until the
+        others next send their time.
         """
         state = self._state
         state.unlinked.discard(node_id)
@@ -278,7 +277,7 @@ class Host:
         self._show_clock(node_id, now)
 
     def peer_down(self, node_id: int, now: int) -> None:
-        """Learn that the link to another node broke."""
+        """Note that the link to another node broke."""
         state = self._state
         state.unlinked.add(node_id)
         state.schedule.touch_all()
@@ -295,7 +294,7 @@ class Host:
             replicated.replica.campaign(now)
 
     def transfer(self, partition: int, node_id: int, now: int) -> None:
-        """Hand a partition that is led here over to another node, once that has all of it."""
+        """Transfer a partition led here to another node, once that node has the whole log."""
         led = self._state.all.get(partition)
         if led is not None and led.state is PartitionState.LEADER:
             self._state.schedule.touch(partition)
@@ -303,7 +302,7 @@ class Host:
 
     @property
     def draining(self) -> bool:
-        """Whether this host is to be stopped: it hands over what it leads, again and again."""
+        """Whether this host is stopping: it keeps handing over what it leads."""
         return self._leadership_drain.draining
 
     @draining.setter
@@ -312,7 +311,7 @@ class Host:
 
     @property
     def disk_is_full(self) -> bool:
-        """Whether drained writes wait for room on the disk (see :class:`LeadershipDrain`)."""
+        """Whether drained writes wait for disk space (see :class:`LeadershipDrain`)."""
         return self._leadership_drain.disk_is_full
 
     @disk_is_full.setter
@@ -322,7 +321,7 @@ class Host:
     # --- turns
 
     def load_slice(self, max_records: int) -> bool:
-        """Read on in the log; True when every partition is loaded. Call until then."""
+        """Read more of the log; return True when every partition is loaded. Call until then."""
         left, partitions = max_records, self._state.all.values()
         for partition in partitions:
             if partition.state is PartitionState.LOADING:
@@ -336,7 +335,7 @@ class Host:
         )
 
     def drain(self, now: int) -> Effects:
-        """End the turn: everything to be done now, falsy when there is nothing."""
+        """End the turn: return everything to be done now, falsy when there is nothing."""
         state = self._state
         effects = state.effects
         while touched := state.schedule.take():
@@ -360,7 +359,7 @@ class Host:
         return effects
 
     def _let_lead(self) -> None:
-        """Let groups be led here: their topics are known."""
+        """Allow groups to be led here: their topics are known."""
         for partition in self._state.groups.values():
             partition.may_lead(True)
         self._state.schedule.touch_all()
@@ -370,9 +369,9 @@ class Host:
             self._requests.ask(RequestPart(partition.number, request, depends_on), now)
 
     def persisted(self, now: int, through: int | None = None) -> None:
-        """Learn that the units up to number ``through`` are on disk (None: all that were drained).
+        """Note that the units up to number ``through`` are on disk (None: all that were drained).
 
-        That is: written, and synced if they wanted that (:attr:`Effects.sync`).
+        On disk means written, and also synced if they required it (:attr:`Effects.sync`).
         """
         units, touched = self._units, set[int]()
         while units and (through is None or units[0][0] <= through):
@@ -383,9 +382,9 @@ class Host:
             self._state.all[partition].replica.persisted(now, number)
 
     def checkpoint(self) -> Effects:
-        """Bring the compacted state on disk up to the last commit, before a clean stop.
+        """Update the compacted state on disk to the last commit, before a clean stop.
 
-        Not past writes that wait for room on the disk: the state rests on them.
+        Not while writes wait for disk space: the state depends on them.
         """
         effects = Effects(sync=True)
         if self.disk_is_full:
@@ -394,11 +393,11 @@ class Host:
             effects.writes += partition.compact()
         return effects
 
-    # --- what this node knows of the cluster
+    # --- what this node knows about the cluster
 
     @property
     def view(self) -> ClusterView:
-        """What this node knows of the cluster: catalogue, leaders, effective configs."""
+        """What this node knows about the cluster: catalogue, leaders, effective configs."""
         return self._state.view
 
     def leader_of(self, partition: int) -> int:
@@ -406,7 +405,7 @@ class Host:
         return self._state.leaders.of(partition)
 
     def _note_leader(self, partition: Partition, effects: Effects, now: int) -> None:
-        """Take over what a replica knows about its leader; tell everybody when it is this one."""
+        """Adopt what a replica knows about its leader; tell all nodes when it is this one."""
         partition.has_news = False
         (epoch, leader), me, number = partition.leader, self.identity.node_id, partition.number
         leaders = self._state.leaders
@@ -440,7 +439,7 @@ class Host:
             self._requests.catalog_found(now)
 
     def _refresh(self, now: int) -> None:
-        """Show a changed catalogue to clients and shards, once all of it is committed."""
+        """Show a changed catalogue to clients and shards, once it is completely committed."""
         state = self._state
         catalog = _catalog(state.catalog)
         if not state.catalog.settled or catalog.image is state.view.catalog:
@@ -463,9 +462,9 @@ class Host:
                 partition.handle(TopicsDeleted(gone), now)
 
     def _note_clamped(self) -> None:
-        """Say once of each group's config that is out of the broker's bounds what counts instead.
+        """Log once, for each group config outside the broker's bounds, the value used instead.
 
-        It was within them when it was set.
+        The config was within the bounds when it was set.
         """
         view = self._state.view
         clamped = [
@@ -477,12 +476,12 @@ class Host:
         self._state.effects.notes += [sentence for sentence in clamped if sentence not in told]
 
     def _must_sync(self, effects: Effects) -> bool:
-        """Sync a promise always, and appended records unless ``log.flush`` is ``os``."""
+        """Return whether to sync: promises always, appends unless ``log.flush`` is ``os``."""
         majority = self._state.view.configs.text("log.flush") == "majority"
         synced = SYNCED_BY_MAJORITY if majority else SYNCED
         return any(isinstance(write, synced) for write in effects.writes)
 
-    # --- for people
+    # --- for operators
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
@@ -490,13 +489,13 @@ class Host:
         return tuple(self._state.all.values())
 
     def status(self, now: int = 0) -> list[PartitionStatus]:
-        """Return one row per partition held here; the times in it are right for ``now``."""
+        """Return one row per partition held here; its times are correct for ``now``."""
         is_slow = self.syncs.are_slow(now)
         rows = sorted(self._state.all.items())
         return [status_of(partition, now, is_slow=is_slow) for _, partition in rows]
 
     def events(self, group_id: str) -> list[MemberEvent]:
-        """Return the diary of a group led here, oldest first."""
+        """Return the event log of a group led here, oldest first."""
         partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))
         return [] if partition is None else _shard(partition).events(group_id)
 
@@ -545,5 +544,5 @@ def _timing(configs: Configs) -> Timing:
 
 
 def _deleted(before: Topics, after: Topics) -> list[str]:
-    """Return the names under which a topic was deleted since ``before``."""
+    """Return the names of topics that were deleted since ``before``."""
     return [name for name, ids in after.deleted.items() if ids != before.deleted.get(name)]

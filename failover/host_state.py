@@ -1,4 +1,4 @@
-"""What one process has: its partitions, what it knows of the cluster, what it wants done."""
+"""State of one process: its partitions, its knowledge of the cluster, its pending effects."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class HostState:
-    """``groups`` are the partitions with groups, by number; ``all`` has the catalogue's as well.
+    """``groups`` are the partitions with groups, by number; ``all`` includes the catalogue's.
 
-    ``view`` is what this node knows of the cluster, ``leaders`` who leads what, ``unlinked`` the
-    nodes to which the link is broken. ``effects`` collects what is to be done in this turn.
+    ``view`` is what this node knows about the cluster, ``leaders`` the leader of each partition,
+    ``unlinked`` the nodes to which the link is broken. ``effects`` collects what to do in this
+    turn.
     """
 
     identity: Identity
@@ -40,7 +41,7 @@ class HostState:
         self.set_groups({})
 
     def set_groups(self, groups: Mapping[int, Partition]) -> None:
-        """Take the partitions with groups: once, before anything is asked of them."""
+        """Set the partitions with groups: once, before any request reaches them."""
         self.groups = groups
         self.all = {CATALOG_PARTITION: self.catalog, **groups}
         self.schedule = Schedule(self.all)

@@ -1,4 +1,4 @@
-"""Who a process is in its cluster, and who else there is."""
+"""The identity of a process in its cluster, and of the other nodes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CATALOG_PARTITION = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who this process is in its cluster.
+    """This process's identity in its cluster.
 
-    ``nodes`` are all of the cluster's; ``placement`` holds the nodes of each ``__consumer_offsets``
-    partition, the preferred leader first. ``voters`` are the replicas that each partition began
-    with (the catalogue's under -1), where the log does not say it yet; a node that has none of them
-    and an empty log must be let in by whoever leads.
+    ``nodes`` are all nodes of the cluster; ``placement`` holds the nodes of each
+    ``__consumer_offsets`` partition, the preferred leader first. ``voters`` are the replicas that
+    each partition started with (the catalogue's under -1), for use until the log says so. A node
+    with none of them and an empty log must be admitted by the leader.
     """
 
     node_id: int
@@ -33,12 +33,12 @@ class Identity:
 
     @property
     def partitions(self) -> int:
-        """How many ``__consumer_offsets`` partitions the cluster has."""
+        """How many partitions ``__consumer_offsets`` has."""
         return len(self.placement)
 
     @property
     def holds(self) -> tuple[int, ...]:
-        """The partitions of which this node has a replica, the catalogue left out."""
+        """The partitions of which this node has a replica, without the catalogue."""
         return tuple(number for number, nodes in enumerate(self.placement) if self.node_id in nodes)
 
     @property
@@ -48,6 +48,6 @@ class Identity:
 
     @property
     def catalog_nodes(self) -> tuple[int, ...]:
-        """The nodes that vote about the catalogue: as many as a partition has replicas."""
+        """The nodes that vote on the catalogue: as many as a partition has replicas."""
         replicas = max((len(nodes) for nodes in self.placement), default=1)
         return self.nodes[:replicas]

@@ -1,4 +1,4 @@
-"""Who leads which partition, as far as this node has heard."""
+"""The leader of each partition, as far as this node knows."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 class Leaders:
     """The newest leader known of each partition: the highest epoch wins.
 
-    An epoch has one leader, so what was heard of an epoch is not changed by hearing of it again. A
-    leader that cannot be reached is kept until a newer one is known.
+    An epoch has one leader, so hearing of an epoch again changes nothing. A leader that cannot be
+    reached is kept until a newer one is known.
     """
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[int, int]] = {}
 
     def learn(self, partition: int, epoch: int, node_id: int) -> bool:
-        """Note a leader; tell whether that was news."""
+        """Note a leader; return whether that changed anything."""
         if epoch <= self._known.get(partition, (-1, NOBODY))[0]:
             return False
         self._known[partition] = (epoch, node_id)
         return True
 
     def resigned(self, partition: int) -> None:
-        """Note that the leader known, this node, leads no more."""
+        """Note that the known leader, this node, has stopped leading."""
         epoch, _ = self._known[partition]
         self._known[partition] = (epoch, NOBODY)
 
@@ -38,7 +38,7 @@ class Leaders:
         return self._known.get(partition, (-1, NOBODY))[1]
 
     def led_by(self, node_id: int) -> list[int]:
-        """Return the groups' partitions that a node leads, as far as is known."""
+        """Return the groups' partitions that a node leads, as far as known here."""
         return [number for number, led in self.by_partition().items() if led == node_id]
 
     def by_partition(self) -> dict[int, int]:
@@ -50,7 +50,7 @@ class Leaders:
         }
 
     def told(self) -> Iterator[Leading]:
-        """Iterate over all that is known, to tell a node whose link has come up."""
+        """Iterate over all known leaders, to tell a node whose link has come up."""
         for partition, (epoch, node_id) in sorted(self._known.items()):
             if node_id != NOBODY:
                 yield Leading(partition, epoch, node_id)

@@ -1,7 +1,8 @@
-"""Leadership leaves a process that is to be stopped, or whose disk is full: again and again.
+"""Moves leadership away from a process that is stopping or whose disk is full, repeatedly.
 
-It also leaves a leader that has committed answers and no lease to let them out, for as long as an
-election takes: it hears its peers, so it would never step down, but it hears them too late.
+It also moves leadership away from a leader that has had committed answers but no lease to send them
+for as long as an election takes: it hears its peers, so it would never step down, but it hears them
+too late.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from storage.replica import Replica
 
 DRAIN_INTERVAL_MS: Final = 200
-"""How often is looked whether something is still led here."""
+"""How often to check whether something is still led here."""
 
 LOG_INTERVAL_MS: Final = 60_000
-"""How often is told that a partition has no lease."""
+"""How often to log that a partition has no lease."""
 
 
 class LeadershipDrain:
-    """Whether what is led here is to be led elsewhere. ``due_ms``: when to look again."""
+    """Whether to move away what is led here. ``due_ms``: when to check next."""
 
     def __init__(self, state: HostState) -> None:
         self._state = state
@@ -38,7 +39,7 @@ class LeadershipDrain:
 
     @property
     def draining(self) -> bool:
-        """Whether this process is to be stopped."""
+        """Whether this process is stopping."""
         return self._is_draining
 
     @draining.setter
@@ -48,11 +49,11 @@ class LeadershipDrain:
 
     @property
     def disk_is_full(self) -> bool:
-        """Whether drained writes wait for room on the disk.
+        """Whether drained writes wait for disk space.
 
-        As long as it is so, whoever waits for them is sent away with a retriable error, what is
-        led here is handed over to a replica with room, if there is one, and nothing is loaded: the
-        log does not show yet what those writes take away.
+        While they do, requests that wait for them are refused with a retriable error, partitions
+        led here are transferred to a replica with space, if there is one, and nothing is loaded:
+        the log does not yet show what those writes remove.
         """
         return self._disk_is_full
 
@@ -71,7 +72,7 @@ class LeadershipDrain:
         self._state.schedule.touch_all()
 
     def tick(self, now: int) -> None:
-        """Hand over what is led here, if it is time to."""
+        """Transfer what is led here, if it is due."""
         if self.due_ms is None or self.due_ms > now:
             return
         self.due_ms = now + DRAIN_INTERVAL_MS
@@ -85,9 +86,9 @@ class LeadershipDrain:
                     replica.transfer_to(others[0], now)
 
     def transfer_unleased(self, partition: Partition, now: int) -> None:
-        """Hand over a partition whose answers have waited too long for the lease; try again later.
+        """Transfer a partition whose answers have waited too long for the lease; retry later.
 
-        Each time another replica in sync is asked, in turn.
+        Each attempt asks another in-sync replica, in turn.
         """
         assert partition.replies.unleased_from_ms is not None, "answers wait"
         waited_ms = now - partition.replies.unleased_from_ms
@@ -112,7 +113,7 @@ class LeadershipDrain:
 
 
 def _with_room(replica: Replica) -> Collection[int]:
-    """Return who has room on its disk for what there is none on ours; see it next time."""
+    """Return the peers with space on their disk while ours has none; check them later again."""
     replica.ask_for_room()
     return replica.peers_with_space
 

@@ -1,4 +1,4 @@
-"""The two kinds of machine that a host replicates: groups and the catalogue."""
+"""The two kinds of state machine that a host replicates: groups and the catalogue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _group_of(key: Entity) -> str:
 
 
 def _prefixes_of(group_id: str) -> tuple[bytes, ...]:
-    """Return how the keys of a group's records begin: with their type, then the group's id."""
+    """Return the key prefixes of a group's records: the record type, then the group's id."""
     name = group_id.encode()
     named = len(name).to_bytes(2, "big") + name
     return tuple(
@@ -71,10 +71,10 @@ def shard_maker(
     recorder: Recorder,
     number: int,
 ) -> Callable[[], GroupShard]:
-    """Return what makes a shard, whenever its partition is loaded; ``view`` is the view then.
+    """Return a factory that creates a shard, with the current view, when its partition is loaded.
 
-    All shards of a process share one ``wall``; what partition ``number`` is told is kept by
-    ``recorder``.
+    All shards of a process share one ``wall``; ``recorder`` keeps the events of partition
+    ``number``.
     """
     rng = random.Random(seed)
 
@@ -90,6 +90,6 @@ def shard_maker(
 
 
 def catalog_maker(configs: Configs, seed: int) -> Callable[[], Catalog]:
-    """Return what makes a catalogue, whenever its partition is loaded."""
+    """Return a factory that creates a catalogue whenever its partition is loaded."""
     rng = random.Random(seed)
     return lambda: Catalog(configs, rng)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def percentiles(values: Collection[float], shares: Sequence[float]) -> list[float]:
     """Return the value at each share (0.99 is p99); 0 for each where nothing was measured.
 
-    A percentile is one of the values, the nearest in rank, and no value between two of them.
+    A percentile is one of the values, the nearest in rank, never a value between two of them.
     """
     if not values:
         return [0.0] * len(shares)

@@ -1,6 +1,6 @@
-"""What a turn touches outside the host, as small interfaces (:mod:`failover.turn`).
+"""Everything that a turn uses outside the host, as small interfaces (:mod:`failover.turn`).
 
-Everything behind a port may fail only as its docstring says.
+An implementation of a port may fail only as the port's docstring says.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ class LogPort(Protocol):
     """The log of this process (:class:`storage.log.Log`)."""
 
     def write(self, writes: Sequence[Write]) -> None:
-        """Write all in order, as one atomic unit that readers see at once.
+        """Write everything in order, as one atomic unit that readers see at once.
 
         Raises :class:`storage.log.FullDiskError` when nothing of it was written, and any other
-        :class:`storage.log.LogError` when the process must start again from its log.
+        :class:`storage.log.LogError` when the process must restart from its log.
         """
 
     def sync(self) -> bool:
-        """Begin to sync everything written so far; True when that is done on return.
+        """Start to sync everything written so far; return True when that is already done.
 
-        Otherwise :meth:`failover.turn.Turn.synced` is called when it is, and a turn taken. No other
-        sync is begun before that. One that fails ends the process: nobody knows what the disk holds
-        then, and to sync again would not tell.
+        Otherwise :meth:`failover.turn.Turn.synced` is called when it is done, and a turn is taken.
+        No other sync is started before that. A failed sync ends the process: the contents of the
+        disk are then unknown, and another sync would not reveal them.
         """
 
 
@@ -45,7 +45,7 @@ class ClockPort(Protocol):
 
 
 class PeersPort(Protocol):
-    """The links to the other nodes; what is sent may be lost."""
+    """The links to the other nodes; messages may be lost."""
 
     def send(self, node_id: int, messages: Sequence[Message]) -> None:
         """Send all messages of one turn to one node."""
@@ -58,30 +58,30 @@ class AnswersPort(Protocol):
     """The clients of this process."""
 
     def serve(self) -> bool:
-        """Hand waiting requests to the host for a bounded while; True when others still wait."""
+        """Pass waiting requests to the host for a limited time; True when others still wait."""
 
     def answer(self, reply: Reply) -> None:
-        """Address one answer; it may be kept until :meth:`flush`."""
+        """Queue one answer; it may be kept until :meth:`flush`."""
 
     def flush(self) -> None:
-        """Send what was answered in this turn."""
+        """Send the answers of this turn."""
 
 
 class TasksPort(Protocol):
     """The workers that compute assignments."""
 
     def submit(self, partition: int, task: Task) -> None:
-        """Begin a task; its result enters by ``Host.computed``."""
+        """Start a task; its result arrives through ``Host.computed``."""
 
 
 class FactsPort(Protocol):
-    """Metrics, traces and the log that people read. Neither method blocks or raises."""
+    """Metrics, traces and the log that operators read. Neither method blocks or raises."""
 
     def observe(self, fact: Fact) -> None:
-        """Take a fact."""
+        """Record a fact."""
 
     def note(self, sentence: str) -> None:
-        """Take a sentence for the log."""
+        """Log a message."""
 
 
 class TimerPort(Protocol):
@@ -90,13 +90,13 @@ class TimerPort(Protocol):
     def arm(self, deadline_ms: int | None, now: int) -> None:
         """Call ``Host.tick`` and take a turn at ``deadline_ms``; None: nothing is due.
 
-        Each call replaces the one before.
+        Each call replaces the previous one.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Everything outside the host that a turn touches."""
+    """Everything outside the host that a turn uses."""
 
     log: LogPort
     clock: ClockPort

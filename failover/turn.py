@@ -1,12 +1,11 @@
-"""One turn of a coordinator: what came in, what is written, sent, answered, told and waited for.
+"""One turn of a coordinator: take requests, write, send, answer, report and set the timer.
 
 This is the only place that carries out what a host decides. The process
 (``actors/coordinator/pump.py``), the simulator (``failover/simulation/nodes/process.py``) and the
-tests all call it; they differ in the ports they hand in, never in the order.
+tests all call it; they differ in the ports they pass in, never in the order.
 
-A :class:`storage.log.LogError` other
-than a full disk leaves :meth:`Turn.take`: memory and disk may differ then, and the process must
-start again from its log.
+A :class:`storage.log.LogError` other than a full disk propagates out of :meth:`Turn.take`: memory
+and disk may then differ, and the process must restart from its log.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ROOM_AGAIN: Final = "there is room on the disk again: everything is written"
 
 
 class Turn:
-    """Takes the turns of one host."""
+    """Runs the turns of one host."""
 
     def __init__(self, host: Host, ports: Ports) -> None:
         self.host = host
@@ -42,7 +41,7 @@ class Turn:
         self._persisted = -1
 
     def receive(self, request: Request) -> None:
-        """Hand a client's request to the host, or refuse what a full disk has no room for."""
+        """Pass a client's request to the host, or refuse it when it needs space on a full disk."""
         refusal = self._backlog.refusal(request)
         if refusal is None:
             self.host.receive(request, self._ports.clock.now())
@@ -50,20 +49,20 @@ class Turn:
             self._ports.answers.answer(refusal)
 
     def synced(self) -> None:
-        """Learn that the sync that was begun is done; the next :meth:`take` goes on from there."""
+        """Note that the sync in progress is done; the next :meth:`take` continues from there."""
         self._is_syncing = False
         self.host.syncs.ended(self._ports.clock.now())
         while self._unsynced and self._unsynced[0] <= self._covers:
             self._unsynced.popleft()
 
     def take(self) -> bool:
-        """Serve clients for a while, then carry out what the host decided, in this order.
+        """Serve clients for a limited time, then carry out what the host decided, in this order.
 
-        Send to peers and forward, for nothing of that rests on what is not on disk yet. Write. Send
-        answers, begin tasks, tell facts; again until the host has nothing more to do. Then begin to
-        sync what was written, unless a sync is under way: the one after it covers everything that
-        is written until then. At the end send the answers and set the timer. Return whether
-        requests wait for the next turn.
+        Send to peers and forward: none of that depends on data that is not on disk yet. Write.
+        Queue answers, start tasks, report facts; repeat until the host has nothing more to do. Then
+        start to sync what was written, unless a sync is in progress: the next one covers everything
+        written until then. At the end flush the answers and set the timer. Return whether requests
+        wait for the next turn.
         """
         ports = self._ports
         requests_wait = ports.answers.serve()
@@ -76,7 +75,7 @@ class Turn:
         return requests_wait
 
     def _drain(self) -> int:
-        """Carry out what the host wants done, until there is nothing; return the time."""
+        """Carry out what the host decided, until there is nothing left; return the time."""
         host, clock = self.host, self._ports.clock
         now = clock.now()
         self._tell_persisted(now)
@@ -105,28 +104,28 @@ class Turn:
             ports.facts.note(sentence)
 
     def _retry(self, now: int) -> None:
-        """Write what waits for room on a full disk, when it is time to try."""
+        """Retry the writes that wait for disk space, when the retry is due."""
         if units := self._backlog.retry(now):
             self._took(units)
             self._ports.facts.note(ROOM_AGAIN)
             self.host.disk_is_full = False
 
     def _took(self, units: Sequence[TurnWrites]) -> None:
-        """Count units that are in the log now."""
+        """Count units that are now in the log."""
         for unit in units:
             self._written = unit.number
             if unit.sync:
                 self._unsynced.append(unit.number)
 
     def _tell_persisted(self, now: int) -> None:
-        """Tell the host which units are on disk: all before the first that still wants a sync."""
+        """Tell the host which units are on disk: all before the first that still needs a sync."""
         through = self._unsynced[0] - 1 if self._unsynced else self._written
         if through > self._persisted:
             self._persisted = through
             self.host.persisted(now, through)
 
     def _begin_sync(self) -> bool:
-        """Begin a sync if one is wanted and none is under way; True when it is done already."""
+        """Start a sync if one is needed and none is in progress; True when it is already done."""
         if self._is_syncing or not self._unsynced:
             return False
         self._is_syncing, self._covers = True, self._written

@@ -1,4 +1,4 @@
-"""DescribeConfigs and ListConfigResources: what is configured, where, and why it has its value."""
+"""DescribeConfigs and ListConfigResources: the configs, where they are set, and their sources."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Request
 
 BROKER_LOGGER: Final = 8
-"""Log levels per broker: this cluster has none to show."""
+"""Log levels per broker: this cluster has none."""
 
 
 def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Describe the configs of each resource asked for."""
+    """Describe the configs of each requested resource."""
     message = cast("DescribeConfigsRequest", request.message)
     for resource in message.resources:
         if resource.resource_type not in _DESCRIBERS:
@@ -60,7 +60,7 @@ def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity
 
 
 class _Answers:
-    """What the answers to one request have in common: equal entries are built once."""
+    """State shared by the answers to one request: equal entries are built once."""
 
     def __init__(self, view: ClusterView, message: DescribeConfigsRequest) -> None:
         self.view = view
@@ -124,7 +124,7 @@ def _broker(answers: _Answers, name: str) -> Sequence[DescribeConfigsResourceRes
 
 
 def _check_own_id(view: ClusterView, name: str) -> None:
-    """Only a broker itself knows its static configs."""
+    """Refuse another broker's id: only a broker itself knows its static configs."""
     try:
         node_id = int(name)
     except ValueError:
@@ -165,7 +165,7 @@ def _client_metrics(answers: _Answers, name: str) -> Sequence[DescribeConfigsRes
 
 
 def list_config_resources(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """List what can be configured (KIP-1142); version 0 knows client metrics only, so nothing."""
+    """List what can be configured (KIP-1142); version 0 covers only client metrics, so nothing."""
     message = cast("ListConfigResourcesRequest", request.message)
     known = _LISTERS if request.api_version >= 1 else {CLIENT_METRICS: _LISTERS[CLIENT_METRICS]}
     asked = set(message.resource_types) or set(known)

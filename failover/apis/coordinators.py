@@ -1,4 +1,4 @@
-"""ApiVersions and FindCoordinator: what is served, and where."""
+"""ApiVersions and FindCoordinator: which APIs are served, and by which node."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ TRANSACTION: Final = 1
 SHARE: Final = 2
 
 SHARE_SINCE: Final = 6
-"""The first FindCoordinator version in which SHARE is a key type."""
+"""The first FindCoordinator version with the key type SHARE."""
 
 NO_TRANSACTIONS: Final = (
     "Rollcall coordinates consumer groups: transactions and records are not stored."
 )
 TRANSACTION_THROTTLE: Final = timedelta(seconds=1)
-"""Clients wait so long before they send anything on the connection again (KIP-219)."""
+"""Clients wait this long before they send anything else on the connection (KIP-219)."""
 
 GROUP_VERSION: Final = "group.version"
 """Kafka's feature of the consumer protocol: level 1 is KIP-848."""
@@ -59,11 +59,11 @@ _SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+", re.DOTALL)
 """group id, topic id (base64), partition."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
-"""What a client may call itself and its version (KIP-511)."""
+"""The characters allowed in a client's name and version (KIP-511)."""
 
 
 def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """List exactly what is served, and the features (KIP-584) by their levels here."""
+    """List exactly the APIs that are served, and the features (KIP-584) with their levels here."""
     message = cast("ApiVersionsRequest", request.message)
     if request.api_version >= 3:
         for name in (message.client_software_name, message.client_software_version):
@@ -79,11 +79,11 @@ def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  #
 
 
 def find_coordinator(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Name the node that leads each group's partition of ``__consumer_offsets``.
+    """Return the node that leads each group's partition of ``__consumer_offsets``.
 
-    There is no transaction coordinator: that is an error which makes clients give up, with a
-    sentence, and an answer that holds off whoever asks again all the same. Nor is there a share
-    coordinator: only brokers look for one, and COORDINATOR_NOT_AVAILABLE tells them to go on.
+    There is no transaction coordinator: the error makes clients give up, and carries a message; the
+    answer is delayed as well, for clients that retry anyway. Nor is there a share coordinator: only
+    brokers look for one, and COORDINATOR_NOT_AVAILABLE tells them to continue.
     """
     message = cast("FindCoordinatorRequest", request.message)
     if message.key_type not in (GROUP, TRANSACTION, SHARE):

@@ -1,14 +1,14 @@
 """ListOffsets, OffsetForLeaderEpoch and Fetch of topics that hold no records.
 
-Who asks where a partition begins or ends hears 0, in leader epoch 0. Who already stands at another
-offset stands at the end: it was committed elsewhere or by hand, and "out of range" would have the
-client reset and commit it away (docs/decisions/empty-partitions.md). A fetch is parked for as long
-as the client lets it wait: there is nothing to wake it earlier.
+Every partition starts and ends at offset 0, in leader epoch 0. A client that is already at another
+offset counts as at the end: the offset was committed elsewhere or by hand, and OFFSET_OUT_OF_RANGE
+would make the client reset it and commit over it (docs/decisions/empty-partitions.md). A fetch is
+parked for as long as the client allows: nothing can complete it earlier.
 
 Fetch sessions (KIP-227) are not kept: a request for a new session gets the whole answer and session
-id 0, which clients take as "none today" and go on with whole requests. Kafka does the same once its
-session cache is full. A session would save bytes where many partitions have records now and then;
-here it would be memory and one more thing to lose.
+id 0. Clients read that as "no session" and continue with full requests. Kafka does the same once
+its session cache is full. A session saves bytes where many partitions occasionally have records;
+here it would only cost memory and be more state to lose.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ SPECIAL_SINCE: Final[Mapping[int, int]] = {
     -5: 9,
     -6: 11,
 }
-"""The negative timestamps that mean something, and the ListOffsets version that brought each."""
+"""The negative timestamps with a meaning, and the ListOffsets version that introduced each."""
 
 AT_AN_END: Final = frozenset({LATEST, EARLIEST, EARLIEST_LOCAL})
 """Timestamps that ask for an end of the log; any other finds nothing in an empty one."""
@@ -76,7 +76,7 @@ ENDPOINTS_SINCE: Final = 16
 """The first Fetch version that says where the leader is (KIP-951)."""
 
 NO_END: Final = 2**63 - 1
-"""End of every leader epoch: no position of a client lies beyond it."""
+"""End of every leader epoch: no client's position is beyond it."""
 
 READ_COMMITTED: Final = 1
 NO_OFFSET: Final = -1
@@ -84,7 +84,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def list_offsets(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Say where partitions begin and end."""
+    """Return where partitions begin and end."""
     message = cast("ListOffsetsRequest", request.message)
     counts = Counter(
         (topic.name, partition.partition_index)
@@ -128,7 +128,7 @@ def _listed(asked: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitio
 def trouble(
     view: ClusterView, topic: Topic | None, index: int, leader_epoch: int = -1
 ) -> ErrorCode:
-    """Return why this node cannot speak for a partition, ``none`` when it can.
+    """Return why this node cannot answer for a partition, ``none`` when it can.
 
     ``leader_epoch`` is what the client believes, -1 when it does not say (KIP-320).
     """
@@ -143,10 +143,10 @@ def trouble(
 
 
 def offset_for_leader_epoch(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Say where a leader epoch ends: nowhere, so that no client finds its position cut off.
+    """Return where a leader epoch ends: nowhere, so that no client finds its position truncated.
 
-    Clients ask this of offsets that were committed with an epoch, which may be another cluster's
-    (KIP-320).
+    Clients ask this of offsets that were committed with an epoch, which may come from another
+    cluster (KIP-320).
     """
     message = cast("OffsetForLeaderEpochRequest", request.message)
     topics = tuple(
@@ -176,7 +176,7 @@ def _epoch_end(
 
 
 def fetch(view: ClusterView, request: Request, now_ms: int) -> Entity | DelayedResponse:
-    """Return no records, after ``max_wait`` unless there is an error to tell at once."""
+    """Return no records, after ``max_wait`` unless there is an error to report at once."""
     message = cast("FetchRequest", request.message)
     if message.session_epoch > 0:
         code = ErrorCode.fetch_session_id_not_found
@@ -236,7 +236,7 @@ def _fetched_partition(
 
 @lru_cache(maxsize=16384)
 def _empty(index: int, offset: int, is_committed: bool) -> PartitionData:
-    """Answer for an empty partition whose end is where the client stands: always the same."""
+    """Answer for an empty partition whose end is the client's own position: always the same."""
     return PartitionData(
         partition_index=index,
         error_code=ErrorCode.none,
@@ -249,7 +249,7 @@ def _empty(index: int, offset: int, is_committed: bool) -> PartitionData:
 
 
 def _failed(index: int, code: ErrorCode, leader: int = -1) -> PartitionData:
-    """Answer with an error, and with the leader when it is another node (KIP-951)."""
+    """Answer with an error, and with the leader when that is another node (KIP-951)."""
     epoch = LEADER_EPOCH if leader >= 0 else -1
     return PartitionData(
         partition_index=index,

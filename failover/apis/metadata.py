@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster and DescribeTopicPartitions: what there is, and who leads it."""
+"""Metadata, DescribeCluster and DescribeTopicPartitions: topics, nodes and leaders."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ if TYPE_CHECKING:
     from protocol.groups.topics import Topic
 
 LEADER_EPOCH: Final = 0
-"""Leader epoch of every partition that clients see: what has no records cannot diverge."""
+"""Leader epoch of every partition that clients see: logs without records cannot diverge."""
 
 CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
-"""All ACL operations on a cluster, as KIP-430's bits: nobody is denied anything here."""
+"""All ACL operations on a cluster, as KIP-430's bits: every operation is allowed."""
 
 TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 """All ACL operations on a topic, as KIP-430's bits."""
 
 NOT_ASKED: Final = -(2**31)
-"""In place of the bits, when the client did not ask for them."""
+"""Sent instead of the bits when the client did not ask for them."""
 
 AUTO_CREATE_TIMEOUT: Final = timedelta(seconds=30)
 """``timeout`` of the CreateTopics request that a Metadata request for a missing topic causes."""
 
 
 AUTO_CREATED_MAX: Final = 1_000
-"""Topics that one Metadata request creates; clients ask again for the others."""
+"""How many topics one Metadata request may create; clients ask again for the others."""
 
 
 def metadata(view: ClusterView, request: Request, now_ms: int) -> Entity | Mutating:  # noqa: ARG001
-    """Describe the nodes and the topics asked for; missing ones may be created meanwhile.
+    """Describe the nodes and the requested topics; missing topics may be created meanwhile.
 
     A missing topic is UNKNOWN_TOPIC_OR_PARTITION this time, whether it is being created or not:
     clients ask again.
@@ -101,7 +101,7 @@ def _check_versions(message: MetadataRequest, api_version: int) -> None:
 
 
 def _names_asked(view: ClusterView, message: MetadataRequest) -> tuple[list[str], list[UUID]]:
-    """Return the names asked for, each once, and the ids that no topic has."""
+    """Return the requested names, each once, and the ids that no topic has."""
     topics = view.catalog.topics
     if message.topics is None:
         return list(topics.names()), []
@@ -204,7 +204,7 @@ def _live(view: ClusterView) -> list[Node]:
 
 
 def _controller_id(view: ClusterView) -> int:
-    """Return the node to send changes to; any will do, so one that is up."""
+    """Return the node to send changes to; any node will do, so one that is up."""
     live = [node.node_id for node in _live(view)]
     if view.controller_id in live:
         return view.controller_id
@@ -212,7 +212,7 @@ def _controller_id(view: ClusterView) -> int:
 
 
 def describe_cluster(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """List the nodes; those that are down only for whoever asks for fenced brokers."""
+    """List the nodes; include nodes that are down only if the request asks for fenced brokers."""
     message = cast("DescribeClusterRequest", request.message)
     if message.endpoint_type != 1:
         raise KafkaError(

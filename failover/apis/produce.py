@@ -1,8 +1,8 @@
-"""Produce: every record is refused, partition by partition, with a sentence that says why.
+"""Produce: every record is refused, partition by partition, with a message that says why.
 
-Clients judge a broker by the APIs that it lists. Without Produce 3 and later librdkafka takes the
-broker for one from before record batches of version 2 and its consumers never fetch. So Produce is
-listed as Kafka lists it, and answered as a Kafka answers records that its policy does not allow.
+Clients judge a broker by the APIs that it lists. Without Produce 3 and later, librdkafka assumes
+that the broker predates record batches of version 2, and its consumers never fetch. So Produce is
+listed as Kafka lists it, and answered as Kafka answers records that its policy rejects.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ ACKS: Final = frozenset({-1, 0, 1})
 
 
 def produce(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Refuse the records of each partition; none of these errors makes a producer try again.
+    """Refuse the records of each partition; none of these errors makes a producer retry.
 
-    POLICY_VIOLATION stands for the whole of it, UNKNOWN_TOPIC_OR_PARTITION (UNKNOWN_TOPIC_ID) for
-    what does not exist, INVALID_REQUIRED_ACKS for acks other than -1, 0 and 1.
+    POLICY_VIOLATION is the general answer, UNKNOWN_TOPIC_OR_PARTITION (UNKNOWN_TOPIC_ID) for what
+    does not exist, INVALID_REQUIRED_ACKS for acks other than -1, 0 and 1.
     """
     message = cast("ProduceRequest", request.message)
     if message.acks not in ACKS:

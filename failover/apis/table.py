@@ -1,7 +1,7 @@
-"""The APIs a node answers by itself: one table from API key to function, merged from the modules'.
+"""The APIs a node answers by itself: one table from API key to function, merged from all modules.
 
 Each function is a :data:`failover.catalogue.cluster_view.NodeHandler` and raises ``KafkaError`` for
-an error that stands for the whole request.
+an error that applies to the whole request.
 """
 
 from __future__ import annotations

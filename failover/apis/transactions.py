@@ -1,7 +1,7 @@
-"""What belongs to transactions and idempotent producers: refused at once, or there is none.
+"""APIs of transactions and idempotent producers: refused at once, or answered as empty.
 
-There is no transaction coordinator. Transactional ids are refused as a Kafka refuses them whose
-authorizer allows none: every client gives up on that, where on "not available" it asks for ever.
+There is no transaction coordinator. Transactional ids are refused as by a Kafka whose authorizer
+allows none: every client gives up on that error, whereas on "not available" it would retry forever.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ STATES: Final = frozenset(
 
 
 def init_producer_id(view: ClusterView, request: Request, now_ms: int) -> Entity:
-    """Give an idempotent producer an id of its own, and refuse a transactional one.
+    """Assign an id to an idempotent producer, and refuse a transactional one.
 
-    Java's producers ask before they send anything. With an id they go on to Produce, whose answer
-    has room for the sentence that says why nothing is stored. The id is made of the time, the node
-    and the request; nobody remembers it, as no record ever carries it.
+    Java's producers ask before they send anything. With an id they continue to Produce, whose
+    answer has a field for the message that says why nothing is stored. The id is made from the
+    time, the node and the request; it is not stored, as no record ever carries it.
     """
     message = cast("InitProducerIdRequest", request.message)
     if message.transactional_id is not None:
@@ -64,7 +64,7 @@ def init_producer_id(view: ClusterView, request: Request, now_ms: int) -> Entity
 
 
 def list_transactions(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """List no transactions, and which of the states asked for do not exist."""
+    """List no transactions, and which of the requested states do not exist."""
     message = cast("ListTransactionsRequest", request.message)
     return ListTransactionsResponse(
         throttle_time=NO_THROTTLE,
@@ -75,7 +75,7 @@ def list_transactions(view: ClusterView, request: Request, now_ms: int) -> Entit
 
 
 def describe_producers(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Say that nobody produces to any partition that this node leads."""
+    """Report that no producer is active on any partition that this node leads."""
     message = cast("DescribeProducersRequest", request.message)
     return DescribeProducersResponse(
         throttle_time=NO_THROTTLE,

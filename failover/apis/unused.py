@@ -1,7 +1,7 @@
-"""APIs of what this cluster does not do, answered as by a Kafka that has it switched off.
+"""APIs of features that this cluster lacks, answered as by a Kafka with the feature switched off.
 
-Administrators' programs ask these of every cluster. An API left out fails there as "unsupported";
-where Kafka has a plain answer that is true here, such as an empty list, it is given instead.
+Administration tools call these on every cluster. A missing API fails there as "unsupported"; where
+Kafka has a simple answer that is true here, such as an empty list, that is returned instead.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ NOT_REASSIGNED: Final = "Rollcall places partitions by itself: they can not be r
 NO_REASSIGNMENT: Final = "No partition reassignment is in progress."
 NO_SUCH_TOPIC: Final = "This server does not host this topic-partition."
 HIGH_WATERMARK: Final = -1
-"""DeleteRecords' word for the end of the partition."""
+"""DeleteRecords' value for the end of the partition."""
 
 LOG_DIR: Final = "rollcall"
-"""Name of the one log directory that is described; where it is on the disk is not told."""
+"""Name of the one log directory that is described; its place on the disk is not revealed."""
 
 
 def security_disabled(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Refuse whatever is asked of access control lists: there is no authorizer."""
+    """Refuse every request about access control lists: there is no authorizer."""
     raise KafkaError(ErrorCode.security_disabled, NO_AUTHORIZER)
 
 
@@ -73,7 +73,7 @@ def no_sasl(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa
 
 
 def delete_records(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Delete nothing of partitions that hold nothing."""
+    """Delete nothing: the partitions hold no records."""
     message = cast("DeleteRecordsRequest", request.message)
     return DeleteRecordsResponse(
         throttle_time=NO_THROTTLE,
@@ -105,7 +105,7 @@ def _deleted(
 def describe_log_dirs(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
     """Describe the partitions that have a replica here: they are empty.
 
-    ``__consumer_offsets`` is left out: its logs share one store, whose size is nobody's share.
+    ``__consumer_offsets`` is left out: its logs share one store, so no partition has a size.
     """
     message = cast("DescribeLogDirsRequest", request.message)
     names = None if message.topics is None else {topic.topic for topic in message.topics}
@@ -135,7 +135,7 @@ def _empty_logs(view: ClusterView, topic: Topic) -> Iterator[DescribeLogDirsPart
 
 
 def elect_leaders(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Hold no election by hand: whoever should lead a partition leads it.
+    """Hold no manual election: each partition already has the leader that it should have.
 
     As in Kafka, asking for all partitions lists only those whose leader has changed: none.
     """
@@ -169,7 +169,7 @@ def _not_elected(view: ClusterView, asked: ElectLeadersTopic, index: int) -> Par
 
 
 def alter_partition_reassignments(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Refuse to move a partition; to leave it where it is is granted."""
+    """Refuse to move a partition; accept a request to leave it where it is."""
     message = cast("AlterPartitionReassignmentsRequest", request.message)
     return AlterPartitionReassignmentsResponse(
         throttle_time=NO_THROTTLE,
@@ -219,7 +219,7 @@ def describe_client_quotas(view: ClusterView, request: Request, now_ms: int) -> 
 
 
 def describe_user_scram_credentials(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Describe no users; each that is named does not exist."""
+    """Describe no users; report each named user as missing."""
     message = cast("DescribeUserScramCredentialsRequest", request.message)
     return blank(
         DescribeUserScramCredentialsResponse,

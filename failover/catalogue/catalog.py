@@ -1,8 +1,8 @@
-"""The catalogue: topics, dynamic configs and nodes, a state machine with a log of its own.
+"""The catalogue: topics, dynamic configs and nodes; a state machine with its own log.
 
-It has the form of a group shard: an event goes in, records and replies come out, ``emit`` is
-``replay`` plus collect, and only ``replay`` writes the state. Every node replays the same records
-and reads the same :class:`CatalogImage`.
+It works like a group shard: an event goes in, records and replies come out. ``emit`` is ``replay``
+plus collect, and only ``replay`` writes the state. Every node replays the same records and reads
+the same :class:`CatalogImage`.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeChanged:
-    """A node registered, moved to another address, came up or went down."""
+    """A node registered, changed its address, came up or went down."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFormed:
-    """The first start: ``__consumer_offsets`` gets its partitions, for good.
+    """The first start: ``__consumer_offsets`` gets its permanent partitions.
 
-    ``placement`` holds one tuple of node ids per partition, the preferred leader first. Asking
-    again changes nothing.
+    ``placement`` holds one tuple of node ids per partition, the preferred leader first. Repeating
+    the event changes nothing.
     """
 
     placement: Sequence[tuple[int, ...]]
@@ -47,7 +47,7 @@ CatalogEvent: TypeAlias = Request | Elected | Resigned | NodeChanged | ClusterFo
 
 
 class Catalog(CatalogState):
-    """The catalogue as a machine: takes events, answers requests."""
+    """The catalogue as a state machine: takes events, answers requests."""
 
     @property
     def has_groups(self) -> bool:
@@ -55,17 +55,17 @@ class Catalog(CatalogState):
         return False
 
     def handle(self, event: CatalogEvent, now_ms: int) -> Result:  # noqa: ARG002 - as every shard
-        """Take one event; everything it led to is in the result."""
+        """Handle one event; return all its results."""
         self._result = Result()
         match event:
             case Elected() | Resigned():
-                pass  # nothing here is soft: there are no timers to arm
+                pass  # there is no soft state: no timers to arm
             case Request():
                 self._answer(event)
             case NodeChanged(node):
                 known = self._nodes.get(node.node_id)
                 if known is not None and not node.up:
-                    node = replace(node, rack=known.rack)  # whoever saw it go does not know it
+                    node = replace(node, rack=known.rack)  # the reporting node has no rack
                 if known != node:
                     self.emit(node_record(node))
             case ClusterFormed(placement):
@@ -74,18 +74,18 @@ class Catalog(CatalogState):
         return self._result
 
     def next_deadline(self) -> int | None:
-        """Return None: nothing here happens by itself."""
+        """Return None: nothing here happens on its own."""
         return None
 
     def shift_deadlines(self, stall_ms: int) -> None:
         """Move no deadline: there is none."""
 
     def groups_of(self, event: CatalogEvent) -> Sequence[str] | None:  # noqa: ARG002 - as every shard
-        """Tell whether an event that raised had changed the state: then all of it is in doubt."""
+        """Return all groups if an event that raised had changed the state: all are in doubt."""
         return (CATALOG_GROUP,) if self._result.records else ()
 
     def take_failures(self) -> list[GroupFailed]:
-        """Return nothing: nothing here happens by itself."""
+        """Return nothing: nothing here happens on its own."""
         return []
 
     def forget(self, group_id: str) -> None:  # noqa: ARG002 - there is but one
@@ -93,7 +93,7 @@ class Catalog(CatalogState):
         self._clear()
 
     def restored(self, group_id: str, now: int) -> Result:  # noqa: ARG002 - there is but one
-        """Go on after the records were replayed."""
+        """Continue after the records were replayed."""
         return self._result
 
     def _answer(self, request: Request) -> None:

@@ -1,4 +1,4 @@
-"""What one node knows of the cluster when it answers by itself, and how it may answer.
+"""What one node knows about the cluster when it answers by itself, and the kinds of answers.
 
 Node APIs (``failover/apis/table.py``) are pure functions of a :class:`ClusterView`, a request and
 the time. A host builds a new view when the catalogue, the leaders or its configurations change.
@@ -44,8 +44,8 @@ NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 class Node:
     """A coordinator as clients see it: a broker with an address.
 
-    ``up`` is False while nothing listens there; such a node is not listed and leads nothing.
-    ``rack`` is where it stands, if it has said so.
+    ``up`` is False while nothing listens at the address; such a node is not listed and leads
+    nothing. ``rack`` is the node's rack, if it reported one.
     """
 
     node_id: int
@@ -59,7 +59,8 @@ class Node:
 class CatalogImage:
     """The catalogue at one offset, immutable: topics, dynamic configs and nodes.
 
-    Two images are the same only if they are one object, so that what is made from one can be kept.
+    Two images are equal only if they are the same object, so that values derived from one can be
+    cached.
     """
 
     topics: Topics = field(default_factory=Topics)
@@ -77,14 +78,14 @@ class CatalogImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterView:
-    """One node's view of the cluster at one moment; as a key it stands for itself.
+    """One node's view of the cluster at one moment; compared and hashed by identity.
 
     ``leaders`` maps each ``__consumer_offsets`` partition to the node that leads it; a partition
-    without a leader is left out. ``static_configs`` are this node's as it was started;
+    without a leader is left out. ``static_configs`` are this node's configs at its start;
     ``configs`` have the catalogue's dynamic ones on top (see :func:`effective_configs`).
     ``controller_id`` is the node that leads the catalogue, -1 when there is none. ``described``
-    keeps Metadata's topics once they are built (key: name, with authorized operations or not): they
-    are the same for everybody who asks while the view lasts.
+    caches Metadata's topics once they are built (key: name, with authorized operations or not):
+    they are the same for every client while the view is current.
     """
 
     node_id: int
@@ -115,7 +116,7 @@ def effective_configs(static: Configs, catalog: CatalogImage, node_id: int) -> C
     """Return a node's configs: the static ones, the cluster's dynamic ones, then its own.
 
     The catalogue checks dynamic configs against its leader's static ones; another node's may
-    contradict them, and win then.
+    contradict them, and then take precedence.
     """
     dynamic = {
         **catalog.overrides_of(BROKER, ""),
@@ -130,7 +131,7 @@ def effective_configs(static: Configs, catalog: CatalogImage, node_id: int) -> C
 
 
 def _what_fits(static: Configs, dynamic: Mapping[str, str]) -> Configs:
-    """Leave out the dynamic configs that this node's static ones do not allow."""
+    """Leave out the dynamic configs that this node's static ones do not permit."""
     configs = static
     for name, text in dynamic.items():
         with suppress(ConfigError):
@@ -140,7 +141,7 @@ def _what_fits(static: Configs, dynamic: Mapping[str, str]) -> Configs:
 
 @dataclass(frozen=True, slots=True)
 class DelayedResponse:
-    """The answer is known but is sent no sooner than ``deadline_ms`` (a fetch's long poll)."""
+    """An answer that is known but sent no sooner than ``deadline_ms`` (a fetch's long poll)."""
 
     deadline_ms: int
     response: Entity
@@ -150,7 +151,7 @@ class DelayedResponse:
 class Mutating:
     """Send ``response`` now, and ``mutation`` (a CreateTopicsRequest) to the catalogue's leader.
 
-    The mutation's own answer interests nobody: the client asks for the metadata again.
+    The answer to the mutation is not used: the client asks for the metadata again.
     """
 
     response: Entity

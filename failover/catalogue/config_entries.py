@@ -1,7 +1,7 @@
 """Configs as clients see them: every entry with its value, its source and its synonyms.
 
-An entry's synonyms are the values it could have, the one in force first; its source is that of the
-first.
+An entry's synonyms are the values it could have, the effective one first; its source is the source
+of the first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are those of DescribeConfigs."""
+    """The source of a value; the numbers are those of DescribeConfigs."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -62,7 +62,7 @@ def broker_entries(layers: BrokerLayers) -> Iterable[DescribeConfigsResourceResu
 
 
 def cluster_entries(cluster: Mapping[str, str]) -> Iterable[DescribeConfigsResourceResult]:
-    """Return the dynamic configs set for all nodes, and nothing else."""
+    """Return only the dynamic configs set for all nodes."""
     return (
         _entry(row, [_synonym(row, cluster[row.name], ConfigSource.DYNAMIC_DEFAULT_BROKER)])
         for row in _sorted(BROKER_CONFIGS)
@@ -73,9 +73,9 @@ def cluster_entries(cluster: Mapping[str, str]) -> Iterable[DescribeConfigsResou
 class ResourceEntries:
     """The configs of many topics or groups on one node.
 
-    An entry that a resource does not override is built once and shared by all of them; so is one
-    that many override with the same text, for as long as this object lives. ``adapt`` changes each
-    entry as it is built.
+    An entry that a resource does not override is built once and shared by all of them. An entry
+    that many resources override with the same text is shared too, as long as this object lives.
+    ``adapt`` changes each entry as it is built.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class ResourceEntries:
         return known
 
     def _below(self, row: ConfigRow) -> list[DescribeConfigsSynonym]:
-        """Return the values that count for a resource which overrides nothing."""
+        """Return the values that apply to a resource which overrides nothing."""
         below = BROKER_CONFIGS.get(row.synonym or row.name)
         return _broker_values(below, self._layers) if below else [_default(row)]
 
@@ -154,13 +154,13 @@ def _default(row: ConfigRow) -> DescribeConfigsSynonym:
 
 
 def _synonym(row: ConfigRow, text: str, source: ConfigSource) -> DescribeConfigsSynonym:
-    with suppress(ConfigError):  # set before the rule was made: show what is there
+    with suppress(ConfigError):  # set before the rule was introduced: show it as stored
         text = text_of(parse(row, text))
     return DescribeConfigsSynonym(name=row.name, value=_shown(row, text), source=source)
 
 
 def _shown(row: ConfigRow, text: str) -> str | None:
-    """Show no password, as Kafka does."""
+    """Mask passwords, as Kafka does."""
     return None if row.type is ConfigType.PASSWORD else text
 
 

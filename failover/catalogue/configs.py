@@ -1,8 +1,7 @@
 """IncrementalAlterConfigs (KIP-339) and AlterConfigs: dynamic configs of all resources.
 
-The older AlterConfigs replaces all configs of a resource: what it does not name is taken away.
-Resources stand for themselves: a bad one gets its error and changes nothing, the others are
-changed.
+The older AlterConfigs replaces all configs of a resource: those that it does not name are removed.
+Resources are independent: an invalid one gets an error and stays unchanged, the others are changed.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Request
 
     Changes = dict[str, str | None]
-    """New texts by config name; None takes the override away."""
+    """New texts by config name; None removes the override."""
 
 
 T = TypeVar("T", AlterConfigsResourceResponse, LegacyConfigsResourceResponse)
 
 
 SUGGESTIONS_MAX: Final = 8
-"""A request about more resources or topics is not told which configs it probably meant."""
+"""Above this many resources or topics, an error does not suggest which config was meant."""
 
 
 class Operation(IntEnum):
@@ -94,7 +93,7 @@ def alter_configs(catalog: CatalogState, request: Request) -> None:
 
 
 def _replacement(catalog: CatalogState, resource: LegacyConfigsResource) -> AlterConfigsResource:
-    """Say with operations what AlterConfigs means: set what is named, delete all else."""
+    """Convert AlterConfigs to operations: set what is named, delete everything else."""
     named = {config.name for config in resource.configs}
     current = catalog.overrides_of((resource.resource_type, resource.resource_name))
     settings = [
@@ -116,7 +115,7 @@ def _replacement(catalog: CatalogState, resource: LegacyConfigsResource) -> Alte
 def _alter(
     catalog: CatalogState, resources: Sequence[AlterConfigsResource], *, validate_only: bool
 ) -> list[KafkaError | None]:
-    """Change what is valid; return what is wrong with each resource, in their order."""
+    """Change what is valid; return the errors of the resources, in their order."""
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
     suggests = len(resources) <= SUGGESTIONS_MAX
     errors: list[KafkaError | None] = []
@@ -159,7 +158,7 @@ def _apply(catalog: CatalogState, key: tuple[int, str], changes: Changes) -> Non
 
 
 def _validated(catalog: CatalogState, resource: AlterConfigsResource, suggests: bool) -> Changes:
-    """Return the changes of one resource; every rule has been checked."""
+    """Return the changes of one resource, after checking every rule."""
     check = _CHECKS.get(resource.resource_type)
     if check is None:
         raise KafkaError(
@@ -194,7 +193,7 @@ def _check_operations(resource: AlterConfigsResource) -> None:
 
 
 def _changed(scope: Scope, config: AlterableConfig, current: str | None) -> str | None:
-    """Return the text a config has after the operation, None when the override is gone."""
+    """Return a config's text after the operation, None when the override is removed."""
     if config.config_operation == Operation.DELETE:
         return None
     assert config.value is not None
@@ -304,7 +303,7 @@ def _check_values(configs: Mapping[str, str | None], scope: Scope, suggests: boo
 
 
 def _check_names(changes: Changes, scope: Scope, suggests: bool) -> None:
-    """Refuse to delete what does not exist, too: it is a typing error."""
+    """Refuse also to delete a config that does not exist: it is a typing error."""
     for name in changes:
         try:
             find(name, scope, suggests=suggests)

@@ -1,10 +1,11 @@
 """Whether this node knows the catalogue well enough to lead groups.
 
-A leader that does not know a topic takes its partitions from all members, and what a classic group
-had of it is forgotten. A node that lost its disk has the groups' logs again before the catalogue
-has a leader to copy it from, perhaps. So no replica of groups stands for election until all that
-is committed of the catalogue was here once since the start. A node that still has a log of it does
-not wait for that while nobody leads the catalogue: groups go on with what is known already.
+A leader that does not know a topic revokes its partitions from all members, and drops a classic
+group's state for it. A node that lost its disk may have copied the groups' logs before the
+catalogue has a leader to copy it from. So no replica of groups stands for election until this
+process has once had all committed records of the catalogue. A node that still has a log of the
+catalogue does not wait while the catalogue has no leader: groups continue with what is already
+known.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class CatalogKnowledge:
-    """Watches the catalogue's replica until it is known; it stays so until the process ends."""
+    """Watches the catalogue's replica until it is known; it stays known until the process ends."""
 
     def __init__(self, catalog: Partition, patience_ms: int, now: int) -> None:
-        """``patience_ms``: for how long a leader of the catalogue is waited for."""
+        """``patience_ms``: how long to wait for a leader of the catalogue."""
         self._catalog = catalog
         self._patience_ms = patience_ms
         self._until_ms = now + patience_ms
         self.is_known = False
 
     def look(self, now: int) -> bool:
-        """Look whether it has become known just now."""
+        """Check whether the catalogue has just become known."""
         if self.is_known:
             return False
         catalog, is_overdue = self._catalog, now >= self._until_ms
@@ -38,12 +39,12 @@ class CatalogKnowledge:
         if catalog.settled and catalog.replica.is_current:
             self.is_known = True
         elif is_overdue and catalog.state is not PartitionState.LOADING:
-            # What of it may not be committed is not shown.
+            # Uncommitted parts of it are not shown.
             self.is_known = catalog.replica.end_offset > 0 and catalog.replica.leader_id == NOBODY
         return self.is_known
 
     @property
     def due_ms(self) -> int | None:
-        """When to look without any other reason."""
+        """When to check again even if no event arrives."""
         is_waiting = not self.is_known and self._catalog.replica.end_offset > 0
         return self._until_ms if is_waiting else None

@@ -1,8 +1,8 @@
 """The catalogue's own record types: topics, dynamic configs, nodes.
 
 They have the form of the group records (an int16 type before the key, an int16 version before the
-value, fields in kio's form), so that the same log, snapshot and standby code carries them; the
-numbers are ours and begin at 100, above every type that Kafka gives to ``__consumer_offsets``.
+value, fields in kio's form), so that the same log, snapshot and standby code handles them. The type
+numbers are our own and start at 100, above every type that Kafka uses in ``__consumer_offsets``.
 """
 
 # kio reads field types at run time, so annotations stay unquoted in this module.
@@ -52,7 +52,7 @@ class ConfigKey(Flexible):
 
 @entity
 class ConfigValue(Flexible):
-    """The value a dynamic config was set to, as text."""
+    """The value of a dynamic config, as text."""
 
     value: str = wire("string")
 
@@ -76,14 +76,14 @@ class NodeValue(Flexible):
 
 @key
 class DeletedTopicKey(Flexible):
-    """Names a topic that is no more by the id that it had; its tombstone forgets it at last."""
+    """Names a deleted topic by its former id; its tombstone finally forgets it."""
 
     topic_id: uuid.UUID | None = wire("uuid")
 
 
 @entity
 class DeletedTopicValue(Flexible):
-    """The name that a deleted topic had."""
+    """The name of a deleted topic."""
 
     name: str = wire("string")
 
@@ -94,7 +94,7 @@ RECORD_TYPES: Final[dict[int, tuple[type[Entity], type[Entity]]]] = {
     102: (NodeKey, NodeValue),
     103: (DeletedTopicKey, DeletedTopicValue),
 }
-"""The number before a key's bytes, and the classes of its key and value."""
+"""The type number before a key's bytes, and the classes of its key and value."""
 
 _TYPE_OF: Final = {key: number for number, (key, _) in RECORD_TYPES.items()}
 
@@ -124,13 +124,13 @@ def config_record(resource: ResourceKey, name: str, value: str | None) -> Record
 
 
 def node_record(node: Node) -> Record:
-    """Return the record that registers a node as it is now."""
+    """Return the record that registers a node in its current state."""
     value = NodeValue(host=node.host, port=node.port, up=node.up, rack=node.rack)
     return Record(NodeKey(node_id=node.node_id), value)
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
-    """Return a record's key bytes and value bytes; None stands for a tombstone."""
+    """Return a record's key bytes and value bytes; None means a tombstone."""
     number = _TYPE_OF.get(type(record.key))
     if number is None:
         raise UnknownRecordType(f"{type(record.key).__name__} is no record of the catalogue")
@@ -143,7 +143,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
-    """Read a record back; raises ``UnknownRecordType`` for a type or version not in the table."""
+    """Decode a record; raises ``UnknownRecordType`` for a type or version not in the table."""
     number = int.from_bytes(key[:2], "big")
     if number not in RECORD_TYPES:
         raise UnknownRecordType(f"record type {number} is not known to this catalogue")

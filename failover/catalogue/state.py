@@ -1,7 +1,7 @@
-"""What the catalogue holds, and its only writer: records that are replayed.
+"""The catalogue's state; only replayed records write it.
 
 The handlers of :mod:`failover.catalogue.topics` and :mod:`failover.catalogue.configs` read it, emit
-records and reply; :class:`failover.catalogue.catalog.Catalog` is the machine around it.
+records and reply; :class:`failover.catalogue.catalog.Catalog` is the state machine around it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CatalogState:
         self._result = Result()
 
     def replay(self, record: Record) -> None:
-        """Apply one record of the log: the only writer of the catalogue's state."""
+        """Apply one record of the log. Nothing else writes the catalogue's state."""
         REPLAYS[type(record.key)](self, record.key, record.value)
         self._image = None
 
@@ -74,11 +74,11 @@ class CatalogState:
         self._result.records.append(record)
 
     def reply(self, request: Request, message: Entity) -> None:
-        """Answer a request, once everything in the catalogue up to here is committed."""
+        """Answer a request, once all records of the catalogue so far are committed."""
         self._result.replies.append(Reply(request.ticket, message, CATALOG_GROUP))
 
     def new_topic_id(self) -> UUID:
-        """Draw a random topic id."""
+        """Return a random topic id."""
         return UUID(int=self._rng.getrandbits(128), version=4)
 
     @property
@@ -93,7 +93,7 @@ class CatalogState:
         return self._image
 
     def topics(self) -> Topics:
-        """Return the topics alone, as the group shards want them."""
+        """Return only the topics, in the form that the group shards need."""
         if self._topics_image is None:
             deleted: dict[str, set[UUID]] = {}
             for topic_id, name in self._deleted.items():
@@ -106,11 +106,11 @@ class CatalogState:
         return self._topics_image
 
     def topic(self, name: str) -> Topic | None:
-        """Return the topic called so."""
+        """Return the topic of this name."""
         return self._topics.get(name)
 
     def deletions_beyond(self, kept: int) -> list[UUID]:
-        """Return the ids of deleted topics that are too many when so many may be kept."""
+        """Return the ids of the deleted topics beyond the number to keep."""
         return list(islice(self._deleted, max(len(self._deleted) - kept, 0)))
 
     def topic_names(self) -> tuple[str, ...]:
@@ -118,11 +118,11 @@ class CatalogState:
         return tuple(self._topics)
 
     def overrides_of(self, resource: ResourceKey) -> dict[str, str]:
-        """Return a copy of the dynamic configs of one resource."""
+        """Return a copy of one resource's dynamic configs."""
         return dict(self._overrides.get(resource, {}))
 
     def node_ids(self, live_only: bool = False) -> list[int]:
-        """Return the registered nodes' ids in order, those that are down too unless told."""
+        """Return the registered nodes' ids in order, by default including nodes that are down."""
         return sorted(node.node_id for node in self._nodes.values() if node.up or not live_only)
 
     def snapshot(self) -> list[Record]:

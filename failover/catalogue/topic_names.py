@@ -1,4 +1,4 @@
-"""Which topic names are allowed, internal, or too much like another (Kafka's ``Topic`` rules)."""
+"""Which topic names are valid, internal, or too similar to another (Kafka's ``Topic`` rules)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CONSUMER_OFFSETS: Final = "__consumer_offsets"
 """The groups' log as clients see it: an internal topic led by the coordinators."""
 
 CLUSTER_METADATA: Final = "__cluster_metadata"
-"""Kafka's metadata log; nobody may create a topic of this name."""
+"""Kafka's metadata log; clients cannot create a topic of this name."""
 
 INTERNAL: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
 """Names that Metadata marks as internal."""
@@ -20,7 +20,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def why_invalid(name: str) -> str | None:
-    """Return what is wrong with a topic name as a sentence, or None when it is fine."""
+    """Return why a topic name is invalid, as a sentence, or None when it is valid."""
     if not name:
         return "Topic name is invalid: it is empty."
     if name in (".", ".."):
@@ -36,9 +36,9 @@ def why_invalid(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str | None:
-    """Return what two colliding names share, or None for a name that cannot collide.
+    """Return the key that colliding names share, or None for a name that cannot collide.
 
-    Metric names turn '.' into '_', so Kafka does not allow two topics that differ only in that.
+    Metric names turn '.' into '_', so Kafka rejects two topics that differ only in that.
     """
     if "." in name or "_" in name:
         return name.replace(".", "_")

@@ -1,6 +1,6 @@
 """CreateTopics, DeleteTopics and CreatePartitions, as the catalogue's leader answers them.
 
-Topics of one request stand for themselves: a bad one gets its error, the others are done.
+The topics of one request are independent: an invalid one gets an error, the others succeed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from protocol.wire.messages import DescribeConfigsResourceResult
 
 PARTITIONS_MAX = 100_000
-"""Most partitions one topic may have, and one request may create: a mistyped number must not fill
+"""Most partitions that one topic may have, and one request may create: a typing error must not fill
 the memory. (Kafka's controller creates 10,000 at once: its partitions are files.)"""
 
 
@@ -55,7 +55,7 @@ TOPICS_MAX = 5_000
 """Most topics that one request may create; each costs a tenth of a millisecond."""
 
 DELETIONS_KEPT = 10_000
-"""Deleted topics that are remembered; each costs some 50 bytes."""
+"""Deleted topics that are remembered; each costs about 50 bytes."""
 
 
 def create_topics(catalog: CatalogState, request: Request) -> None:
@@ -75,7 +75,7 @@ def create_topics(catalog: CatalogState, request: Request) -> None:
 
 
 def _check_size(catalog: CatalogState, message: CreateTopicsRequest) -> None:
-    """Refuse a request that would create too much, with Kafka's words."""
+    """Refuse a request that would create too much, with Kafka's message."""
     if len(message.topics) > TOPICS_MAX:
         raise KafkaError(
             ErrorCode.policy_violation, "Excessively large number of topics per request."
@@ -94,7 +94,7 @@ def _check_size(catalog: CatalogState, message: CreateTopicsRequest) -> None:
 
 
 class _Creation:
-    """What the topics of one request have in common: equal configs are described once."""
+    """State shared by the topics of one request: equal configs are described once."""
 
     def __init__(self, catalog: CatalogState, message: CreateTopicsRequest) -> None:
         self._catalog = catalog
@@ -189,7 +189,7 @@ def _requested_configs(topic: CreatableTopic) -> dict[str, str]:
 
 
 def _manual_placement(catalog: CatalogState, topic: CreatableTopic) -> tuple[tuple[int, ...], ...]:
-    """Return the placement the client chose, empty when it left the choice to us."""
+    """Return the placement that the client chose, empty when it left the choice to the server."""
     if not topic.assignments:
         return ()
     if topic.replication_factor != -1:
@@ -270,7 +270,7 @@ def _automatic_placement(
 def _place(
     catalog: CatalogState, name: str, partitions: range, replication_factor: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Spread partitions over the nodes: round-robin from a node that the topic's name decides."""
+    """Spread partitions over the nodes: round-robin, the topic's name selects the first node."""
     nodes = catalog.node_ids()
     if partitions.stop > PARTITIONS_MAX:
         raise KafkaError(
@@ -367,7 +367,7 @@ def _delete(catalog: CatalogState, name: str) -> None:
 
 
 def create_partitions(catalog: CatalogState, request: Request) -> None:
-    """Add partitions to the topics that can take them."""
+    """Add partitions to the topics that allow it."""
     message = cast("CreatePartitionsRequest", request.message)
     counts = Counter(topic.name for topic in message.topics)
     _check_growth(catalog, message)
@@ -391,7 +391,7 @@ def create_partitions(catalog: CatalogState, request: Request) -> None:
 
 
 def _check_growth(catalog: CatalogState, message: CreatePartitionsRequest) -> None:
-    """Refuse a request about too many partitions: each topic's record is written whole."""
+    """Refuse a request about too many partitions: each topic's record is written as a whole."""
     known = [each for each in message.topics if catalog.topic(each.name) is not None]
     if sum(each.count for each in known if 0 < each.count <= PARTITIONS_MAX) > PARTITIONS_MAX:
         raise KafkaError(

@@ -1,1 +1,1 @@
-"""What the controller decides: who stands for election, who moves, which log is set aside."""
+"""The controller's decisions: who stands for election, who moves, which log is set aside."""

@@ -1,9 +1,9 @@
-"""Says when a replica's log may be set aside: when the others have everything without it.
+"""Decide when a replica's log may be set aside: when the others have everything without it.
 
-A node whose log is damaged, or an older copy of itself, waits with its log untouched until this
-says so. Then the log is moved away and the node begins with an empty one, as another replica.
+A node whose log is damaged, or an older copy, leaves the log untouched until this allows it. Then
+the log is moved away and the node starts with an empty one, as a new replica.
 
-Pure: the controller and the simulator ask it with the rows that the nodes report.
+Pure: the controller and the simulator call it with the rows that the nodes report.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from failover.partitions.status import PartitionStatus
 
     Rows = Mapping[int, PartitionStatus]
-    """By node: what each says of one partition."""
+    """By node: its report about one partition."""
 
 
 def may_set_aside(
@@ -27,10 +27,10 @@ def may_set_aside(
     placement: Sequence[Sequence[int]],
     reports: Mapping[int, Iterable[PartitionStatus]],
 ) -> bool:
-    """Say whether every partition of a node is led, and safe without what that node has.
+    """Return whether every partition of a node is led, and safe without that node's data.
 
-    ``placement`` holds the nodes of each partition, ``reports`` what each node that serves says of
-    its replicas. The catalogue counts on every node.
+    ``placement`` holds the nodes of each partition, ``reports`` the report of each serving node
+    about its replicas. The catalogue counts on every node.
     """
     rows: dict[int, dict[int, PartitionStatus]] = {}
     for reporter, told in reports.items():
@@ -41,10 +41,10 @@ def may_set_aside(
 
 
 def is_safe_without(node_id: int, rows: Rows) -> bool:
-    """Say whether a majority of a partition's voters, without this node, has all that is committed.
+    """Return whether a majority of a partition's voters has all committed data without this node.
 
-    Only the leader of the newest epoch is believed, and of the voters only those that follow it
-    there with the very directory that votes: a learner on the same node counts for nothing.
+    Only the leader of the newest epoch counts, and only voters that follow it in that epoch from
+    the very directory that votes: a learner on the same node does not count.
     """
     leaders = [n for n, row in rows.items() if row.state == "Leader" and n != node_id]
     if not leaders:

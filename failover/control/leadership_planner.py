@@ -1,10 +1,10 @@
-"""The controller: says who should stand for election, and moves leadership away and, late, back.
+"""The controller: chooses election candidates, moves leadership away and, later, back.
 
-It is advice only. Replicas vote, so a controller that is dead, stale or doubled can delay an
-election or move a leader once too often, but never make two leaders or lose a record; without it
+It only gives advice. Replicas vote, so a controller that is dead, stale or duplicated can delay an
+election or move a leader once too often, but never create two leaders or lose a record; without it
 the election timeouts do its job.
 
-Pure: its driver (an actor or the simulator) brings liveness, reports and time, and carries the
+Pure: its driver (an actor or the simulator) provides liveness, reports and time, and delivers the
 orders to the hosts (``Host.campaign``, ``Host.transfer``).
 """
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from failover.partitions.status import PartitionStatus
 
 LOOK_MS: Final = 500
-"""How often the driver brings new reports and asks for orders when nothing else happens."""
+"""How often the driver passes new reports and asks for orders when nothing else happens."""
 
 CAMPAIGN_AGAIN_MS: Final = 400
-"""A campaign that brought no leader within this time is given to the next best."""
+"""A campaign that elects no leader within this time is given to the next-best replica."""
 
 REBALANCE_MS: Final = 300_000
 """``leader.imbalance.check.interval.seconds``, unless the driver says otherwise."""
 
 TRANSFER_AGAIN_MS: Final = 3_000
-"""Pause between two moves for the sake of balance, whichever partitions they are of."""
+"""Pause between two moves for the sake of balance, across all partitions."""
 
 HAND_OVER_AGAIN_MS: Final = 500
-"""Pause between two attempts to move a partition that is not to wait."""
+"""Pause between two attempts to move a partition that should move at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ Order: TypeAlias = Campaign | LeadershipTransfer
 
 @dataclass(slots=True)
 class _NodeStatus:
-    """What is known of one node. ``rows`` are of its last report."""
+    """What is known about one node. ``rows`` are from its last report."""
 
     is_up: bool = False
     is_draining: bool = False
@@ -69,7 +69,7 @@ class _NodeStatus:
 
 @dataclass(slots=True)
 class _Partition:
-    """What was ordered for one partition, and since when its preferred replica is steady."""
+    """What was ordered for one partition, and since when its preferred replica has been steady."""
 
     nodes: tuple[int, ...]
     tried: set[int] = field(default_factory=set)
@@ -80,8 +80,8 @@ class _Partition:
 class LeadershipPlanner:
     """Watches every partition of one cluster.
 
-    ``is_starting`` is set while the whole cluster starts: what leads somewhere else than it should
-    goes home at once then, as clients only begin to look for their coordinators.
+    ``is_starting`` is set while the whole cluster starts: leadership then returns to the preferred
+    replica at once, as clients are only starting to look for their coordinators.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class LeadershipPlanner:
     ) -> None:
         """``placement`` as in the hosts' identity; ``catalog`` are the catalogue's voters.
 
-        ``rebalance_ms``: how long all must have been well before leadership is moved for the sake
-        of balance; None: it never is.
+        ``rebalance_ms``: how long all replicas must have been healthy before leadership is moved
+        for the sake of balance; None: it never is.
         """
         self._nodes = {node_id: _NodeStatus() for node_id in nodes}
         self._partitions = {
@@ -105,31 +105,31 @@ class LeadershipPlanner:
         self._moved_ms: int | None = None
         self.is_starting = False
 
-    # --- what the driver knows
+    # --- input from the driver
 
     def up(self, node_id: int, now: int) -> None:
-        """Learn that a node's process runs."""
+        """Note that a node's process runs."""
         node = self._nodes[node_id]
         if not node.is_up:
             node.is_up, node.up_ms = True, now
 
     def down(self, node_id: int) -> None:
-        """Learn that a node's process is gone; ask for orders at once."""
+        """Note that a node's process is gone; the caller must ask for orders at once."""
         self._nodes[node_id].is_up = False
 
     def report(self, node_id: int, rows: Iterable[PartitionStatus], now: int) -> None:
-        """Take a node's own word about its replicas: it is up, then."""
+        """Take a node's own report about its replicas: the node is up, then."""
         self.up(node_id, now)
         self._nodes[node_id].rows = {row.partition: row for row in rows}
 
     def drain(self, node_id: int, is_draining: bool = True) -> None:
-        """Keep leadership away from a node that is to be stopped."""
+        """Keep leadership away from a node that is stopping."""
         self._nodes[node_id].is_draining = is_draining
 
-    # --- what it makes of it
+    # --- conclusions
 
     def leader(self, partition: int) -> int:
-        """Return the live node that says it leads, in the highest epoch; -1 when none does."""
+        """Return the live node that claims to lead, in the highest epoch; -1 when none does."""
         claims = [
             (row.epoch, node_id)
             for node_id, node in self._nodes.items()
@@ -138,9 +138,9 @@ class LeadershipPlanner:
         return max(claims)[1] if claims else -1
 
     def is_at_home(self) -> bool:
-        """Whether each partition is led, and by its preferred node if that one can lead.
+        """Whether each partition is led, and by its preferred node if that node can lead.
 
-        It cannot while it is down or drains, or while a replica of the partition is no voter.
+        It cannot while it is down or draining, or while a replica of the partition is no voter.
         """
         return all(
             (leader := self.leader(number)) >= 0
@@ -174,7 +174,7 @@ class LeadershipPlanner:
         return self._give_back(number, partition, leader, now)
 
     def _campaign(self, number: int, partition: _Partition, now: int) -> Campaign | None:
-        """Call on the most complete standby; on the next best when that did not help."""
+        """Ask the most complete standby to campaign; then the next best if that did not help."""
         if not self._is_due(partition, now, CAMPAIGN_AGAIN_MS) and partition.tried:
             return None
         candidates = self._candidates(number, partition)
@@ -188,7 +188,7 @@ class LeadershipPlanner:
         return Campaign(untried[0], number)
 
     def _candidates(self, number: int, partition: _Partition) -> list[int]:
-        """Return the live voters, best first: loaded, not to stop, quick, complete, preferred."""
+        """Return the live voters, best first: loaded, not stopping, quick, complete, preferred."""
 
         def rank(node_id: int) -> tuple[bool, bool, bool, int, int]:
             row = self._nodes[node_id].rows[number]
@@ -224,11 +224,11 @@ class LeadershipPlanner:
     def _give_back(
         self, number: int, partition: _Partition, leader: int, now: int
     ) -> LeadershipTransfer | None:
-        """Let the preferred replica lead again: at once if nobody notices, else late and slowly.
+        """Let the preferred replica lead again: at once if no client notices, else late and slowly.
 
-        Some clients join their groups again whenever a leader changes, so a move costs a rebalance,
-        and what holds groups is moved only for balance, after all replicas were in sync for
-        ``rebalance_ms``: while one is missing, a move that fails is an outage.
+        Some clients rejoin their groups whenever a leader changes, so a move costs a rebalance. So
+        a partition that holds groups is moved only for balance, after all replicas were in sync for
+        ``rebalance_ms``: while one is missing, a failed move is an outage.
         """
         preferred = partition.nodes[0]
         in_sync = self._nodes[leader].rows[number].in_sync
@@ -258,15 +258,15 @@ class LeadershipPlanner:
         return LeadershipTransfer(leader, number, preferred)
 
     def _is_free(self, number: int, leader: int) -> bool:
-        """Tell whether a move costs no client anything."""
+        """Return whether a move costs no client anything."""
         if self.is_starting:
             return True
         return number != CATALOG_PARTITION and not self._nodes[leader].rows[number].has_groups
 
     def _buys_balance(self, number: int, leader: int, preferred: int) -> bool:
-        """Tell whether the leader leads at least two groups' partitions more than the preferred.
+        """Whether the leader leads at least two more groups' partitions than the preferred node.
 
-        The catalogue is next to no work, so it stays wherever it is.
+        The catalogue causes almost no load, so it stays where it is.
         """
         if number == CATALOG_PARTITION:
             return False

@@ -1,4 +1,4 @@
-"""Says when a partition cannot elect a leader because too many of its logs are gone."""
+"""Detect that a partition cannot elect a leader because too many of its logs are gone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def lost_majority(nodes: Sequence[int], rows: Mapping[int, PartitionStatus]) -> str | None:
-    """Return a sentence if no majority of a partition's replicas has its log; None if all is well.
+    """Return a message if no majority of a partition's replicas has its log; None if all is well.
 
-    ``nodes`` hold the partition, ``rows`` are what those that run report of it. A replica that is
-    no voter began with an empty directory: its disk was lost, or its log was damaged and set aside.
-    As long as anybody leads, such replicas are filled again and nothing is to be done.
+    ``nodes`` hold the partition, ``rows`` are the running nodes' reports about it. A replica that
+    is no voter started with an empty directory: its disk was lost, or its log was damaged and set
+    aside. As long as there is a leader, such replicas are refilled and no action is needed.
     """
     if not rows or any(row.leader >= 0 for row in rows.values()):
         return None

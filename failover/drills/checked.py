@@ -1,4 +1,4 @@
-"""A table of a file as a typed value: checked whole, with one sentence for each mistake."""
+"""Convert a TOML table to a typed value: checked completely, with one sentence per mistake."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MISTAKES_MAX: Final = 10
-"""So many mistakes are told of one file."""
+"""At most this many mistakes of one file are reported."""
 
 _WORDS: Final = {
     "object": "a table", "array": "a list", "str": "text", "int": "a whole number",
     "float": "a number", "bool": "true or false",
 }  # fmt: skip
-"""What msgspec's names of types are in TOML."""
+"""The TOML names of msgspec's type names."""
 
 _PART: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 _FIELD: Final = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`", re.DOTALL)
 
 
 class DrillError(Exception):
-    """A drill cannot be had as it is asked for; the text says why in one sentence."""
+    """A drill is invalid as requested; the message says why in one sentence."""
 
 
 def checked(kind: type[T], table: Mapping[str, Any], what: str) -> T:
-    """Make a ``kind`` of a TOML table; ``what`` begins the sentences of the error.
+    """Convert a TOML table to a ``kind``; ``what`` starts each sentence of the error.
 
-    Raises :class:`DrillError` with a sentence for each mistake. msgspec names the first one: it is
-    taken out of a copy of the table, and the rest is checked again.
+    Raises :class:`DrillError` with a sentence for each mistake. msgspec reports the first one: it
+    is removed from a copy of the table, and the rest is checked again.
     """
     left = copy.deepcopy(dict(table))
     taken_out: set[_Path] = set()
@@ -46,7 +46,7 @@ def checked(kind: type[T], table: Mapping[str, Any], what: str) -> T:
         except ValidationError as error:
             mistake = _Mistake.of(str(error))
             if mistake.path in taken_out:
-                break  # it lacks only what was wrong
+                break  # only the removed settings are missing
             mistakes.append(f"{what}: {mistake.sentence(kind, left)}")
             taken_out.add(mistake.path)
             if not mistake.take_out(left):
@@ -63,7 +63,7 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Mistake:
-    """What msgspec says is wrong, and where: at a setting, which may be missing or unknown."""
+    """A mistake that msgspec found, and where: at a setting, which may be missing or unknown."""
 
     text: str
     path: _Path
@@ -72,7 +72,7 @@ class _Mistake:
 
     @classmethod
     def of(cls, message: str) -> _Mistake:
-        """Read a message of msgspec."""
+        """Parse a message of msgspec."""
         text, _, place = message.partition(" - at `$")
         path = tuple(int(n) if n else name for name, n in _PART.findall(place))
         named = _FIELD.search(text)
@@ -82,7 +82,7 @@ class _Mistake:
         return cls(text, (*path, named[1]), is_unknown=unknown, is_missing=not unknown)
 
     def sentence(self, kind: type, table: Mapping[str, Any]) -> str:
-        """Say it to the author of the file."""
+        """Return the sentence for the author of the file."""
         *within, name = self.path or ("the file",)
         place = _spoken(within)
         if self.is_unknown:
@@ -97,7 +97,7 @@ class _Mistake:
         return f"{_spoken(self.path)} is {_at(table, self.path)!r}: {said}{known}."
 
     def take_out(self, table: dict[str, Any]) -> bool:
-        """Take it out of ``table``, if the rest can be checked without it."""
+        """Remove it from ``table``, if the rest can be checked without it."""
         *within, name = self.path or ("",)
         parent = _at(table, within)
         if self.is_missing or not isinstance(parent, dict) or name not in parent:
@@ -113,7 +113,7 @@ def _at(table: Any, path: Iterable[str | int]) -> Any:
 
 
 def _spoken(path: Iterable[str | int]) -> str:
-    """Say a path as people do: ``step 2: target``."""
+    """Return a path in words: ``step 2: target``."""
     words: list[str] = []
     for part in path:
         if isinstance(part, int):
@@ -124,7 +124,7 @@ def _spoken(path: Iterable[str | int]) -> str:
 
 
 def _choices(info: inspect.Type, path: _Path) -> list[str]:
-    """Return the values that the enumeration at ``path`` has; none when it is none."""
+    """Return the values of the enumeration at ``path``; none when it is no enumeration."""
     for part in path:
         if isinstance(info, inspect.StructType):
             info = next(row.type for row in info.fields if row.encode_name == part)

@@ -1,9 +1,9 @@
 """Drills: rehearsed failures as data, the same for a live cluster and for the simulator.
 
-A drill is a TOML file: who takes part (``workload``), what is done to the cluster, one step after
-the other (``steps``), and what it may cost (``expect``). This module reads and checks them and says
-who the members are; whoever runs one executes the steps in its own way and hands what it recorded
-to :mod:`failover.drills.verdict`.
+A drill is a TOML file: the members (``workload``), what happens to the cluster, step by step
+(``steps``), and what it may cost (``expect``). This module reads and checks drills and defines
+their members. Each runner executes the steps in its own way and passes what it recorded to
+:mod:`failover.drills.verdict`.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ class Action(StrEnum):
     """What a step does."""
 
     KILL = "kill"  # end the target's processes at once, as kill -9 does
-    START = "start"  # have every killed node serve again (a live cluster starts them by itself)
+    START = "start"  # restart every killed node (a live cluster restarts them by itself)
     FREEZE = "freeze"  # stop the target's processes without ending them, as SIGSTOP does
-    THAW = "thaw"  # let every frozen process go on
-    CUT = "cut"  # part the target from all other nodes, but not from its clients
+    THAW = "thaw"  # resume every frozen process
+    CUT = "cut"  # disconnect the target from all other nodes, but not from its clients
     MEND = "mend"  # end every cut
-    LOSE_DISK = "lose-disk"  # end the target's processes and delete what they have written
-    ROLL = "roll"  # drain, end and start the target's nodes, one after the other
-    FILL_DISK = "fill-disk"  # leave no space for what the target writes
+    LOSE_DISK = "lose-disk"  # end the target's processes and delete their data
+    ROLL = "roll"  # drain, end and restart the target's nodes, one after the other
+    FILL_DISK = "fill-disk"  # fill the target's disk
     FREE_DISK = "free-disk"  # give the space back
     SLOW_DISK = "slow-disk"  # let each sync of the target's logs take sync_ms longer
     FAST_DISK = "fast-disk"  # let every sync take its own time again
-    RESTART_MEMBERS = "restart-members"  # end a share of the static ones and start them again
-    JOIN_MEMBERS = "join-members"  # let more dynamic members join, a share of those that there are
+    RESTART_MEMBERS = "restart-members"  # stop a share of the static members and start them again
+    JOIN_MEMBERS = "join-members"  # add dynamic members, as a share of the existing ones
     WAIT = "wait"  # wait until the condition holds
 
 
 class Target(StrEnum):
-    """Whom a step is done to; nodes are found when the step begins.
+    """The target of a step; its nodes are chosen when the step starts.
 
     LEADER leads the partition of the first group. MAJORITY is that leader and as many other nodes
     as it takes to leave a minority.
@@ -70,7 +70,7 @@ FAULTS: Final = frozenset(
         Action.SLOW_DISK, Action.RESTART_MEMBERS, Action.JOIN_MEMBERS,
     }
 )  # fmt: skip
-"""The actions that clients may feel: a drill's costs count from the first of them."""
+"""The actions that clients may notice: a drill's costs count from the first of them."""
 
 
 UNTIL_WHOLE: Final = (FAULTS - {Action.RESTART_MEMBERS, Action.JOIN_MEMBERS}) | {
@@ -79,7 +79,7 @@ UNTIL_WHOLE: Final = (FAULTS - {Action.RESTART_MEMBERS, Action.JOIN_MEMBERS}) | 
     Action.FREE_DISK,
     Action.FAST_DISK,
 }
-"""The actions from the last of which the time to full replication counts."""
+"""The time to full replication counts from the last of these actions."""
 
 
 NUMBER_MAX: Final = 10**9
@@ -92,7 +92,7 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who takes part. Members are shared out evenly; each group reads a topic of its own name.
+    """The members. They are spread evenly; each group reads a topic with the group's name.
 
     A topic has three partitions for two members, so that more can join. Members commit every
     ``commit_interval_ms``, for each partition they own, the time of the commit: later commits are
@@ -109,7 +109,7 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_timeout_ms: Count = 30_000
     request_timeout_ms: Count = 30_000
     settle_ms: AnyCount = 5_000
-    """How long the members go on after the last step, so that its costs can be seen."""
+    """How long the members continue after the last step, so that its costs are visible."""
 
     @property
     def partitions_each(self) -> int:
@@ -117,11 +117,11 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return -(-3 * self.members // (2 * self.groups))
 
     def group_ids(self, prefix: str) -> tuple[str, ...]:
-        """Return the groups, which are also the topics."""
+        """Return the group ids, which are also the topic names."""
         return tuple(f"{prefix}-{number}" for number in range(self.groups))
 
     def consumer_group_ids(self, prefix: str) -> frozenset[str]:
-        """Return the groups that are consumer groups: spread among the others, the first is not."""
+        """Return the consumer groups, spread among the others; the first group is classic."""
         group_ids = self.group_ids(prefix)
         share = self.consumer_share
         return frozenset(
@@ -131,7 +131,7 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     def configs(self, prefix: str) -> tuple[MemberConfig, ...]:
-        """Return the members: group by group in turn, so that any first few are alike."""
+        """Return the members, taken from each group in turn, so that any prefix is balanced."""
         group_ids = self.group_ids(prefix)
         counts = [0] * self.groups
         configs = []
@@ -157,9 +157,9 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DrillStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing done, ``after_ms`` after the step before it was done (the first: after Stable).
+    """One action, ``after_ms`` after the previous step was done (the first: after Stable).
 
-    ``until`` and ``within_ms`` are a wait's condition and patience, ``share`` is the part of the
+    ``until`` and ``within_ms`` are a wait's condition and time limit, ``share`` is the part of the
     members that restart or join, ``sync_ms`` how much longer a slow disk's syncs take.
     """
 
@@ -189,7 +189,7 @@ _TARGETED: Final = frozenset(
 
 
 class Expect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the drill may cost. What may never be lost is no part of this: it is always judged.
+    """What the drill may cost. What may never be lost is not listed here: it is always checked.
 
     ``rebalances_max`` is for each group. The times are from one successful heartbeat to the next
     (99 of 100 members), from one acknowledged commit to the next (of all members of a group
@@ -204,7 +204,7 @@ class Expect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Drill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One rehearsed failure; ``about`` says in words what is rehearsed."""
+    """One rehearsed failure; ``about`` describes it in words."""
 
     name: str
     about: Text
@@ -213,7 +213,7 @@ class Drill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     expect: Expect = Expect()
 
     def of_size(self, members: int | None) -> Drill:
-        """Return the same drill with another number of members (None: its own)."""
+        """Return the same drill with another number of members (None: unchanged)."""
         if members is None:
             return self
         groups = min(self.workload.groups, members)
@@ -225,13 +225,13 @@ class Drill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the drills that come with the program."""
+    """Return the names of the drills included in the program."""
     files = (each.name for each in _directory().iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml")))
 
 
 def named(name: str) -> Drill:
-    """Return a drill that comes with the program."""
+    """Return a drill included in the program."""
     if name not in names():
         raise DrillError(f"There is no drill {name!r}: see --list.")
     return parse(name, (_directory() / f"{name}.toml").read_text("utf-8"))

@@ -1,7 +1,7 @@
-"""What a drill cost, worked out of what its members lived through and of what is committed after.
+"""Compute what a drill cost from its members' timelines and the offsets committed at the end.
 
-Pure: a live cluster's runner and the simulator hand in the same values, times in milliseconds of
-whichever clock their members had.
+Pure: a live cluster's runner and the simulator pass in the same values, with times in milliseconds
+of their members' clock.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from protocol.wire.embedded import TopicPartition
 
 EXPELLED: Final = frozenset({"unknown_member_id", "fenced_instance_id", "fenced_member_epoch"})
-"""Errors that tell a member which held partitions that it is no member any more."""
+"""Errors that tell a member with partitions that it is no longer a member."""
 SIGNS: Final = frozenset({MemberHistoryKind.ASSIGNED, MemberHistoryKind.HEARTBEAT})
-"""Events that show a member that its coordinator knows it."""
+"""Events that show that the coordinator knows the member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberTimeline:
     """One life of one member; a static member that restarts has several under one ``name``.
 
-    ``seen_ms`` is when it was last looked at and ``holds`` what it held then; a life that the drill
+    ``seen_ms`` is when it was last observed and ``holds`` what it held then; a life that the drill
     ended has no such time.
     """
 
@@ -48,12 +48,12 @@ class MemberTimeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillRecord:
-    """What a drill left behind.
+    """The recorded results of a drill.
 
-    ``committed`` is what the coordinators answer in the end, by group, topic and partition;
-    ``fault_ms`` the time of the first fault; ``replicated_ms`` how long after the last fault every
-    replica was in sync, None if it was never seen; ``stalled_ms`` how long the members' own process
-    stood still at most, None where that is no question.
+    ``committed`` are the offsets that the coordinators return at the end, by group, topic and
+    partition; ``fault_ms`` the time of the first fault; ``replicated_ms`` how long after the last
+    fault every replica was in sync, None if that never happened; ``stalled_ms`` the longest stall
+    of the members' own process, None where that does not apply.
     """
 
     stories: Sequence[MemberTimeline]
@@ -65,7 +65,7 @@ class DrillRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRow:
-    """One line of a verdict; without a ``limit`` it is told and not judged."""
+    """One line of a verdict; without a ``limit`` it is reported but not judged."""
 
     name: str
     value: float | None
@@ -73,7 +73,7 @@ class VerdictRow:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the limit, if there is one, is kept; what was never seen keeps none."""
+        """Whether the value is within the limit, if any; a value that was never observed is not."""
         return self.limit is None or (self.value is not None and self.value <= self.limit)
 
 
@@ -84,15 +84,15 @@ class Verdict:
     drill: str
     rows: tuple[VerdictRow, ...]
     complaints: tuple[str, ...] = ()
-    """A few sentences that name members and partitions, for whoever looks for the reason."""
+    """A few sentences that name members and partitions, for finding the cause."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether every row is."""
+        """Whether every row is clean."""
         return all(row.is_clean for row in self.rows)
 
     def document(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the verdict for JSON."""
         return {
             "drill": self.drill,
             "clean": self.is_clean,
@@ -104,7 +104,7 @@ class Verdict:
         }
 
     def text(self) -> str:
-        """Return it as a table."""
+        """Return the verdict as a table."""
         lines = [["", "value", "at most", ""]]
         for row in self.rows:
             judged = "" if row.limit is None else "ok" if row.is_clean else "NOT CLEAN"
@@ -114,7 +114,7 @@ class Verdict:
 
 
 def judge(drill: Drill, record: DrillRecord) -> Verdict:
-    """Judge what a drill left behind by the rules that always hold and by what it may cost."""
+    """Judge a drill's results by the rules that always apply and by what it may cost."""
     found: dict[str, list[str]] = {name: check(record) for name, check in CHECKS.items()}
     rows = [VerdictRow(name=name, value=len(each), limit=0) for name, each in found.items()]
     return Verdict(
@@ -157,11 +157,11 @@ def _costs(record: DrillRecord, expect: Expect) -> Iterable[VerdictRow]:
     )
 
 
-# --- what must never be
+# --- what must never happen
 
 
 def owned_twice(record: DrillRecord) -> list[str]:
-    """Find partitions that two members were assigned in one generation of their group."""
+    """Find partitions assigned to two members in one generation of their group."""
     return [
         f"{twice.partition[0]}-{twice.partition[1]} of {group_id} had {len(twice.owners)} owners"
         f" in generation {twice.generation}: {', '.join(twice.owners)}"
@@ -171,7 +171,7 @@ def owned_twice(record: DrillRecord) -> list[str]:
 
 
 def lost_commits(record: DrillRecord) -> list[str]:
-    """Find acknowledged offsets that are gone: of a partition's commits the last is the largest."""
+    """Find acknowledged offsets that are lost: of a partition's commits the last is the largest."""
     acknowledged = (
         ((story.group_id, topic, index), offset)
         for story in record.stories
@@ -187,7 +187,7 @@ def lost_commits(record: DrillRecord) -> list[str]:
 
 
 def generations_backward(record: DrillRecord) -> list[str]:
-    """Find members that were told an older generation after a newer one."""
+    """Find members that received an older generation after a newer one."""
     found = []
     for (group_id, name), stories in _by_member(record).items():
         told = [
@@ -204,7 +204,7 @@ def generations_backward(record: DrillRecord) -> list[str]:
 
 
 def changed_ids(record: DrillRecord) -> list[str]:
-    """Find static members that lost their member id though they did not restart."""
+    """Find static members whose member id changed though they did not restart."""
     found = []
     for story in record.stories:
         ids = list(
@@ -216,7 +216,7 @@ def changed_ids(record: DrillRecord) -> list[str]:
 
 
 def without_partitions(record: DrillRecord) -> list[str]:
-    """Find members that were Stable before the first fault and hold nothing in the end."""
+    """Find members that were Stable before the first fault and hold nothing at the end."""
     found = []
     for (group_id, name), stories in _by_member(record).items():
         held = any(
@@ -238,7 +238,7 @@ CHECKS: Final[Mapping[str, Callable[[DrillRecord], list[str]]]] = {
     "static members with a new id": changed_ids,
     "members without their share": without_partitions,
 }
-"""What must never be, whatever is done to a cluster; each finds sentences."""
+"""What must never happen, whatever the faults; each check returns sentences."""
 
 
 # --- what it may cost
@@ -253,7 +253,7 @@ def rebalances(record: DrillRecord) -> dict[str, int]:
 
 
 def expelled(record: DrillRecord) -> list[str]:
-    """Find members that held an assignment and were told that they are no members."""
+    """Find members that held an assignment and were told that they are no longer members."""
     found = []
     for story in record.stories:
         is_member = False
@@ -271,8 +271,8 @@ def expelled(record: DrillRecord) -> list[str]:
 def unheard_ms(record: DrillRecord) -> list[int]:
     """Return each member's longest time without a successful heartbeat that the fault may explain.
 
-    It runs from one sign to the next, so the members' heartbeat interval is part of it; signs of a
-    member's lives count together, and the last look at it ends the last stretch.
+    It runs from one heartbeat to the next, so it includes the members' heartbeat interval. All
+    lives of a member count together, and its last observation ends the last stretch.
     """
     longest = []
     for stories in _by_member(record).values():
@@ -289,8 +289,8 @@ def unheard_ms(record: DrillRecord) -> list[int]:
 def silent_ms(record: DrillRecord) -> list[int]:
     """Return each group's longest time without an acknowledged commit that the fault may explain.
 
-    Its members commit every ``commit_interval_ms`` each, so a group of many that is served has one
-    every few milliseconds; the last look at a member ends the last stretch.
+    Its members commit every ``commit_interval_ms`` each, so a large group that is served has one
+    every few milliseconds. The last observation of a member ends the last stretch.
     """
     signs: dict[str, list[int]] = defaultdict(list)
     for story in record.stories:
@@ -321,7 +321,7 @@ def _assignments(record: DrillRecord) -> dict[str, list[Assigned[TopicPartition]
 
 
 def _by_member(record: DrillRecord) -> dict[tuple[str, str], list[MemberTimeline]]:
-    """Return each member's lives in their order."""
+    """Return each member's lives in order."""
     members: dict[tuple[str, str], list[MemberTimeline]] = defaultdict(list)
     for story in record.stories:
         members[story.group_id, story.name].append(story)

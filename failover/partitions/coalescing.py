@@ -1,9 +1,9 @@
-"""Which groups wait with their record for more requests that rewrite it.
+"""Groups whose record is delayed because more requests will rewrite it.
 
-A classic group's record has all its members in it. When N static members come back together, each
-rewrites it, and a turn serves only some of them. So the record, and the answers that wait for it,
-are kept over several turns while more of the group's requests wait right behind: until N / 16 have
-rewritten it, or for :data:`RUN_MS`. Other groups' turns go on meanwhile.
+A classic group's record contains all its members. When N static members return together, each of
+them rewrites the record, and a turn serves only some of them. So the record, and the answers that
+wait for it, are held for several turns while more of the group's requests are next in the queue:
+until N / 16 have rewritten it, or for :data:`RUN_MS`. Other groups continue meanwhile.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 PARTS_PER_REWRITE: Final = 16
-"""A record of N parts is written once for N / 16 requests: each costs 16 parts, whatever N is."""
+"""A record of N parts is written once per N / 16 requests: each costs 16 parts, for any N."""
 
 RUN_MS: Final = 100
-"""No record waits longer than this for more requests of its group."""
+"""The longest time that a record waits for more requests of its group."""
 
 
 @dataclass(slots=True)
@@ -40,14 +40,14 @@ class Runs:
 
     @property
     def groups(self) -> Collection[str]:
-        """The groups whose records wait; ask after :meth:`settle`."""
+        """Return the groups whose records wait; call it after :meth:`settle`."""
         return self._runs.keys()
 
     def served(self, group_id: str, parts: int, following: int, now: int) -> None:
-        """Learn that a request of a group was served.
+        """Note that a request of a group was served.
 
-        ``parts`` are those of the record that it rewrites (0: none); ``following`` requests of the
-        group wait right behind it.
+        ``parts`` is how many parts of the record it rewrites (0: none); ``following`` is how many
+        requests of the group are next in the queue.
         """
         run = self._runs.get(group_id)
         if run is None:
@@ -61,15 +61,15 @@ class Runs:
             run.left = 0
 
     def settle(self, now: int) -> None:
-        """At the end of a turn, end the runs that are long enough: their records are written."""
+        """At the end of a turn, end the runs that are long enough; their records are written."""
         for group_id, run in list(self._runs.items()):
             if run.left <= 0 or run.until_ms <= now:
                 del self._runs[group_id]
 
     def end(self) -> None:
-        """End all runs: their records are written with the next ones."""
+        """End all runs: their records are written with the next batch."""
         self._runs.clear()
 
     def next_deadline(self) -> int | None:
-        """When :meth:`settle` is wanted next, if at all (Unix ms)."""
+        """Return when to call :meth:`settle` next, None for not at all (Unix ms)."""
         return min((run.until_ms for run in self._runs.values()), default=None)

@@ -1,7 +1,7 @@
 """Holds each reply back until the records that it depends on are committed.
 
-A reply waits for the last record *of its own group*: another group's bulk never delays it. An
-answer that depends on every group (a listing) waits for the last record of all.
+A reply waits for the last record *of its own group*: records of other groups never delay it. An
+answer that depends on every group (a listing) waits for the last record of any group.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CommitGate:
-    """One partition's waiting replies, by the end offset of the batch that they wait for."""
+    """One partition's waiting replies, by the end offset of the batch that each waits for."""
 
     def __init__(self) -> None:
         self._last_end = 0
@@ -27,7 +27,7 @@ class CommitGate:
         return sum(len(replies) for replies, _ in self._waiting.values())
 
     def wrote(self, end_offset: int, groups: Iterable[str]) -> None:
-        """Learn that a batch with records of ``groups`` was appended and ends at ``end_offset``."""
+        """Note that a batch with records of ``groups`` was appended and ends at ``end_offset``."""
         names = list(groups)
         for group in names:
             self._group_ends[group] = end_offset
@@ -35,12 +35,12 @@ class CommitGate:
         self._last_end = end_offset
 
     def raise_floor(self, end_offset: int) -> None:
-        """Hold back everything until ``end_offset`` is committed (a new leader's first record)."""
+        """Hold every reply until ``end_offset`` is committed (a new leader's first record)."""
         self.wrote(end_offset, ())
         self._floor = end_offset
 
     def pass_or_hold(self, reply: Reply, groups: Sequence[str] | None) -> Reply | None:
-        """Return the reply if it may leave now; it depends on ``groups``, or on all when None."""
+        """Return the reply if it may be sent now; it depends on ``groups``, or on all when None."""
         if not self._waiting:
             return reply
         if groups is None:
@@ -55,7 +55,7 @@ class CommitGate:
         return None
 
     def release(self, high_watermark: int) -> list[Reply]:
-        """Return the replies whose records are all committed, in the order of the log."""
+        """Return the replies whose records are all committed, in log order."""
         free: list[Reply] = []
         for end_offset in list(self._waiting):
             if end_offset > high_watermark:
@@ -68,11 +68,11 @@ class CommitGate:
         return free
 
     def waiting(self) -> list[Reply]:
-        """Return the replies that are held back, and go on holding them."""
+        """Return the replies that are held, and keep holding them."""
         return [reply for replies, _ in self._waiting.values() for reply in replies]
 
     def clear(self) -> list[Reply]:
-        """Give up: return every reply that will never be backed by a committed record."""
+        """Stop holding: return every reply whose record will never be committed."""
         given_up = [reply for replies, _ in self._waiting.values() for reply in replies]
         self._waiting.clear()
         self._group_ends.clear()

@@ -1,4 +1,4 @@
-"""How a partition's machine is built from the log, in slices, and the state on disk kept up."""
+"""Build a partition's machine from the log, in slices, and keep the state on disk current."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Loading:
-    """Reads one partition: its compacted state, then the committed batches behind that.
+    """Reads one partition: its compacted state, then the committed batches after it.
 
-    What is replayed from batches is gathered for the state again, so nothing between the two can be
-    missed. ``offset`` is where the batches read so far end. While ``is_blocked`` the state on disk
-    is being replaced and must be neither read nor written.
+    Records replayed from batches are gathered for the state again, so no record between the two is
+    lost. ``offset`` is where the batches read so far end. While ``is_blocked`` the state on disk is
+    being replaced and must be neither read nor written.
     """
 
     def __init__(self, number: int, log: Log) -> None:
@@ -33,11 +33,11 @@ class Loading:
         self._is_open = False
 
     def begin(self) -> None:
-        """Begin again, with the next :meth:`records`: call that when what is drained is written."""
+        """Restart, with the next :meth:`records`: call it when what was drained is written."""
         self._records, self._is_open = None, False
 
     def records(self, replica: Replica) -> Iterator[RawRecord]:
-        """Return the one iterator over what is still to be read, as far as it is committed."""
+        """Return the one iterator over the committed records that are still to be read."""
         if not self._is_open:
             self._open()
             self._records = chain(self._log.state(self._number), self._tail(replica))
@@ -47,28 +47,28 @@ class Loading:
         return self._records
 
     def has_all(self, replica: Replica) -> bool:
-        """Whether all that is committed was read; if not, :meth:`records` goes on."""
+        """Whether everything committed was read; if not, :meth:`records` continues."""
         self._records = None
         return self.offset >= min(replica.high_watermark, replica.end_offset)
 
     def appended(self, batch: Batch) -> None:
-        """Note a batch on its way to the log (before that is open it is found there)."""
+        """Note a batch on its way to the log; before the log is open, the batch is found there."""
         if self._is_open:
             self.compactor.hold(batch)
 
     def committed(self, batch: Batch) -> None:
-        """Note a batch that was committed and is not read here any more."""
+        """Note a batch that was committed after loading, so it is not read here."""
         if batch.end_offset > self.offset:
             self.offset = batch.end_offset
             self.compactor.add(batch)
 
     def truncated(self, offset: int) -> None:
-        """Note that the batches from ``offset`` on are on their way out of the log."""
+        """Note that the batches from ``offset`` on are being removed from the log."""
         if self._is_open:
             self.compactor.truncate(offset)
 
     def writes(self) -> list[Write]:
-        """Return the writes that bring the state on disk up to the last batch gathered."""
+        """Return the writes that update the state on disk to the last batch gathered."""
         return self.compactor.writes() if self._is_open and not self.is_blocked else []
 
     def _open(self) -> None:
@@ -80,10 +80,10 @@ class Loading:
         self._is_open = True
 
     def _tail(self, replica: Replica) -> Iterator[RawRecord]:
-        """Read what is committed, from the log as it is when the reading begins.
+        """Read committed batches, from the log as of the start of the reading.
 
-        What is committed later may have replaced what this iteration would still find: it is looked
-        up in the log as it is then.
+        Later commits may have replaced what this iteration would still find: look those up in the
+        current log.
         """
         while True:
             high_watermark = replica.high_watermark

@@ -1,4 +1,4 @@
-"""What a partition replicates, and what it must know about that."""
+"""The interface of a replicated state machine, and what a partition must know about it."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
 
 class StateMachine(Protocol):
-    """What is replicated: a :class:`GroupShard` or the :class:`Catalog`."""
+    """The replicated machine: a :class:`GroupShard` or the :class:`Catalog`."""
 
     @property
     def has_groups(self) -> bool:
-        """Whether a client notices when another node leads: there are groups or offsets."""
+        """Whether a leader change affects clients: there are groups or offsets."""
 
     def handle(self, event: Any, now: int, /) -> Result:
-        """Take one event; the records in the result are already applied."""
+        """Handle one event; the records in the result are already applied."""
 
     def replay(self, record: Record) -> None:
         """Apply one record of the log."""
 
     def groups_of(self, event: Any, /) -> Sequence[str] | None:
-        """Name the groups whose memory may differ now that an event has raised; None: any may."""
+        """Return the groups whose memory may differ after an event raised; None: any may."""
 
     def take_failures(self) -> Sequence[GroupFailed]:
-        """Take out the groups that failed by themselves, within an event that went well."""
+        """Remove and return the groups that failed on their own, within an event that succeeded."""
 
     def forget(self, group_id: str, /) -> None:
-        """Drop all that is known of a group; its records are replayed next."""
+        """Drop everything known about a group; its records are replayed next."""
 
     def restored(self, group_id: str, now: int, /) -> Result:
-        """Go on with a group whose records were replayed."""
+        """Resume a group whose records were replayed."""
 
     def next_deadline(self) -> int | None:
-        """When ``TimersDue`` is wanted next."""
+        """When the next ``TimersDue`` is due."""
 
     def shift_deadlines(self, stall_ms: int, /) -> None:
-        """Move all deadlines by the time that this process stood still."""
+        """Shift all deadlines by the time that this process stood still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class MachineAdapter:
     """What a partition must know about its machine.
 
     ``group_of`` names the group whose answers wait for a record, given its key; ``not_leader`` is
-    the answer to whoever waits when the leadership is lost. ``replay_rows`` replays many encoded
-    records sooner than one by one; it returns how many, and how many were of unknown types.
-    ``prefixes_of`` are the first bytes of the keys of a group's records. With
-    ``tells_commits`` the standbys learn of a commit at once and write it to the state at once: they
-    show it to clients, also right after a restart.
+    the answer to waiting clients when leadership is lost. ``replay_rows`` replays many encoded
+    records faster than one by one; it returns how many, and how many were of unknown types.
+    ``prefixes_of`` are the first bytes of the keys of a group's records. With ``tells_commits``,
+    standbys hear of a commit at once and write it to the state at once: they show it to clients,
+    even right after a restart.
     """
 
     encode: Callable[[Record], RawRecord]

@@ -1,11 +1,11 @@
 """One partition: a state machine (group shard or catalogue), its replica and its gate.
 
-Within one turn the records of all events are gathered, the last value per key in the order of the
-last write; :meth:`Partition.drain` ends the turn by encoding each once and appending one batch.
+During a turn the records of all events are gathered: the last value per key, in order of the last
+write. :meth:`Partition.drain` ends the turn: it encodes each once and appends one batch.
 
-A standby applies committed batches as they come, so that it can lead at once. A leader has also
+A standby applies committed batches as they arrive, so that it can lead at once. A leader has also
 applied uncommitted records. When it loses the leadership, and then those records, its machine is
-dropped and built again from the log, in slices.
+dropped and rebuilt from the log, in slices.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class PartitionState(StrEnum):
-    """Where a partition stands on its way to serving.
+    """A partition's stage on its way to serving.
 
     LOADING reads the log; FOLLOWER has applied what is committed; LEADER answers.
     """
@@ -68,10 +68,10 @@ def _nothing() -> Sequence[Any]:
 class Partition:
     """One replica's state machine, log and waiting replies.
 
-    ``upon_election`` returns events for the machine right after ``Elected``. ``machine`` is another
-    object after a reload. ``leader`` is the epoch and its leader (-1: unknown); ``has_news`` is set
-    when it has changed. ``stuck`` is set while nothing can be written: a request that would wait
-    for a write gets this error at once, and the writes stay pending.
+    ``upon_election`` returns events for the machine right after ``Elected``. A reload replaces
+    ``machine`` by another object. ``leader`` is the epoch and its leader (-1: unknown);
+    ``has_news`` is set when it has changed. ``stuck`` is set while nothing can be written: a
+    request that would wait for a write gets this error at once, and the writes stay pending.
     """
 
     def __init__(
@@ -114,16 +114,16 @@ class Partition:
 
     @property
     def settled(self) -> bool:
-        """Whether everything the machine shows is committed, and all that is committed is there."""
+        """Whether everything in the machine is committed, and everything committed is in it."""
         if self.state is PartitionState.LOADING or self._turn:
             return False
         return self._replayed <= self.replica.high_watermark
 
     @property
     def lacks_lease(self) -> bool:
-        """Whether this leader has no lease at all: a new one not heard yet, or one handing over.
+        """Whether this leader has no lease: the first has not arrived, or leadership is moving.
 
-        What it did now might be lost; requests should wait for the few milliseconds.
+        What it did now might be lost; requests should wait the few milliseconds.
         """
         return self.leadership.lease_until_ms == 0
 
@@ -133,12 +133,12 @@ class Partition:
         return self._is_elected or self._is_alone
 
     def is_believing(self, now: int) -> bool:
-        """Whether a heartbeat may be believed unread: nobody else can lead meanwhile."""
+        """Whether a cached heartbeat answer may be sent: no other node can lead meanwhile."""
         return self._is_alone or (self._is_elected and now < self.replica.lease_until_ms)
 
     @property
     def applied_offset(self) -> int:
-        """Where the compacted state on disk stands."""
+        """The offset up to which the compacted state on disk is written."""
         return self._loading.compactor.applied_offset
 
     @property
@@ -148,11 +148,11 @@ class Partition:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this very replica, not only its node, is among the voters that it knows."""
+        """Whether this very replica, not only its node, is one of the voters that it knows."""
         return self._me in self.replica.voters
 
     def may_lead(self, may_lead: bool) -> None:
-        """Say whether this replica may stand for election, once it is loaded."""
+        """Set whether this replica may stand for election, once it is loaded."""
         self._may_lead = may_lead
         self._be_electable()
 
@@ -167,16 +167,16 @@ class Partition:
     # --- reading the log
 
     def load_slice(self, records: int) -> int:
-        """Replay at most so many committed records of the log; return how many there were.
+        """Replay at most this many committed records of the log; return how many there were.
 
-        None as long as the log has yet to lose what the replica has given up: by the offsets alone
-        that would pass for committed. On a full disk this is until there is room.
+        None until the log has truncated what the replica gave up: by offset alone that would look
+        committed. On a full disk this lasts until there is space.
         """
         loading = self._loading
         if self.state is not PartitionState.LOADING or loading.is_blocked:
             return 0
         if self.stuck is not None:
-            self.is_reloading = True  # as soon as there is room, while the process does its work
+            self.is_reloading = True  # as soon as there is space, while the process continues
             return 0
         if self.replica.is_rewriting:
             return 0
@@ -190,7 +190,7 @@ class Partition:
         return replayed
 
     def _reload(self) -> None:
-        """Forget the machine; the log has what it should be."""
+        """Drop the machine; rebuild it from the log."""
         self.machine = self._new_machine()
         self.state = PartitionState.LOADING
         self.is_reloading = True
@@ -201,13 +201,13 @@ class Partition:
     # --- events
 
     def handle(self, event: Any, now: int, depends_on: Sequence[str] | None = ()) -> None:
-        """Give an event to the machine and gather what it led to, for :meth:`drain`.
+        """Pass an event to the machine and gather its results for :meth:`drain`.
 
         A request's own reply also waits for the groups ``depends_on`` (None: all). Raises
-        :class:`HandlerFailed` when a request failed: answer it; its group is restored.
+        :class:`HandlerFailed` when a request failed: answer it; its group was restored.
         """
         if self._failure is not None:
-            raise self._failure  # wherever the first report of it went
+            raise self._failure  # where the first report of it went
         try:
             result = self.machine.handle(event, now)
         except Exception as error:
@@ -225,7 +225,7 @@ class Partition:
     def _run_on(
         self, request: Request, result: Result, now: int, depends_on: Sequence[str] | None
     ) -> None:
-        """Let a large record wait for the requests right behind, unless this one waits for it."""
+        """Delay a large record for the requests next in the queue, unless this one waits for it."""
         if depends_on == ():
             group_id = getattr(request.message, "group_id", None) or ""
             self._runs.served(group_id, result.rewritten, request.following, now)
@@ -239,7 +239,7 @@ class Partition:
         asked: Ticket | None = None,
         depends_on: Sequence[str] | None = (),
     ) -> None:
-        """Keep what an event led to for the end of the turn."""
+        """Keep an event's results for the end of the turn."""
         turn = self._turn
         for record in result.records:
             turn.pop(record.key, None)
@@ -252,10 +252,10 @@ class Partition:
         self._facts += result.facts
         self._tasks += result.tasks
 
-    # --- what a handler that raised leaves behind
+    # --- recovery after a handler raised
 
     def _contain(self, event: Any, error: Exception, now: int) -> None:
-        """Build the groups again that an event has left in doubt; a request has failed then."""
+        """Rebuild the groups that an event left in doubt; a request has failed then."""
         if isinstance(event, Request):
             self.replies.open.pop(event.ticket, None)  # parked or not, it is answered as failed
         groups = self.machine.groups_of(event)
@@ -273,7 +273,7 @@ class Partition:
             self._note(type(event).__name__, group_id, reason(error))
 
     def _mend(self, now: int) -> None:
-        """Build the groups again that failed by themselves."""
+        """Rebuild the groups that failed on their own."""
         for group_id, what, why in self.machine.take_failures():
             self._restore(group_id, now)
             self._note(what, group_id, why)
@@ -285,7 +285,7 @@ class Partition:
         )
 
     def _restore(self, group_id: str, now: int) -> None:
-        """Let a group be what the log says; whoever waits in it is told to ask again."""
+        """Restore a group from the log; requests that wait in it are refused as retriable."""
         try:
             self.machine.forget(group_id)
             others = (request for request, _ in (*self.deferred, *self._again))
@@ -311,7 +311,7 @@ class Partition:
         self.deferred.append((request, depends_on))
 
     def resumed(self) -> list[tuple[Request, Sequence[str] | None]]:
-        """Take out the requests that waited, if this leader goes on."""
+        """Remove and return the requests that waited, if this leader resumes."""
         if self.state is not PartitionState.LEADER:
             return []
         self.leadership.lease_until_ms = self.replica.lease_until_ms
@@ -321,12 +321,12 @@ class Partition:
         return deferred
 
     def tick(self, now: int) -> None:
-        """Let time pass for the replica; one that is alone waits until its log is read."""
+        """Advance the replica's time; a replica without peers waits until its log is read."""
         if self.state is not PartitionState.LOADING or not self._is_alone:
             self.replica.tick(now)
 
     def next_deadline(self) -> int | None:
-        """When :meth:`tick`, :meth:`load_slice` or the machine's timers are wanted; 0: at once."""
+        """Return when :meth:`tick`, :meth:`load_slice` or the machine's timers are due; 0: now."""
         due = self.replica.next_deadline()
         if self.state is PartitionState.LEADER:
             if self.leadership.lease_until_ms:
@@ -347,7 +347,7 @@ class Partition:
         return due
 
     def doubt(self, now: int) -> None:
-        """Believe no lease from before ``now``: see :meth:`failover.host.Host.doubt`."""
+        """Trust no lease from before ``now``: see :meth:`failover.host.Host.doubt`."""
         self.replica.doubt(now)
         if self.state is PartitionState.LEADER:
             self.leadership.lease_until_ms = self.replica.lease_until_ms
@@ -357,7 +357,7 @@ class Partition:
     def drain(self, now: int, effects: Effects) -> bool:
         """End the turn: add what is to be written, sent and answered.
 
-        Tell whether something may have been committed or loaded since the last time.
+        Return whether something may have been committed or loaded since the last time.
         """
         if self._failure is not None:
             raise self._failure
@@ -385,22 +385,22 @@ class Partition:
         return has_moved
 
     def refuse_waiting(self, effects: Effects) -> None:
-        """If stuck, answer those in the gate now; their later replies find nobody who waits."""
+        """If stuck, refuse the requests in the gate now; their later replies are dropped."""
         if self.stuck is not None:
             self.replies.refuse_gate(self.stuck, effects.replies)
 
     def compact(self) -> list[Write]:
-        """Return the writes that bring the state on disk up to the last commit (a clean stop)."""
+        """Return the writes that update the state on disk to the last commit (a clean stop)."""
         return self._loading.writes()
 
     @property
     def _leads(self) -> bool:
-        """Whether the epoch in which the machine was elected is still this replica's own."""
+        """Whether the machine's epoch is still the one in which this replica leads."""
         replica = self.replica
         return replica.role is Role.LEADER and replica.epoch == self._led_epoch
 
     def _take(self, ready: Ready, now: int, effects: Effects) -> None:
-        """Do what the replica says, in this order: what it lost, what is new, what it won."""
+        """Apply the replica's results in this order: what it lost, what is new, what it won."""
         leader = (self.replica.epoch, self.replica.leader_id)
         if leader != self.leader:
             self.leader, self.has_news = leader, True
@@ -425,7 +425,7 @@ class Partition:
             self.replies.release(self.replica.high_watermark)
 
     def _take_writes(self, ready: Ready, effects: Effects) -> None:
-        """Pass on what is to be written and sent; follow what it does to the log."""
+        """Pass on what to write and send; follow what it does to the log."""
         loading = self._loading
         if ready.snapshot is not None:
             loading.is_blocked = not ready.snapshot.done
@@ -440,7 +440,7 @@ class Partition:
             effects.messages.setdefault(node_id, []).append(message)
 
     def _truncate(self, offset: int) -> None:
-        """Lose the end of the log; a machine that has applied some of it is of no use any more."""
+        """Truncate the end of the log; a machine that has applied some of it is discarded."""
         self._loading.truncated(offset)
         self._replayed = min(self._replayed, offset)
         if offset < self._applied and self.state is not PartitionState.LOADING:
@@ -458,7 +458,7 @@ class Partition:
             self._tasks.clear()
 
     def _append_turn(self, now: int) -> None:
-        """Append the turn's records, but those of groups that wait for more."""
+        """Append the turn's records, except those of groups that wait for more."""
         encode, group_of = self._adapter.encode, self._adapter.group_of
         waiting: dict[Any, Record] = {}
         if self._runs:
@@ -482,7 +482,7 @@ class Partition:
         self._replayed = self._applied = end_offset
 
     def _append_by_groups(self, now: int) -> None:
-        """Append a turn that is large or cannot be written whole; a group fails by itself."""
+        """Append a large or partly unwritable turn in batches; a group that fails, fails alone."""
         batches, failed = cut(self._turn, self._adapter.encode, self._adapter.group_of)
         self._turn.clear()
         for rows, groups in batches:
@@ -492,7 +492,7 @@ class Partition:
             self._restore(group_id, now)
 
     def _take_back(self, group_id: str, error: Exception) -> None:
-        """Fail what a turn has answered for a group; handle again what is too large together."""
+        """Fail the turn's answers for a group; handle again those that are too large together."""
         failed, again = shared_out(self.replies.take_back(group_id), error)
         for request, code in failed:
             self.replies.refuse(request, code)
@@ -511,7 +511,7 @@ class Partition:
                 self.replies.refuse(request, ErrorCode.unknown_server_error)
                 self._note(asked(request), depends_on[0], str(error))
             self._append_turn(now)
-            self.replies.pass_gate(self._runs.groups)  # not to be taken back with the next one
+            self.replies.pass_gate(self._runs.groups)  # so that the next one does not take it back
 
     # --- changes of leadership
 
@@ -522,7 +522,7 @@ class Partition:
             self._promote(now)
 
     def _promote(self, now: int) -> None:
-        """Lead: apply the rest of the log, and let nothing out before LeaderChange is committed."""
+        """Lead: apply the rest of the log, and hold all replies until LeaderChange is committed."""
         replica = self.replica
         self._is_elected = False
         self._led_epoch = replica.epoch
@@ -536,7 +536,7 @@ class Partition:
             self._append_turn(now)
 
     def _demote(self, now: int, effects: Effects) -> None:
-        """Stop leading: everybody who waits is told at once, and nothing is repeated any more."""
+        """Stop leading: refuse all waiting requests at once, and repeat no cached answer."""
         self._is_elected = False
         if self.state is not PartitionState.LEADER:
             return
@@ -552,7 +552,7 @@ class Partition:
             self._reload()
 
     def _resign(self, now: int, effects: Effects) -> bool:
-        """Let the machine drop its soft state; False when it raised and is of no use any more."""
+        """Let the machine drop its soft state; False when it raised and must be discarded."""
         try:
             farewell = self.machine.handle(Resigned(), now)
         except Exception as error:

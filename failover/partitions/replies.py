@@ -1,4 +1,4 @@
-"""One partition's replies on their way out: end of the turn, commit of their records, lease."""
+"""Replies of one partition on their way out: end of the turn, commit of their records, lease."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def refusal(request: Request, code: ErrorCode) -> Reply:
 
 
 class Replies:
-    """``open`` has the requests that are not answered yet; a reply to any other goes nowhere.
+    """``open`` has the requests that are not answered yet; a reply to any other is dropped.
 
-    ``new`` are the replies of this turn, each with the groups whose records it waits for (None:
-    all groups), ``gate`` holds those whose records are not committed, ``committed`` are those that
-    wait for the lease only: since ``unleased_from_ms``, if there is none. At ``silent_at_ms`` they
-    will have waited too long: another replica should lead.
+    ``new`` are the replies of this turn, each with the groups whose records it waits for (None: all
+    groups), ``gate`` holds those whose records are not committed, ``committed`` are those that wait
+    only for a lease. ``unleased_from_ms`` is when the lease ran out, if it did. At ``silent_at_ms``
+    they have waited too long: another replica should lead.
     """
 
     def __init__(self, patience_ms: int) -> None:
@@ -45,7 +45,7 @@ class Replies:
         asked: Ticket | None = None,
         depends_on: Sequence[str] | None = (),
     ) -> None:
-        """Take replies: that to ``asked`` waits for ``depends_on``, others for their own group."""
+        """Add replies: that to ``asked`` waits for ``depends_on``, others for their own group."""
         for reply in replies:
             if reply.ticket == asked:
                 groups = depends_on
@@ -64,11 +64,11 @@ class Replies:
                 committed.append(free)
 
     def release(self, high_watermark: int) -> None:
-        """Let those pass the gate whose records are committed."""
+        """Release the replies whose records are committed."""
         self.committed += self.gate.release(high_watermark)
 
     def use_lease(self, now: int, leadership: LeaderLease, out: list[Reply]) -> None:
-        """Let committed replies out while there is a lease; note since when there is none."""
+        """Send committed replies while there is a lease; note since when there is none."""
         if self.committed and now < leadership.lease_until_ms:
             self.let_out(leadership, out)
         if not self.committed:
@@ -77,7 +77,7 @@ class Replies:
             self.unleased_from_ms, self.silent_at_ms = now, now + self._patience_ms
 
     def let_out(self, leadership: LeaderLease, out: list[Reply]) -> None:
-        """Send what only waited for the lease, but nothing twice."""
+        """Send replies that waited only for the lease; send nothing twice."""
         take = self.open.pop
         for reply in self.committed:
             if take(reply.ticket, None) is not None:
@@ -89,7 +89,7 @@ class Replies:
     # --- what is refused instead
 
     def refuse_gate(self, code: ErrorCode, out: list[Reply]) -> None:
-        """Refuse those in the gate now; their later replies find nobody who waits."""
+        """Refuse the requests in the gate now; their later replies are dropped."""
         for reply in self.gate.waiting():
             request = self.open.pop(reply.ticket, None)
             if request is not None:
@@ -106,7 +106,7 @@ class Replies:
                 self.new.append((refusal(request, code), ()))
 
     def take_back(self, group_id: str) -> list[tuple[Request, Sequence[str] | None]]:
-        """Take back what this turn has answered for a group, with the groups of each reply."""
+        """Take back this turn's answers for a group, with the groups of each reply."""
         taken: list[tuple[Request, Sequence[str] | None]] = []
         replies, self.new = self.new, []
         for reply, groups in replies:
@@ -118,12 +118,12 @@ class Replies:
         return taken
 
     def refuse(self, request: Request, code: ErrorCode) -> None:
-        """Answer a request with an error that waits for nothing to be committed."""
+        """Answer a request with an error that does not wait for a commit."""
         self.open[request.ticket] = request
         self.new.append((refusal(request, code), ()))
 
     def refuse_all(self, code: ErrorCode, out: list[Reply]) -> None:
-        """Refuse everybody who waits, and forget what was answered already."""
+        """Refuse all waiting requests, and forget what was already answered."""
         out += [refusal(request, code) for request in self.open.values()]
         self.open.clear()
         self.new.clear()

@@ -1,7 +1,8 @@
-"""Which partitions a turn has to look at, and when each of the others wants to be woken.
+"""Which partitions a turn must check, and the deadline of each of the others.
 
-Whoever gives a partition an event, a message or time touches it here first. So a turn, and the
-question for the next deadline, cost what was touched and not what the process holds.
+Code that passes a partition an event, a message or time touches it here first. So the cost of a
+turn, and of finding the next deadline, depends on the number of touched partitions and not on the
+number that the process holds.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NEVER_MS: Final = 1 << 62
 
 
 class Schedule:
-    """The partitions of one process, by number; in the beginning all of them are touched."""
+    """The partitions of one process, by number; at first all of them are touched."""
 
     def __init__(self, partitions: Mapping[int, Partition]) -> None:
         self._partitions = partitions
@@ -32,12 +33,12 @@ class Schedule:
         self._unasked.add(number)
 
     def touch_all(self) -> None:
-        """Note something that concerns every partition."""
+        """Note that every partition may have something to do."""
         self._touched.update(self._partitions)
         self._unasked.update(self._partitions)
 
     def take(self) -> Sequence[Partition]:
-        """Take out what was touched, in the order of the numbers; whoever takes it drains it."""
+        """Remove and return the touched partitions in order of number; the caller drains them."""
         touched = self._touched
         if not touched:
             return ()
@@ -46,7 +47,7 @@ class Schedule:
         return [self._partitions[number] for number in sorted(touched)]
 
     def due(self, now: int) -> list[Partition]:
-        """Return the partitions whose deadline has come, touched."""
+        """Return the partitions whose deadline has passed, and touch them."""
         self._ask()
         due = [number for number, at in self._deadlines.items() if at <= now]
         for number in due:

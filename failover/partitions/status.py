@@ -1,4 +1,4 @@
-"""One partition's replica as people and the controller see it."""
+"""One partition's replica as operators and the controller see it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ if TYPE_CHECKING:
 
 
 FOREVER_MS: Final = 3_600_000
-"""The lease of a leader without peers, which never ends, is told as an hour."""
+"""A leader without peers has a lease that never ends; it is reported as an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
     """One partition as ``rollcall status`` shows it; the catalogue is partition -1.
 
-    ``leader`` is the node that this replica takes for the leader (-1: none). ``voters``,
-    ``learners``, ``in_sync`` and ``complete`` are node ids; the last two are known to the leader
-    only. ``complete`` are the voters that it has heard of late and that have on disk everything
-    that is committed. ``is_voter`` tells whether this very replica counts, as far as its own log
-    says. ``lease_ms`` is for how long this leader may answer, 0 when it may not (one that nobody
-    asks rests without a lease), and an hour when it has no peers. ``waiting_ms`` is how long
-    committed answers have waited for a lease. ``has_groups`` is False when this replica holds
-    neither groups nor committed offsets, so that no client notices when another node leads.
-    ``is_slow`` tells whether this node's disk syncs too slowly for it to lead well
-    (:mod:`failover.sync_times`).
+    ``leader`` is the node that this replica believes to lead (-1: none). ``voters``, ``learners``,
+    ``in_sync`` and ``complete`` are node ids; only the leader knows the last two. ``complete`` are
+    the voters that it has heard from recently and that have every committed record on disk.
+    ``is_voter`` is whether this very replica votes, according to its own log. ``lease_ms`` is how
+    long this leader may still answer, 0 when it may not (an idle leader holds no lease), and an
+    hour when it has no peers. ``waiting_ms`` is how long committed answers have waited for a lease.
+    ``has_groups`` is False when this replica holds neither groups nor committed offsets, so that a
+    leader change affects no client. ``is_slow`` is whether this node's disk syncs too slowly for it
+    to lead well (:mod:`failover.sync_times`).
     """
 
     partition: int

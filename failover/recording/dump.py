@@ -1,7 +1,7 @@
-"""A recording as a file, and back: one msgpack map with what people want to know, and the ring.
+"""Write a recording to a file and read it: one msgpack map with a summary for people, and the ring.
 
-It has no secrets: configs of type PASSWORD are left out. It has what clients sent and were sent:
-client ids, addresses, group ids, metadata.
+It contains no secrets: configs of type PASSWORD are left out. It does contain what clients sent and
+received: client ids, addresses, group ids, metadata.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ FORMAT: Final = 1
 NO_LIMIT: Final = 1 << 62
 
 PLAIN: Final = frozenset({What.REQUEST, What.FORGET, What.RESTORED, What.FORGIVE, What.WALL})
-"""The steps whose data msgpack can write; that of others is packed (:mod:`.pickles`)."""
+"""The steps whose data msgpack can write; the data of others is packed (:mod:`.pickles`)."""
 
 
 class About(NamedTuple):
-    """Where and when something was recorded; ``version`` is Rollcall's, ``at_ms`` Unix time."""
+    """Where and when a recording was made; ``version`` is Rollcall's, ``at_ms`` Unix time."""
 
     version: str
     cluster_id: str
@@ -46,7 +46,7 @@ class About(NamedTuple):
 
 
 class Dump(NamedTuple):
-    """A recording that was read from a file; ``configs`` are the broker's that were set."""
+    """A recording that was read from a file; ``configs`` are the broker configs that were set."""
 
     about: About
     partition: int
@@ -59,7 +59,7 @@ class Dump(NamedTuple):
 
 
 def write_dump(recordings: Sequence[Recording], configs: Configs, about: About) -> bytes:
-    """Return the bytes of a file with these recordings of one node; files can be put together."""
+    """Return the bytes of a file with these recordings of one node; files can be concatenated."""
     dumped = [_written(each) for each in recordings]
     packed: bytes = msgpack.packb(
         {

@@ -1,4 +1,4 @@
-"""Takes the steps of a recording again, with the same code, and compares what comes of them."""
+"""Replay the steps of a recording with the same code, and compare the results."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from protocol.records import Record
 
 CORRELATION: Final = slice(4, 8)
-"""Where a request's frame has its correlation id."""
+"""The offset of the correlation id in a request's frame."""
 
 
 @dataclass(slots=True)
 class Replayed:
-    """What came of the steps.
+    """The results of the steps.
 
     ``failures`` are the exceptions that were raised, each with the number of its step.
-    ``differences`` say where something else came of a step than when it was recorded: none, if the
-    code is the same. ``replies`` are the group's answers and ``records`` what it wrote, in order.
-    ``compared`` counts the answers that clients were sent and that are the same, byte for byte.
+    ``differences`` describe steps whose result differs from the recorded one: none, if the code is
+    the same. ``replies`` are the group's answers and ``records`` what it wrote, in order.
+    ``compared`` counts the answers sent to clients that are the same, byte for byte.
     """
 
     shard: GroupShard
@@ -48,7 +48,7 @@ class Replayed:
 
 
 def replay(dump: Dump, until: int | None = None) -> Replayed:
-    """Take the steps again, up to step number ``until`` (None: all of them)."""
+    """Replay the steps, up to step number ``until`` (None: all of them)."""
     return _Replaying(dump).run(until)
 
 
@@ -102,7 +102,7 @@ class _Replaying:
         return Outcome(len(result.records), tuple(reply.ticket for reply in result.replies))
 
     def _compare(self, number: int, reply: Reply) -> None:
-        """Hold a reply against what the client was sent, where that is known."""
+        """Compare a reply with what the client was sent, where that is known."""
         request, sent = self._asked.pop(reply.ticket, None), self._dump.answers.get(reply.ticket)
         if request is None or sent is None:
             return
@@ -116,7 +116,7 @@ class _Replaying:
             )
 
     def _session_end(self, session: SessionHolder) -> int:
-        """Let a session end when it did, whatever heartbeats were repeated."""
+        """Let a session end when it did, however many heartbeats were repeated."""
         if self._sessions:
             session.session_deadline_ms = self._sessions.popleft()
         end_ms: int = SESSION_END(session)
@@ -175,7 +175,7 @@ STEPS: Final[Mapping[str, Callable[[_Replaying, Step], None]]] = {
 
 
 def shard_of(state: State, wall: WallClock) -> GroupShard:
-    """Build a shard as it was when its state was packed; it reads ``wall``, which is set so."""
+    """Rebuild a shard as it was when its state was packed; set the ``wall`` it reads to match."""
     values, held, (wall.offset_ms, wall.is_settled) = state
     shard = GroupShard(values["configs"], values["topics"], random.Random(0))
     ctx = shard._context

@@ -1,4 +1,4 @@
-"""About how many bytes of memory an object takes."""
+"""Estimate how many bytes of memory an object takes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 OBJECT_BYTES: Final = 64
 BUFFERS: Final = ("buffer", "ends")
-"""What has most of the bytes of a FlatTargets."""
+"""The fields that hold most of the bytes of a FlatTargets."""
 
 
 def size_of(value: Any) -> int:
-    """Add up an object and what it refers to; each reference counts, also to the same object."""
+    """Add up an object and all that it refers to; repeated references count each time."""
     if isinstance(value, str | bytes | bytearray):
         return OBJECT_BYTES + len(value)
     if hasattr(value, BUFFERS[0]):

@@ -1,8 +1,8 @@
-"""The ring of one partition: what its groups were told, from a packed state on.
+"""The ring of one partition: the events of its groups since a packed state.
 
-It has two segments, each with the state at its beginning. When the newer one is full, the older one
-goes and another begins. So between one and two segments are there at any time, and what is there
-can be replayed from its first state.
+It has two segments, each with the state at its start. When the newer one is full, the older one is
+dropped and a new one starts. So there are between one and two segments at any time, and they can be
+replayed from the first state.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Entry: TypeAlias = "tuple[str, int, Any, tuple[int, ...], Any]"
-"""A :class:`Step` as a plain tuple, which the garbage collector need not look at again."""
+"""A :class:`Step` as a plain tuple, which the garbage collector can skip."""
 
 ENTRY_BYTES: Final = 400
-"""What an entry takes beside the bytes in it: the tuples, the numbers, the head of the bytes."""
+"""The overhead of an entry: the tuples, the numbers, the header of the bytes."""
 
 NOT_LED: Final = "nothing was asked of it since it is led here"
 
@@ -28,17 +28,17 @@ class What:
     REQUEST: Final = "request"
     """A client's request: ticket, API key and version, how many follow, client, frame."""
     EVENT: Final = "event"
-    """Any other event, as an object; a request that was never a frame, too."""
+    """Any other event, as an object; also a request that never was a frame."""
     FAILURES: Final = "failures"
-    """The groups that failed by themselves were taken out."""
+    """The groups that failed on their own were taken."""
     FORGET: Final = "forget"
     REPLAY: Final = "replay"
     RESTORED: Final = "restored"
-    """A group was dropped, its records were replayed, and it went on."""
+    """A group was dropped, its records were replayed, and it resumed."""
     FORGIVE: Final = "forgive"
-    """All deadlines moved later."""
+    """All deadlines were shifted later."""
     WALL: Final = "wall"
-    """The clock of records is another one: how far it is ahead, and whether it is settled."""
+    """The clock of records changed: how far it is ahead, and whether it is settled."""
     TOPICS: Final = "topics"
     CONFIGS: Final = "configs"
     GROUP_CONFIGS: Final = "group configs"
@@ -46,11 +46,11 @@ class What:
 
 
 class Step(NamedTuple):
-    """What the groups were told, and what came of it.
+    """An event of the groups, and its result.
 
     ``now`` is the time of the process in ms. ``sessions`` are the ends of the sessions that were
-    looked at (ms): repeated heartbeats move them, of which nothing else is known here. ``outcome``
-    is what :class:`Outcome` says.
+    checked (ms): repeated heartbeats move them, and nothing else is recorded of those heartbeats.
+    ``outcome`` is an :class:`Outcome`.
     """
 
     what: str
@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How many records an event led to, the tickets it answered, and why it failed if it did."""
+    """How many records an event caused, the tickets it answered, and why it failed, if it did."""
 
     records: int
     tickets: tuple[int, ...]
@@ -80,9 +80,9 @@ class Segment:
 
 @dataclass(slots=True, eq=False)
 class Tape:
-    """Two segments of a partition, the older one first; none while nothing is recorded.
+    """The two segments of a partition, the older first; none while nothing is recorded.
 
-    ``why_not`` says why not.
+    ``why_not`` is the reason for that.
     """
 
     partition: int
@@ -91,10 +91,10 @@ class Tape:
     retry_ms: int = 0
     why_not: str = NOT_LED
     switched: Callable[[], None] = lambda: None
-    """Called when recording begins or ends."""
+    """Called when recording starts or stops."""
 
     def begin(self, segment: Segment) -> None:
-        """Go on with another segment."""
+        """Start another segment."""
         self.older, self.newer = self.newer, segment
 
     def clear(self, why_not: str) -> None:

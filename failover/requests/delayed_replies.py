@@ -1,4 +1,4 @@
-"""Answers that are known but not due yet: the long polls of fetches from topics without records."""
+"""Answers that are known but not due yet: long polls of fetches from topics without records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DelayedReplies:
-    """Replies by deadline; equal deadlines in the order in which they were parked."""
+    """Replies by deadline; equal deadlines in the order in which they were delayed."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Ticket]] = []
@@ -31,17 +31,17 @@ class DelayedReplies:
         heappush(self._heap, (deadline_ms, self._delayed, ticket))
 
     def abandon(self, ticket: Ticket) -> None:
-        """Forget an answer that nobody waits for any more."""
+        """Forget an answer whose client no longer waits."""
         self._messages.pop(ticket, None)
 
     def next_deadline(self) -> int | None:
-        """When the next answer is due."""
+        """Return when the next answer is due."""
         while self._heap and self._heap[0][2] not in self._messages:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: int) -> list[Reply]:
-        """Take out every answer whose deadline has come."""
+        """Remove and return every answer whose deadline has passed."""
         replies = []
         while (deadline_ms := self.next_deadline()) is not None and deadline_ms <= now:
             ticket = heappop(self._heap)[2]

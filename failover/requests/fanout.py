@@ -1,4 +1,4 @@
-"""Requests about many groups: split over the partitions, and their answers merged into one."""
+"""Requests about many groups: split by partition, their answers merged into one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Merge:
-    """A request whose parts are under way; answered when no part is missing."""
+    """A request whose parts are in progress; answered when all parts have arrived."""
 
     request: Request
     missing: int
@@ -37,7 +37,7 @@ class RequestPart:
 
 
 class Fanout:
-    """The merges under way. Parts carry negative tickets, which no driver draws."""
+    """The merges in progress. Parts carry negative tickets, which no driver uses."""
 
     def __init__(self) -> None:
         self._last_ticket = 0
@@ -45,11 +45,11 @@ class Fanout:
 
     @property
     def under_way(self) -> bool:
-        """Whether a negative ticket may be among the replies."""
+        """Whether replies with negative tickets may arrive."""
         return self._last_ticket < 0
 
     def draw_ticket(self) -> Ticket:
-        """Draw a ticket for a request of this node's own; without a merge its reply is dropped."""
+        """Return a ticket for this node's own request; without a merge its reply is dropped."""
         self._last_ticket -= 1
         return self._last_ticket
 
@@ -71,11 +71,11 @@ class Fanout:
         )
 
     def copy(self, request: Request, partitions: Sequence[int]) -> list[RequestPart]:
-        """Ask each of the partitions the same."""
+        """Send the same request to each of the partitions."""
         return self._parts(request, dict.fromkeys(partitions, (None, request.message)))
 
     def merged(self, reply: Reply) -> Reply | None:
-        """Take a part's reply; return the whole request's once its last part is answered."""
+        """Take a part's reply; return the whole request's reply once all parts are answered."""
         merge = self._merges.pop(reply.ticket, None)
         if merge is None:
             return None

@@ -1,4 +1,4 @@
-"""Changes of the catalogue that clients asked of a node that does not lead it."""
+"""Catalogue changes that clients requested from a node that does not lead the catalogue."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Request, Ticket
 
 WAIT_MS: Final = 5_000
-"""How long a change waits for the catalogue to have a leader: longer than an election takes."""
+"""How long a change waits for a leader of the catalogue: longer than an election takes."""
 
 
 class Forwards:
-    """The requests under way to the catalogue's leader, or waiting until there is one."""
+    """The requests sent to the catalogue's leader, and those that wait until there is one."""
 
     def __init__(self) -> None:
         self._under_way: dict[Ticket, Request] = {}
@@ -24,7 +24,7 @@ class Forwards:
         return bool(self._waiting)
 
     def carry(self, request: Request, leader: int) -> Forward:
-        """Send a request on its way."""
+        """Record a request as sent."""
         self._under_way[request.ticket] = request
         return Forward(leader, request)
 
@@ -33,23 +33,23 @@ class Forwards:
         self._waiting[request.ticket] = (now + WAIT_MS, request)
 
     def answered(self, ticket: Ticket) -> Request | None:
-        """Take a request off the list; None when it is not on it (any more)."""
+        """Remove and return a request; None when it is unknown, or no longer known."""
         return self._under_way.pop(ticket, None)
 
     def take_waiting(self) -> list[Request]:
-        """Take out everything that waits: there may be a leader now."""
+        """Remove and return all waiting requests: there may be a leader now."""
         requests = [request for _, request in self._waiting.values()]
         self._waiting.clear()
         return requests
 
     def overdue(self, now: int) -> list[Request]:
-        """Take out what has waited too long."""
+        """Remove and return the requests that have waited too long."""
         due = [request for deadline_ms, request in self._waiting.values() if deadline_ms <= now]
         for request in due:
             del self._waiting[request.ticket]
         return due
 
     def next_deadline(self) -> int | None:
-        """When :meth:`overdue` has something."""
+        """Return when :meth:`overdue` next has something."""
         first = next(iter(self._waiting.values()), None)
         return None if first is None else first[0]

@@ -1,19 +1,20 @@
-"""Requests that wait for the coordinator, served in turn by group.
+"""Requests that wait for the coordinator, served in rotation by group.
 
-A group whose thousand members all ask at once waits for itself: soon every other group that waits
-is served. Within a group, first come is first served. Who asks about no group, as who looks for a
-coordinator does, is a group of one.
+A group whose thousand members all send requests at once delays mostly itself: every other waiting
+group is served soon. Within a group, requests are served in order of arrival. A request that
+concerns no group, such as a lookup of a coordinator, counts as a group of one.
 
-A group whose requests take long lines up with its like, and either line has half of the time if it
-wants it. So a group whose requests are quick waits for one costly request at most, and not for one
-of each costly group.
+Groups whose requests take long wait in a separate queue, and each of the two queues gets half of
+the time if it needs it. So a group whose requests are quick waits for at most one costly request,
+not for one of each costly group.
 
-A group that was not served of late goes ahead of those that were, unless its client was: a quiet
-group waits for few of the others, however many connections or names a busy client has. Both have
-half of the time if they want it.
+A group that was not served recently goes ahead of those that were, unless its client was: a quiet
+group waits for few of the others, however many connections or names a busy client has. Each side
+gets half of the time if it needs it.
 
-Where many groups wait, several requests of one are served in a row: what they change of the group
-is then written once. :mod:`failover.partitions.coalescing` has what rewrites a large record.
+Where many groups wait, several requests of one are served in a row: their changes to the group are
+then written once. :mod:`failover.partitions.coalescing` handles requests that rewrite a large
+record.
 """
 
 from __future__ import annotations
@@ -27,41 +28,41 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 ROW_MAX: Final = 16
-"""So many requests of one group are served in a row at most."""
+"""At most this many requests of one group are served in a row."""
 
 SERVE_S_MAX: Final = 0.02
-"""For no longer are items served before what they led to is written."""
+"""Items are served for at most this long before their results are written."""
 
 QUICK_S: Final = 0.0005
-"""What takes no longer than this is quick."""
+"""Requests that take at most this long are quick."""
 
 COSTLY_FOR: Final = 8
-"""A group counts as costly until others were served for so many times what its request took."""
+"""A group is costly until others were served for this multiple of the time its request took."""
 
 BEHIND_S_MAX: Final = 0.02
 AHEAD_S_MAX: Final = 0.001
-"""Of what one line was served for while the other was empty no more is made up for: to the quick
-line, or to the costly one."""
+"""The most time that one queue can be owed because the other was served while it was empty: to the
+quick queue, or to the costly one."""
 
 COSTLY_MAX: Final = 4_096
-"""Of so many groups it is known that they are costly; beyond that all are forgiven."""
+"""How many costly groups are remembered; beyond that all of them are forgotten."""
 
 RECENT_S: Final = 0.02
-"""Who was served while others were served for no longer than this was served of late."""
+"""A group or client counts as recently served until others were served for this long."""
 
 FIRST_S_MAX: Final = 0.002
-"""For so much longer those who were not served of late are served, while others wait too."""
+"""How much longer those not served recently are served, while others wait too."""
 
 RECENT_MAX: Final = 8_192
-"""Of so many groups and clients it is known that they were served of late."""
+"""How many recently served groups and clients are remembered."""
 
 
 class Inbox(Generic[Item]):
     """Items by group; :meth:`pop` takes the oldest of the group that was served longest ago.
 
-    It goes on with that group for as many items as there are groups, up to :data:`ROW_MAX`, unless
-    they are costly and a quick group waits. ``source_of`` names the client of an item, which is
-    served of late under whatever names it asks; without it nobody goes ahead.
+    It continues with that group for as many items as there are groups, up to :data:`ROW_MAX`,
+    unless they are costly and a quick group waits. ``source_of`` returns the client of an item: a
+    client counts as recently served under all the names it uses. Without it no group goes ahead.
     """
 
     __slots__ = (
@@ -91,20 +92,20 @@ class Inbox(Generic[Item]):
         self._served_s = 0.0
         self._first_lead_s = (
             -FIRST_S_MAX
-        )  # the first line was served for so much longer than the quick one
-        self._lead_s = 0.0  # these two were served for so much longer than the costly one
+        )  # how much longer the first queue was served than the quick one
+        self._lead_s = 0.0  # how much longer these two were served than the costly one
         self._length = 0
         self._row = 0
         self._serving: Hashable = None
-        self._line = self._quick  # the line that is served now
+        self._line = self._quick  # the queue that is being served
         self.following = 0
-        """So many items wait that are of the group of the item taken last."""
+        """How many items wait that are of the group of the item taken last."""
 
     def __len__(self) -> int:
         return self._length
 
     def push(self, group_id: Hashable, item: Item) -> None:
-        """Let an item wait."""
+        """Queue an item."""
         waiting = (
             self._quick.get(group_id) or self._first.get(group_id) or self._costly.get(group_id)
         )
@@ -114,12 +115,12 @@ class Inbox(Generic[Item]):
         self._length += 1
 
     def pop(self) -> Item:
-        """Take out what is served next. Raises IndexError when nothing waits."""
+        """Remove and return the next item to serve. Raises IndexError when nothing waits."""
         if not self._length:
             raise IndexError("nothing waits")
         if self._row and self._is_row_over():
             waiting = self._line.pop(self._serving)
-            self._line_of(self._serving, waiting[0])[self._serving] = waiting  # behind all others
+            self._line_of(self._serving, waiting[0])[self._serving] = waiting  # after all others
             self._row = 0
         if not self._row:
             self._line = self._next_line()
@@ -138,7 +139,7 @@ class Inbox(Generic[Item]):
         return item
 
     def took(self, seconds: float) -> None:
-        """Learn how long the item taken last took to serve."""
+        """Note how long the item taken last took to serve."""
         self._served_s += seconds
         is_quick = self._line is not self._costly and seconds <= QUICK_S
         lead_s = self._lead_s + (seconds if is_quick else -seconds)
@@ -150,7 +151,7 @@ class Inbox(Generic[Item]):
             self._first_lead_s = max(-FIRST_S_MAX, min(first_lead_s, QUICK_S))
         if len(self._served_at_s) > RECENT_MAX:
             self._served_at_s.clear()
-        if not self._length:  # nobody had to wait
+        if not self._length:  # no other group had to wait
             self._costly_until_s.clear()
             self._served_at_s.clear()
             self._lead_s, self._first_lead_s = 0.0, -FIRST_S_MAX
@@ -193,7 +194,7 @@ def serve(
     clock: Callable[[], float],
     seconds: float,
 ) -> bool:
-    """Serve waiting items for about so long, at least one; return whether others still wait."""
+    """Serve waiting items for about this long, at least one; return whether others still wait."""
     began = last = clock()
     while inbox:
         ask(inbox.pop())

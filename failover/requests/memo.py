@@ -1,8 +1,8 @@
-"""Answers to heartbeats that may be repeated: the same request, the same group, the same answer.
+"""Heartbeat answers that may be repeated: same request, same group, same answer.
 
-The host gives such an answer with a lease. While the group's stamp stands and the leader has its
-own lease, repeating it costs a dictionary look-up and one attribute write. The listener keeps
-answers as bytes (``actors/serving/memo.py``), the simulator as messages.
+The host returns such an answer with a lease. While the group's stamp is unchanged and the leader
+has its own lease, repeating it costs one dictionary look-up and one attribute write. The listener
+keeps answers as bytes (``actors/serving/memo.py``), the simulator as messages.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 ENTRIES_MAX: Final = 50_000
-"""About 400 bytes each; the oldest goes first."""
+"""About 400 bytes each; the oldest is evicted first."""
 
 
 class LeasedAnswers(Generic[Answer]):
-    """The leased answers of one coordinator, by what was asked."""
+    """The leased answers of one coordinator, by request."""
 
     __slots__ = ("_answers", "_entries_max")
 
@@ -30,7 +30,7 @@ class LeasedAnswers(Generic[Answer]):
         self._entries_max = entries_max
 
     def recall(self, key: Hashable, now: Callable[[], int]) -> Answer | None:
-        """Return the answer and extend its member's session; None: ask the host."""
+        """Return the answer and extend its member's session; None: pass the request to the host."""
         found = self._answers.get(key)
         if found is None:
             return None
@@ -40,13 +40,13 @@ class LeasedAnswers(Generic[Answer]):
             return None
         now_ms = now()
         if now_ms >= lease.leadership.lease_until_ms:
-            return None  # perhaps another leads by now: the host knows, or waits to know
+            return None  # another node may lead by now: the host knows, or waits to find out
         member = lease.member
         member.session_deadline_ms = now_ms + member.session_timeout_ms
         return answer
 
     def remember(self, key: Hashable, lease: HeartbeatLease, answer: Answer) -> None:
-        """Keep an answer for as long as the lease holds."""
+        """Store an answer for as long as the lease is valid."""
         if lease.group.stamp != lease.stamp:
             return
         if len(self._answers) >= self._entries_max and key not in self._answers:

@@ -1,7 +1,7 @@
-"""Who asks for a coordinator that was just lost waits a moment and hears of the next one at once.
+"""FindCoordinator requests for a coordinator that was just lost wait for the next one.
 
-An election takes a fifth of a second. A client that was told COORDINATOR_NOT_AVAILABLE meanwhile,
-or the address of the dead, would back off for longer and longer, with all its neighbours.
+An election takes a fifth of a second. A client that received COORDINATOR_NOT_AVAILABLE meanwhile,
+or the address of the dead node, would back off for longer and longer, as would all the others.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from protocol.wire.messages import FindCoordinatorRequest
 
 PATIENCE_MS: Final = 500
-"""A request waits no longer; then it is told what is known, which may be the old leader."""
+"""The longest wait of a request; then it gets the last known leader, possibly the old one."""
 
 RECENT_MS: Final = 5_000
-"""So long after its loss a leader may be replaced any moment. After that nobody waits: perhaps
-only our link to it has broken."""
+"""For this long after its loss a leader may be replaced at any moment. After that no request waits:
+perhaps only our link to it has broken."""
 
 
 class PendingFindCoordinator:
-    """The partitions that have lost their leader, and the FindCoordinator requests that wait.
+    """The partitions that lost their leader, and the FindCoordinator requests that wait.
 
-    In the beginning no leader is known: all of them count as lost.
+    At first no leader is known: all of them count as lost.
     """
 
     def __init__(self, partitions: int, now: int) -> None:
-        """``partitions`` of ``__consumer_offsets``."""
+        """Set how many ``partitions`` ``__consumer_offsets`` has."""
         self._partitions = partitions
         self._lost_ms = dict.fromkeys(range(partitions), now)
         self._waiting: dict[int, dict[Ticket, tuple[int, Request]]] = {}
@@ -43,12 +43,12 @@ class PendingFindCoordinator:
         self._lost_ms.setdefault(partition, now)
 
     def found(self, partition: int) -> list[Request]:
-        """Note its leader; return who waited for it."""
+        """Note its leader; return the requests that waited for it."""
         self._lost_ms.pop(partition, None)
         return [request for _, request in self._waiting.pop(partition, {}).values()]
 
     def delay(self, request: Request, now: int) -> bool:
-        """Keep a request that asks for a lost leader; False: it should be answered now."""
+        """Keep a request that asks for a lost leader; return False when to answer it now."""
         if request.api_key != FIND_COORDINATOR or not self._lost_ms:
             return False
         message = cast("FindCoordinatorRequest", request.message)
@@ -64,12 +64,12 @@ class PendingFindCoordinator:
         return False
 
     def abandon(self, ticket: Ticket) -> None:
-        """Forget a request whose client has gone away."""
+        """Forget a request whose client has disconnected."""
         for waiting in self._waiting.values():
             waiting.pop(ticket, None)
 
     def due(self, now: int) -> list[Request]:
-        """Take out those that have waited long enough."""
+        """Remove and return the requests that have waited long enough."""
         late: list[Request] = []
         for waiting in self._waiting.values():
             while (first := next(iter(waiting.values()), None)) and first[0] <= now:
@@ -78,6 +78,6 @@ class PendingFindCoordinator:
         return late
 
     def next_deadline(self) -> int | None:
-        """When :meth:`due` has something."""
+        """Return when :meth:`due` next has something."""
         firsts = (next(iter(each.values()), None) for each in self._waiting.values())
         return min((first[0] for first in firsts if first is not None), default=None)

@@ -1,7 +1,8 @@
-"""What clients ask of one process, on the way to where it is answered.
+"""Route the client requests of one process to where they are answered.
 
-Each API has a route (:mod:`protocol.wire.apis`): the node itself, the group's partition, several of
-them, or the catalogue, be it another node that leads it. What cannot be answered yet waits here.
+Each API has a route (:mod:`protocol.wire.apis`): the node itself, the group's partition, several
+partitions, or the catalogue, which another node may lead. Requests that cannot be answered yet wait
+here.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Request, Ticket
 
 PARTITION_LOST: Final = (PartitionFailed, LogError)
-"""What is no request's affair: the process begins again from its log."""
+"""Not the error of one request: the process restarts from its log."""
 
 
 class Requests:
@@ -49,10 +50,10 @@ class Requests:
         self._pending_lookups = PendingFindCoordinator(host_state.identity.partitions, now)
         self._all_waiting = (self._delayed_replies, self._forwards, self._pending_lookups)
 
-    # --- what comes in
+    # --- incoming
 
     def receive(self, request: Request, now: int) -> None:
-        """Take a client's request; whatever comes of it, the process goes on."""
+        """Take a client's request; a request that fails does not stop the process."""
         try:
             for part in ROUTES[apis.API[request.api_key].route](self, request, now):
                 self.ask(part, now)
@@ -62,7 +63,7 @@ class Requests:
             self._failed(request, reason(error))
 
     def ask(self, part: RequestPart, now: int) -> None:
-        """Have a partition that is led here answer; refuse where it is not led."""
+        """Answer from a partition that is led here; refuse where it is not led."""
         partition, request = self._state.all.get(part.partition), part.request
         if partition is None:
             self._refuse(request, ErrorCode.not_coordinator)
@@ -83,7 +84,7 @@ class Requests:
             self._refuse(request, ErrorCode.coordinator_load_in_progress)
 
     def forwarded(self, ticket: Ticket, response: Entity | None) -> None:
-        """Take the catalogue leader's answer to a forward; None: it could not be reached."""
+        """Take the catalogue leader's answer to a forward; None: the leader was not reached."""
         request = self._forwards.answered(ticket)
         if request is None:
             return
@@ -93,7 +94,7 @@ class Requests:
             self._reply(request, response)
 
     def abandon(self, ticket: Ticket) -> None:
-        """Forget a parked request whose client has gone away."""
+        """Forget a parked request whose client has disconnected."""
         self._delayed_replies.abandon(ticket)
         self._pending_lookups.abandon(ticket)
 
@@ -102,16 +103,16 @@ class Requests:
         self._pending_lookups.lost(partition, now)
 
     def leader_found(self, partition: int, now: int) -> None:
-        """Answer who waited to hear of a partition's leader."""
+        """Answer the requests that waited for a partition's leader."""
         for request in self._pending_lookups.found(partition):
             self._to_node(request, now)
 
     def catalog_found(self, now: int) -> None:
-        """Send on what waited for the catalogue to be led."""
+        """Send the requests that waited for a leader of the catalogue."""
         for request in self._forwards.take_waiting():
             self.receive(request, now)
 
-    # --- what waits
+    # --- waiting
 
     def tick(self, now: int) -> None:
         """Answer what has waited long enough."""
@@ -122,14 +123,14 @@ class Requests:
             self._refuse(request, ErrorCode.not_controller)
 
     def next_deadline(self) -> int | None:
-        """When :meth:`tick` is wanted next, if at all."""
+        """Return when to call :meth:`tick` next; None: not at all."""
         deadlines = [
             at for each in self._all_waiting if each and (at := each.next_deadline()) is not None
         ]
         return min(deadlines, default=None)
 
     def merge(self, replies: list[Reply]) -> list[Reply]:
-        """Replace the parts of split requests by whole answers, where all parts are there."""
+        """Replace the parts of split requests by the whole answers, where all parts are there."""
         return [*self._merged(replies)] if self._fanout.under_way else replies
 
     def _merged(self, replies: Sequence[Reply]) -> Iterator[Reply]:
@@ -176,7 +177,7 @@ class Requests:
         return parts
 
     def _to_all(self, request: Request, now: int) -> Sequence[RequestPart]:  # noqa: ARG002 - as every route
-        """Ask every partition that is led here, or is about to be."""
+        """Send the request to every partition that is led here, or is about to be."""
         asked = [
             number
             for number, partition in self._state.groups.items()
@@ -187,7 +188,7 @@ class Requests:
         return self._fanout.copy(request, asked)
 
     def _to_catalog(self, request: Request, now: int) -> Sequence[RequestPart]:
-        """Change the catalogue here, where it is led, or as soon as it is led anywhere."""
+        """Change the catalogue here if it is led here, else once it has a leader anywhere."""
         host_state = self._state
         partition, leader = host_state.catalog, host_state.leaders.of(CATALOG_PARTITION)
         if partition.state is PartitionState.LEADER:
@@ -202,7 +203,7 @@ class Requests:
         return partition_for(group_id, self._state.identity.partitions)
 
     def _mutate(self, request: Request, mutation: Entity, now: int) -> None:
-        """Change the catalogue on a client's behalf; nobody waits for the answer."""
+        """Change the catalogue on a client's behalf; the answer is dropped."""
         key = int(type(mutation).__api_key__)  # type: ignore[attr-defined]  # every payload has one
         own = replace(
             request,

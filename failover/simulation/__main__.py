@@ -1,6 +1,6 @@
-"""``python -m failover.simulation``: tries seeds, tells the story of one that fails.
+"""``python -m failover.simulation``: run seeds and print the event log of one that fails.
 
-The only file here that looks at a real clock: to say how fast it was.
+The only file here that reads a real clock: to report the speed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from failover.simulation.one_seed import Report
 
 STORY_LINES: Final = 80
-"""How much of the story a failure prints: its end."""
+"""How many lines of the event log a failure prints: the last ones."""
 
 PROGRESS_S: Final = 10.0
 
@@ -35,7 +35,7 @@ PROGRAM: Final = f"python -m {__package__}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what the command line asks for; 0 when no seed found a violation."""
+    """Run what the command line asks for; return 0 when no seed found a violation."""
     asked = _parser().parse_args(arguments)
     if asked.list:
         print("\n".join(names()))
@@ -148,7 +148,7 @@ def _reports(seeds: range, groups: GroupMix, jobs: int) -> Iterable[Report]:
 
 
 def _fail(report: Report, groups: GroupMix) -> None:
-    """Print what was found, how it came about, and how to see it again."""
+    """Print the violation, the events before it, and how to reproduce it."""
     told = run_seed(report.seed, groups=groups, tells=True)
     assert report.violation is not None
     _tell(told, report.violation.subject, STORY_LINES)

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 REGISTER_MS = 1_000
 CHECK_MS = 20_000
-"""How often offsets past their retention are looked for."""
+"""How often expired offsets are searched for."""
 NEAR_OFFSETS = 500
 
 
 class SimulatedCluster:
-    """Everything that lives in one world. :meth:`form` brings it up for the first time."""
+    """Everything in one world. :meth:`form` brings the cluster up for the first time."""
 
     def __init__(self, world: World, members: Sequence[MemberConfig] | None = None) -> None:
         settings = world.settings
@@ -94,7 +94,7 @@ class SimulatedCluster:
         return voters
 
     def form(self) -> None:
-        """Start every node and the controller; create the members' topics; let members start."""
+        """Start every node and the controller; create the members' topics; start the members."""
         for process in self.processes:
             self.start(process.node_id)
         self.supervisor.begin()
@@ -137,17 +137,17 @@ class SimulatedCluster:
         process.begin(identity, self.configs, rng, self._clocks[node_id])
 
     def set_speed(self, node_id: int, speed: float) -> None:
-        """Have a node's clock run at another speed from now on."""
+        """Set the speed of a node's clock from now on."""
         self._clocks[node_id].run_at(speed, self.world.now)
         self.processes[node_id].clock_changed()
 
     def drain(self, node_id: int) -> None:
-        """Have a node hand over what it leads, before it stops."""
+        """Let a node hand over what it leads, before it stops."""
         self.supervisor.drain(node_id, True)
         self.processes[node_id].event(_drain)
 
     def stop(self, node_id: int) -> None:
-        """End a node's process as an operator does: everything is on its disk."""
+        """End a node's process cleanly: all its data is on disk."""
         process = self.processes[node_id]
         if process.host is not None:
             process.log.write(process.host.checkpoint().writes, True)
@@ -155,13 +155,13 @@ class SimulatedCluster:
         self.supervisor.drain(node_id, False)
 
     def lose_disk(self, node_id: int) -> None:
-        """Kill a node and give it an empty disk."""
+        """Kill a node and replace its disk by an empty one."""
         process = self.processes[node_id]
         process.kill(0, 1)
         process.new_disk(self._directory_id(node_id))
 
     def heal(self) -> None:
-        """Set aside the logs that cannot be opened, as soon as the others have everything."""
+        """Set aside logs that cannot be opened, once the others have everything."""
         for process in self.processes:
             if process.is_waiting and not process.is_alive and self._may_set_aside(process):
                 self.world.fault("log set aside", f"node {process.node_id} begins empty")
@@ -170,7 +170,7 @@ class SimulatedCluster:
                 self.start(process.node_id)
 
     def _loses_nothing(self, process: Process) -> None:
-        """Hold that most voters have all that is committed, without what a node's disk has."""
+        """Check that most voters have all committed data, without counting a node's disk."""
         for number, committed in sorted(self.checkers.replicated.committed.items()):
             voters = self._voters_of(number)
             sound = [
@@ -190,7 +190,7 @@ class SimulatedCluster:
                 )
 
     def _voters_of(self, number: int) -> tuple[ReplicaKey, ...]:
-        """Return a partition's voters as committed last, or as it began."""
+        """Return a partition's voters as last committed, or the initial ones."""
         committed = self.checkers.replicated.committed.get(number)
         return (committed and committed.voters) or self._first_voters[number]
 
@@ -201,12 +201,12 @@ class SimulatedCluster:
         return may_set_aside(process.node_id, self.placement, reports)
 
     def may_lose_disk(self) -> bool:
-        """Whether the cluster can bear it: all voters of all partitions are disks that exist.
+        """Whether the cluster can lose a disk: all voters of all partitions are existing disks.
 
-        What the leaders have committed counts, so that there is never more than one disk missing.
+        The voters that the leaders have committed count, so that at most one disk is ever missing.
         """
         if any(process.is_damaged or process.is_mid_turn for process in self.processes):
-            return False  # in the middle of a turn more may be committed than checkers know of
+            return False  # in the middle of a turn more may be committed than checkers know about
         existing = {process.directory_id for process in self.processes}
         settings = self.world.settings
         for number in (CATALOG_PARTITION, *range(settings.partitions)):
@@ -224,9 +224,9 @@ class SimulatedCluster:
         return True
 
     def incomplete(self) -> list[Process]:
-        """Return the nodes whose directory is damaged, or is no voter where the node should be.
+        """Return the nodes whose directory is damaged, or does not vote where it should.
 
-        Without one of them a majority needs all the others.
+        While there is one, a majority needs all the other nodes.
         """
         lists = [self._voters_of(number) for number in self._first_voters]
         existing = {process.directory_id for process in self.processes}
@@ -242,7 +242,7 @@ class SimulatedCluster:
         ]
 
     def leader_of(self, number: int) -> Partition | None:
-        """Return the leader's side of a partition, the newest one's if several think they lead."""
+        """Return a partition's leading replica, the newest if several believe that they lead."""
         leaders = [
             partition
             for process in self.processes
@@ -252,13 +252,13 @@ class SimulatedCluster:
         return max(leaders, key=lambda partition: partition.replica.epoch, default=None)
 
     def leading_nodes(self) -> list[int]:
-        """Return the nodes that lead anything."""
+        """Return the nodes that lead any partition."""
         return [process.node_id for process in self.processes if process.leading()]
 
-    # --- who is up, as the catalogue tells clients
+    # --- which nodes are up, as the catalogue tells clients
 
     def _register(self) -> None:
-        """Have each node make itself known until it sees itself in the catalogue."""
+        """Let each node register itself until it finds itself in the catalogue."""
         self.world.after(REGISTER_MS, self._register)
         self.heal()
         for process in self.processes:
@@ -270,23 +270,23 @@ class SimulatedCluster:
                 self.tell_catalog(NodeChanged(node))
 
     def tell_catalog(self, event: NodeChanged) -> None:
-        """Give an event to every node; the one that leads the catalogue takes it."""
+        """Pass an event to every node; the one that leads the catalogue takes it."""
         for process in self.processes:
             if process.host is not None and not process.is_paused:
                 process.event(_catalog_event, event)
 
-    # --- rest
+    # --- convergence
 
     def unconverged(self) -> str:
-        """Say what is not yet as it should be when nothing goes wrong; empty when all is well."""
+        """Return what has not converged although no faults are active; empty when all has."""
         if self.administrator.busy:
             return f"topics are being changed: {', '.join(sorted(self.administrator.busy))}"
         return self.unreplicated() or self._uncatalogued() or self.clients.at_rest()
 
     def unreplicated(self) -> str:
-        """Say which replica is missing or behind; empty when none is.
+        """Return which replica is missing or behind; empty when none is.
 
-        While members commit, followers are always behind by what a heartbeat's time brings.
+        While members commit, followers are always behind by the records of one heartbeat interval.
         """
         allowed = NEAR_OFFSETS if self.clients.commits else 0
         settings = self.world.settings

@@ -28,15 +28,15 @@ STABLE_MS: Final = 120_000
 WARM_UP_MS: Final = 3_000
 POLL_MS: Final = 50
 RESTART_MS: Final = 1_500
-"""How long a killed process is away when nobody says: what a live cluster needs to start one."""
+"""How long a killed process is away by default: what a live cluster needs to start one."""
 
 MEMBERS_MAX: Final = 120
-"""A drill with more members is cut down to so many."""
+"""A drill with more members is reduced to this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillReport:
-    """What came of a drill: the verdict, or the violation that ended it."""
+    """The result of a drill: the verdict, or the violation that ended it."""
 
     verdict: Verdict | None
     violation: Violation | None
@@ -44,7 +44,7 @@ class DrillReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is broken and nothing cost more than it may."""
+        """Whether no rule is broken and no cost exceeds its limit."""
         return self.verdict is not None and self.verdict.is_clean
 
     def __str__(self) -> str:
@@ -222,7 +222,7 @@ class _Play:
         }
         self._wait(conditions[step.until], step.within_ms, str(step.until))
 
-    # --- what steps ask for
+    # --- values for steps
 
     def _nodes(self, step: DrillStep) -> list[int]:
         nodes = list(range(len(self._cluster.processes)))
@@ -242,7 +242,7 @@ class _Play:
                 return f"partition {number} has no leader"
         return ""
 
-    # --- what is left in the end
+    # --- final state
 
     def _stories(self) -> Sequence[MemberTimeline]:
         drivers = self._cluster.clients.drivers
@@ -288,4 +288,4 @@ ACTIONS: Final[Mapping[Action, Callable[[Any, DrillStep], None]]] = {
     Action.JOIN_MEMBERS: _Play.join_members,
     Action.WAIT: _Play.wait,
 }
-"""How the simulator does what a step says."""
+"""How the simulator carries out each action."""

@@ -1,4 +1,4 @@
-"""What happened, for people: lines tagged with their subject, kept only when somebody will read."""
+"""Event log for people: lines tagged with their subject, kept only when they will be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Violation(Exception):  # noqa: N818 - what was found is a violation, not an error of ours
-    """Something that must never happen did. ``subject`` names whose story tells why."""
+    """An invariant was violated. ``subject`` names the subject whose events explain it."""
 
     def __init__(self, text: str, subject: str = "") -> None:
         super().__init__(text)
@@ -20,7 +20,7 @@ class Violation(Exception):  # noqa: N818 - what was found is a violation, not a
 
 @dataclass(frozen=True, slots=True)
 class EventLine:
-    """One line of the story; ``subject`` is a group, a ``partition N``, or empty for all."""
+    """One line of the event log; ``subject`` is a group, a ``partition N``, or empty for all."""
 
     time_ms: int
     subject: str
@@ -32,14 +32,14 @@ class EventLine:
 
 
 class EventLog:
-    """The lines of one run. With ``wanted`` False nothing is kept, and nothing is to be told."""
+    """The lines of one run. With ``wanted`` False nothing is kept, and callers need not log."""
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
         self.lines: list[EventLine] = []
 
     def about(self, *subjects: str) -> Iterator[EventLine]:
-        """Return the lines about everybody and about these subjects; all without a subject."""
+        """Return the general lines and those about these subjects; all lines without a subject."""
         named = frozenset(filter(None, subjects))
         for line in self.lines:
             if not named or not line.subject or line.subject in named:

@@ -1,16 +1,16 @@
-"""What kind of group an id names, in a simulation: its first word says so."""
+"""The type of a group in a simulation, given by the first word of its id."""
 
 from __future__ import annotations
 
 from typing import Final
 
 CONSUMER: Final = "consumer-"
-"""A consumer group; its topics grow, go and come."""
+"""A consumer group; its topics grow, appear and disappear."""
 
 MIXED: Final = "mixed-"
 """A group whose members change between the classic and the consumer protocol."""
 
 
 def is_modern(group_id: str) -> bool:
-    """Tell whether members of the consumer protocol may be in the group."""
+    """Return whether the group may have members of the consumer protocol."""
     return group_id.startswith((CONSUMER, MIXED))

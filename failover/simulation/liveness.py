@@ -1,4 +1,4 @@
-"""Every partition answers again within a bounded time after the last fault."""
+"""Check that every partition answers again within a bounded time after the last fault."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from failover.simulation.cluster import SimulatedCluster
 
 PROBE_MS: Final = 1_500
-"""How often each partition is asked."""
+"""How often to send a request to each partition."""
 
 SILENT_ELECTIONS: Final = 5
-"""For how many election timeouts a partition may be silent after the last fault."""
+"""For how many election timeouts after the last fault a partition may be silent."""
 
 
 class Liveness:
-    """Asks every partition, again and again, until each has answered once."""
+    """Asks every partition repeatedly until each has answered once."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -37,7 +37,7 @@ class Liveness:
         self.longest_ms = 0
 
     def begin(self) -> None:
-        """Begin to ask; the last fault is over."""
+        """Start to ask; the last fault is over."""
         self._silent = set(self._groups)
         self._began = self._world.now
         self._ask()
@@ -71,6 +71,6 @@ class Liveness:
 
 
 def _group_of(number: int, partitions: int) -> str:
-    """Name a group of a partition."""
+    """Return the id of a group of a partition."""
     names = (f"probe-{at}" for at in count())
     return next(name for name in names if partition_for(name, partitions) == number)

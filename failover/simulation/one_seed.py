@@ -1,4 +1,4 @@
-"""One seed from forming the cluster to its rest, and what came of it."""
+"""Run one seed, from forming the cluster until it has converged, and report the result."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ SMALL: Final = (
     (joining, "MEMBER_BYTES_MAX", 20_000),
     (sending, "MESSAGE_BYTES_MAX", 2_000),
 )
-"""Limits of logs and of large groups made small: minutes of a simulation meet what takes days."""
+"""Small limits for logs and large groups: minutes of simulation then reach what takes days."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of one seed. ``simulated_ms`` is true time; ``violation`` None: all went well."""
+    """The result of one seed. ``simulated_ms`` is true time; ``violation`` None: all went well."""
 
     seed: int
     simulated_ms: int
@@ -68,7 +68,7 @@ class Report:
 
 
 def small_logs() -> AbstractContextManager[None]:
-    """Make the log's limits small for a while."""
+    """Make the limits of logs small for a while."""
     return patched(SMALL)
 
 
@@ -79,7 +79,7 @@ def run_seed(
     groups: GroupMix = GroupMix.ANY,
     tells: bool = False,
 ) -> Report:
-    """Run one seed, with ``groups`` unless ``settings`` say which. ``tells``: with the story."""
+    """Run one seed, with ``groups`` unless ``settings`` has them. ``tells``: keep the event log."""
     world = World(seed, settings or settings_for(seed, groups), tells=tells)
     violation = None
     try:
@@ -87,7 +87,7 @@ def run_seed(
             _run(world)
     except Violation as found:
         violation = found
-    except Exception as error:  # whatever fails in a host would end its process, again and again
+    except Exception as error:  # a failure in a host would end its process, repeatedly
         violation = Violation(f"{type(error).__name__} {_where(error)}: {error}")
     if violation is not None:
         world.tell("", f"VIOLATION {violation.subject}: {violation.text}")
@@ -144,7 +144,7 @@ def _live(cluster: SimulatedCluster) -> None:
 
 
 def _be_quiet(cluster: SimulatedCluster) -> None:
-    """Let hours pass without clients, and hold that what is to expire does, and nothing else."""
+    """Let hours pass without clients; check that exactly what should expire does."""
     world, administrator = cluster.world, cluster.administrator
     rng = world.random("quiet")
     is_long = rng.random() < 0.6 or world.settings.quiet is Quiet.IDLE
@@ -166,7 +166,7 @@ def _be_quiet(cluster: SimulatedCluster) -> None:
 
 
 def settle(cluster: SimulatedCluster) -> None:
-    """Let everything come to rest, in bounded time, and check what is left in the end."""
+    """Let everything converge, in bounded time, and check the final state."""
     world = cluster.world
     cluster.clients.commits = False
     Liveness(cluster).begin()
@@ -188,10 +188,10 @@ def settle(cluster: SimulatedCluster) -> None:
 
 
 def _has_answered_all(cluster: SimulatedCluster, rested_at: int) -> None:
-    """Hold that no request waits for ever: none may take as long as a rebalance and a session.
+    """Check that no request waits forever: none may take as long as a rebalance and a session.
 
-    A group's requests that wait for no other member are answered as soon as there is rest. What a
-    node alone answers is forgotten when its client goes.
+    A group's requests that wait for no other member are answered once the cluster has converged. A
+    request that the node itself answers is forgotten when its client disconnects.
     """
     settings = cluster.world.settings
     longest_ms = settings.rebalance_timeout_ms + settings.session_timeout_ms
@@ -210,12 +210,12 @@ def _has_answered_all(cluster: SimulatedCluster, rested_at: int) -> None:
 
 
 def _has_no_deleted_topics(cluster: SimulatedCluster) -> None:
-    """Hold that no group has offsets of a topic that was deleted, whoever led it then."""
+    """Check that no group has offsets of a deleted topic, whichever node led it then."""
     deleted = cluster.administrator.deleted
     for number in range(cluster.world.settings.partitions):
         leader = cluster.leader_of(number)
         if leader is None or not leader.settled:
-            continue  # another one is about to lead by now
+            continue  # another one is about to lead
         offsets = leader.machine._context.offsets  # type: ignore[attr-defined]
         for group_id, by_topic in offsets.items():
             if gone := sorted(deleted & by_topic.keys()):
@@ -223,7 +223,7 @@ def _has_no_deleted_topics(cluster: SimulatedCluster) -> None:
 
 
 def _read_all(cluster: SimulatedCluster) -> None:
-    """Have every group's offsets read and checked."""
+    """Read every group's offsets and check them."""
     world, administrator = cluster.world, cluster.administrator
     administrator.unread = {*cluster.clients.group_ids, *SPARE_GROUPS}
     for _ in range(20):

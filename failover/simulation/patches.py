@@ -1,4 +1,4 @@
-"""Names of modules and classes that stand for something else for a while."""
+"""Replace names of modules and classes for a while."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 Patch: TypeAlias = tuple[Any, str, Any]
-"""Whose attribute of which name becomes what."""
+"""The object, the attribute's name, and its replacement."""
 
 
 @contextmanager
 def patched(patches: Iterable[Patch]) -> Iterator[None]:
-    """Apply patches, and undo them in the end."""
+    """Apply patches, and undo them at the end."""
     patches = list(patches)
     before = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
     for owner, name, value in patches:

@@ -1,7 +1,7 @@
-"""Hours in which nobody is there: what is to expire must, and nothing else may.
+"""Hours without clients: what should expire must, and nothing else may.
 
 Hours are cheap here: the cluster is switched off, or its machines sleep for most of the time. In a
-few seeds it runs all the while, at rest.
+few seeds it runs idle all the time.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ AWAKE_MS: Final = 10_000
 
 
 SETTLED_MS: Final = 200_000
-"""For less than this nothing expires after clocks were set, or seem to have been."""
+"""For less than this nothing expires after clocks were set, or seem to have been set."""
 
 
 def empty(cluster: SimulatedCluster) -> None:
-    """End all members; hold that their groups learn in bounded time that they are gone."""
+    """End all members; check that their groups notice that within bounded time."""
     cluster.clients.end_all()
     world, settings = cluster.world, cluster.world.settings
     patience_ms = 2 * (settings.session_timeout_ms + settings.rebalance_timeout_ms)
@@ -39,7 +39,7 @@ def empty(cluster: SimulatedCluster) -> None:
 
 
 def _has_members(cluster: SimulatedCluster, group_id: str) -> bool:
-    """Tell whether the newest leader of a group knows members of it, or their end may be lost."""
+    """Return whether a group's newest leader knows members of it, or their end may be lost."""
     leader = cluster.leader_of(partition_for(group_id, cluster.world.settings.partitions))
     if leader is None or not leader.settled:
         return True

@@ -1,9 +1,9 @@
-"""What a simulated cluster is like: its size, its clocks' and its faults' rates, all in one value.
+"""The settings of a simulated cluster in one value: size, clock speeds and fault rates.
 
 Replicas are slower here than in production (their heartbeats dominate the cost of an idle minute),
-and so are faults: all timeouts are long in the same proportion, and networks are quick beside them
-as they are in production, so what can happen in which order stays the same. Only where replicas
-talk more often than that do leaders at rest, which then talk less, differ from others.
+and so are faults: all timeouts are longer in the same proportion, and networks are quick in
+comparison, as in production, so the possible orders of events stay the same. Only where replicas
+send more often than that do idle leaders, which then send less, differ from others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 EPOCH_MS: Final = 1_700_000_000_000
-"""The Unix time at which every simulation begins."""
+"""The Unix time at which every simulation starts."""
 
 
 class Quiet(StrEnum):
@@ -28,14 +28,15 @@ class Quiet(StrEnum):
 
 
 RETENTION_MINUTES: Final = {Quiet.NEVER: 60, Quiet.OFF: 60, Quiet.ASLEEP: 60, Quiet.IDLE: 10}
-"""How long offsets are kept; that of the quiet hours is half as long, or two and a half times."""
+"""How long offsets are kept; the quiet hours last half as long, or two and a half times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
     """Mean milliseconds between two faults of one kind while faults are on; 0: never.
 
-    ``kill_voter`` is no time: one vote in so many costs its voter's life right after it was sent.
+    ``kill_voter`` is no time: after one vote in this many, its voter is killed right after sending
+    it.
     """
 
     kill: int = 32_000
@@ -97,7 +98,7 @@ class GroupFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermFaults:
-    """Faults at the turns of a term: each comes with one vote, question or change in so many."""
+    """Faults at the changes of a term: each hits one vote, question or change in this many."""
 
     stall_voter: int = 12
     repeat_question: int = 2
@@ -112,15 +113,15 @@ NO_DISK_FAULTS: Final = DiskFaults(**dict.fromkeys(DiskFaults.__dataclass_fields
 class Settings:
     """One simulation. Times are simulated milliseconds.
 
-    ``loss``, ``duplication`` and ``reordering`` are the share of peer messages that meet that fate
-    while faults are on. ``turn_ms`` gathers what arrives for so long into one turn of a host,
-    ``look_ms`` is how often the controller hears of every node. ``clock_skew`` is how much faster
-    or slower than true time a node's clock may run; the margin that replicas grant each other must
-    be larger than that on both sides. ``members`` are spread over ``groups`` classic groups,
+    ``loss``, ``duplication`` and ``reordering`` are the share of peer messages affected while
+    faults are on. Whatever arrives within ``turn_ms`` goes into one turn of a host; ``look_ms`` is
+    how often the controller gets a report of every node. ``clock_skew`` is how much faster or
+    slower than true time a node's clock may run; the margin that replicas allow each other must be
+    larger than that on both sides. ``members`` are spread over ``groups`` classic groups,
     ``consumer_groups`` and ``mixed_groups``, whose members change between both protocols.
-    ``takeover``: in these two a static member's successor need not wait for it. With
+    ``takeover``: in the latter two a static member's successor need not wait for it. With
     ``shuns_broken`` a client does not ask the node to which its connection just broke, as Kafka's
-    clients do; without, it asks anybody, which meets more.
+    clients do; without, it asks any node, which finds more bugs.
     """
 
     nodes: int = 3
@@ -168,11 +169,11 @@ CALM: Final = Settings(
     duplication=0.0,
     reordering=0.0,
 )
-"""Nothing goes wrong and nobody comes or goes: what an idle minute costs."""
+"""No faults, and no members join or leave: the cost of an idle minute."""
 
 
 class GroupMix(StrEnum):
-    """Which groups a simulation has."""
+    """The groups of a simulation."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -182,14 +183,14 @@ class GroupMix(StrEnum):
 
 
 def groups_of(seed: int, groups: GroupMix = GroupMix.ANY) -> GroupMix:
-    """Say which groups a seed has, where that is left to it."""
+    """Return a seed's groups, where the seed decides that."""
     if groups is not GroupMix.ANY:
         return groups
     return MIX[seed % len(MIX)]
 
 
 def settings_for(seed: int, groups: GroupMix = GroupMix.ANY) -> Settings:
-    """Draw a seed's settings: each seed is rough in its own way."""
+    """Return a seed's random settings: each seed has other faults."""
     settings = _settings_for(seed)
     groups = groups_of(seed, groups)
     if groups is GroupMix.CLASSIC:
@@ -228,7 +229,7 @@ SIZES: Final[Mapping[GroupMix, tuple[int, int, int, int]]] = {
     GroupMix.MIXED: (0, 0, 2, 10),
     GroupMix.ALL: (1, 1, 1, 12),
 }
-"""How many classic, consumer and mixed groups there are, and how many members in all."""
+"""How many classic, consumer and mixed groups there are, and how many members in total."""
 
 
 def _disk_faults(seed: int, rough: float) -> DiskFaults:
@@ -250,7 +251,7 @@ def _term_faults(seed: int) -> TermFaults:
 MIX: Final = (
     GroupMix.ALL, GroupMix.CLASSIC, GroupMix.CONSUMER, GroupMix.MIXED, GroupMix.CLASSIC,
 )  # fmt: skip
-"""The groups of one seed after the other, unless somebody says which."""
+"""The groups of consecutive seeds, unless given by the caller."""
 
 
 QUIET: Final = {
@@ -261,7 +262,7 @@ QUIET: Final = {
 
 SLOW_TURNS: Final = 0.15
 SLOW_TURN_MS: Final = 100
-"""In so many seeds processes are busy: much comes in at once, and is written as one batch."""
+"""In one of this many seeds processes are busy: much arrives at once, and is one batch."""
 
 
 def _turn_ms(seed: int, usual_ms: int) -> int:

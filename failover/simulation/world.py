@@ -1,6 +1,6 @@
-"""One simulated cluster: a heap of things to come, and everybody they happen to.
+"""One simulated cluster: a heap of future events, and the objects they affect.
 
-True time counts milliseconds from 0. Nobody inside sees it: each node has a clock of its own.
+True time counts milliseconds from 0. No node sees it: each has its own clock.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _MASK: Final = (1 << 61) - 1
 
 
 class World:
-    """Time, chance and the story of one run.
+    """Time, randomness and the event log of one run.
 
     ``trace`` is a running hash of everything that happened: two runs of one seed have the same.
     ``injected`` counts faults, ``calls`` the answers to each kind of request and whether anything
-    in them went well. ``may_fail``: a handler was made to fail, UNKNOWN_SERVER_ERROR is right; with
-    ``poison`` not negative the next one fails, after so many records.
+    in them went well. ``may_fail``: a handler was made to fail, so UNKNOWN_SERVER_ERROR is correct;
+    if ``poison`` is not negative, the next handler fails after that many records.
     """
 
     def __init__(self, seed: int, settings: Settings, *, tells: bool = False) -> None:
@@ -49,25 +49,25 @@ class World:
 
     @property
     def is_lawless(self) -> bool:
-        """Whether clocks break, or may have broken, what leases rely on."""
+        """Whether clocks break, or may have broken, the assumptions of leases."""
         return self.now < self.lawless_until
 
     def random(self, name: str) -> random.Random:
-        """Return the stream of chance called so; streams do not disturb each other."""
+        """Return the random stream of this name; streams do not affect each other."""
         return random.Random(f"{self.seed} {name}")
 
     @property
     def client_now(self) -> int:
-        """The Unix time of clients, whose clocks are right."""
+        """The Unix time of clients, whose clocks are correct."""
         return EPOCH_MS + self.now
 
     def after(self, delay_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Do something later; what is due at one time happens in the order it was asked for."""
+        """Call something later; calls due at the same time run in the order of scheduling."""
         self._order += 1
         heappush(self._heap, (self.now + delay_ms, self._order, action, arguments))
 
     def run(self, until: int) -> None:
-        """Let everything happen that is due before ``until``, and be there then."""
+        """Run everything that is due before ``until``, and advance the time to it."""
         heap = self._heap
         while heap and heap[0][0] <= until:
             self.now, order, action, arguments = heappop(heap)
@@ -77,11 +77,11 @@ class World:
         self.now = until
 
     def mark(self, value: int) -> None:
-        """Make a number part of the trace."""
+        """Add a number to the trace."""
         self.trace = (self.trace * 1_000_003 + value) & _MASK
 
     def tell(self, subject: str, text: str) -> None:
-        """Add a line to the story; ask :attr:`tells` first where making the text costs."""
+        """Add a line to the event log; check :attr:`tells` first where the text is costly."""
         if self.tells:
             self.story.lines.append(EventLine(self.now, subject, text))
 

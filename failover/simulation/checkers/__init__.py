@@ -1,1 +1,1 @@
-"""What must hold in a simulation: of logs, states, answers, and what clients were told."""
+"""Invariants of a simulation: of logs, states, answers, and what clients were told."""

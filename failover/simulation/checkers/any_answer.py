@@ -1,4 +1,4 @@
-"""Rules for every answer, whatever it answers: who has left is gone, what is deleted is gone."""
+"""Rules for every answer, of any API: members that left and deleted things never reappear."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _PATHS: Final[dict[Any, tuple[tuple[str, bool, bool], ...]]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A classic member that left: gone for good when its leader has a later generation settled.
+    """A classic member that left: permanently gone once its leader completes a later generation.
 
-    As in Kafka nothing is written before that: the next leader may know the member still.
+    As in Kafka, nothing is written before that: the next leader may still know the member.
     """
 
     member_id: str
@@ -40,10 +40,10 @@ class Leaving:
 
 
 class AnyAnswer:
-    """Follows who left and what was deleted, and looks at every answer.
+    """Tracks members that left and what was deleted, and checks every answer.
 
-    ``gone`` are the members of each group that were told that they have left. ``committed_epoch``
-    says of which epoch the last committed record of a partition is.
+    ``gone`` are the members of each group whose leave was acknowledged. ``committed_epoch`` returns
+    the epoch of a partition's last committed record.
     """
 
     def __init__(self, world: World, values: Values) -> None:
@@ -67,7 +67,7 @@ class AnyAnswer:
                     found.append((place, erasure))
             self._erasing[id(message)] = message, found
         elif isinstance(message, m.ConsumerGroupHeartbeatRequest) and message.member_epoch == 0:
-            self.gone.get(message.group_id, {}).pop(message.member_id, None)  # it comes back
+            self.gone.get(message.group_id, {}).pop(message.member_id, None)  # it returns
 
     def answered(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer."""
@@ -96,7 +96,7 @@ class AnyAnswer:
             self._stay_gone(answer)
 
     def forget(self) -> None:
-        """Learn that all groups are gone: generations begin again."""
+        """Note that all groups are gone: generations restart."""
         self._leaving.clear()
         self._generations.clear()
 
@@ -125,7 +125,7 @@ class AnyAnswer:
         )
 
     def _follow(self, process: Process, message: Any, response: Any) -> None:
-        """Note generations; a later one makes the leaving of members final."""
+        """Track generations; a later one makes the departure of members final."""
         group_id = message.group_id
         if isinstance(message, m.JoinGroupRequest):
             known = self._generations.get(group_id, 0)
@@ -143,7 +143,7 @@ class AnyAnswer:
         self.gone.setdefault(group_id, {})[member_id] = self._world.now
 
     def _is_believed(self, process: Process, message: Any) -> bool:
-        """Tell whether a heartbeat was answered unread, as Kafka does while the log is read."""
+        """Return whether a heartbeat was answered during loading, as Kafka does."""
         if not isinstance(message, m.HeartbeatRequest):
             return False
         number = partition_for(message.group_id, process.identity.partitions)
@@ -151,7 +151,7 @@ class AnyAnswer:
         return epoch is not None and self.committed_epoch(process, number) < epoch
 
     def _stay_gone(self, answer: SentAnswer) -> None:
-        """Hold that nobody who left is answered as a member, or shown as one."""
+        """Check that no member that left is answered as a member, or shown as one."""
         message, response = answer.message, answer.response
         for group_id, member_id in _members(message, response):
             left_at = self.gone.get(group_id, {}).get(member_id)
@@ -164,7 +164,7 @@ class AnyAnswer:
 
 
 def _is_complete(process: Process, key: int, message: Any, response: Any) -> None:
-    """Hold that an answer about several groups says something of each, once."""
+    """Check that an answer about several groups mentions each exactly once."""
     asked = sorted(apis.group_ids(key, message))
     (parts,) = (
         getattr(response, name) for name in ("groups", "results") if hasattr(response, name)
@@ -178,7 +178,7 @@ def _is_complete(process: Process, key: int, message: Any, response: Any) -> Non
 
 
 def _members(message: Any, response: Any) -> Iterator[tuple[str, str]]:
-    """Name who is treated or shown as a member, with its group."""
+    """Return the members that an answer treats or shows as members, with their groups."""
     if isinstance(message, m.DescribeGroupsRequest | m.ConsumerGroupDescribeRequest):
         for group in response.groups:
             for member in group.members:
@@ -195,7 +195,7 @@ def _is_served(response: Any) -> bool:
 
 
 def codes_of(response: Any) -> Iterator[ErrorCode]:
-    """Return every error code of a response, wherever it stands."""
+    """Return every error code of a response, at any depth."""
     for name, is_code, is_array in _paths(type(response)):
         value = getattr(response, name)
         if is_code:
@@ -208,7 +208,7 @@ def codes_of(response: Any) -> Iterator[ErrorCode]:
 
 
 def _paths(cls: Any) -> tuple[tuple[str, bool, bool], ...]:
-    """Name the fields of a class that are error codes, or that have some: (is code, is array)."""
+    """Return the fields of a class that are or contain error codes: (is code, is array)."""
     if (known := _PATHS.get(cls)) is not None:
         return known
     found = []
@@ -222,7 +222,7 @@ def _paths(cls: Any) -> tuple[tuple[str, bool, bool], ...]:
     return _PATHS[cls]
 
 
-# --- requests that delete offsets: what they delete, and what they are told of each place
+# --- requests that delete offsets: what they delete, and the error for each place
 
 
 def _of_offset_delete(_values: Values, message: Any) -> Iterable[Place]:
@@ -266,4 +266,4 @@ CERTAIN: Final = frozenset(
         ErrorCode.group_id_not_found,
     }
 )
-"""Told only by who knows: nothing was deleted."""
+"""Errors of a node that knows the group: nothing was deleted."""

@@ -1,4 +1,4 @@
-"""All checkers behind the one interface that processes call, and what is checked now and then."""
+"""All checkers behind the one interface that processes call, and the periodic checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATES_EVERY_MS = 5_000
 
 
 class Checkers:
-    """What must never happen is looked for at every step; whoever finds it raises a Violation."""
+    """Checks the invariants at every step; a checker that finds a breach raises a Violation."""
 
     def __init__(self, world: World, values: Values) -> None:
         self.client_history = ClientHistoryChecker(world, values)
@@ -53,7 +53,7 @@ class Checkers:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look on while hosts run, as long as this lasts."""
+        """Watch hosts while they run, within this context."""
         with self.evidence.watching(), self.replicated.rules.watching():
             yield
 
@@ -68,14 +68,14 @@ class Checkers:
             self._values.contact(group_id, self._world.now)
 
     def answered(self, process: Process, answer: SentAnswer) -> None:
-        """Check an answer that a node lets out."""
+        """Check an answer that a node sends."""
         if isinstance(answer.message, OffsetCommitRequest):
             self._is_ahead(process, answer.message.group_id)
         self.client_history.answered(process, answer)
         self.any_answer.answered(process, answer)
 
     def _is_ahead(self, process: Process, group_id: str) -> None:
-        """Note a commit under a time that is ahead: without a majority that agrees it may be."""
+        """Note a commit with a time that is ahead: it may be, while no majority agrees."""
         host = process.host
         if host is not None:
             ahead_ms = host.wall.at(process.local_now()) - self._world.client_now
@@ -89,13 +89,13 @@ class Checkers:
         self.answered(process, answer)
 
     def forget(self) -> None:
-        """Learn that all groups have expired: new ones begin."""
+        """Note that all groups have expired: new ones start."""
         self.client_history.forget()
         self.ownership.forget()
         self.any_answer.forget()
 
     def _topic(self, topic_id: UUID) -> str | None:
-        """Name a topic that members were told of, unless one of that name was ever deleted."""
+        """Return the name of a known topic, unless a topic of that name was ever deleted."""
         name = self.ownership.topic_names.get(topic_id)
         return None if name is None or self._values.was_deleted(name) else name
 

@@ -1,6 +1,6 @@
-"""What clients are told must fit together, whoever tells it: checked at every answer.
+"""Check at every answer that what clients are told is consistent, whichever node answers.
 
-An answer counts from the moment a node lets it out, whether or not it arrives.
+An answer counts from the moment a node sends it, whether or not it arrives.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ AUTHORITATIVE: Final = frozenset(
         ErrorCode.unreleased_instance_id,
     }
 )
-"""Only who leads a group can know these."""
+"""Errors that only the group's leader can know."""
 
 EARLY: Final = 0.9
-"""A session that ends before this share of its timeout has ended too early, whatever clocks do."""
+"""A session that ends before this share of its timeout ended too early, whatever the clocks do."""
 
 
 @dataclass(slots=True)
 class MemberContact:
     """A member that was told its assignment.
 
-    ``contact`` is when a heartbeat or commit last got through, ``synced`` the generation and the
-    time of its last SyncGroup: that started its session if the leader's had not come before it (as
-    in Kafka: a SyncGroup is no sign of life in a group that is Stable).
+    ``contact`` is when a heartbeat or commit last succeeded, ``synced`` the generation and the time
+    of its last SyncGroup: that started its session unless the leader's SyncGroup came earlier (as
+    in Kafka: a SyncGroup does not extend the session in a Stable group).
     """
 
     instance_id: str | None
@@ -62,12 +62,12 @@ class MemberContact:
 
 @dataclass(slots=True)
 class GroupHistory:
-    """What clients know of one group.
+    """What clients know about one group.
 
-    ``settled`` is the highest generation of which an assignment was given out; ``completed`` when
-    the leader of each brought it; ``owners`` who owns what in each; ``holders`` the
-    member id that each instance id was last settled under; ``challenged`` when another JoinGroup
-    with that instance id came.
+    ``settled`` is the highest generation with an assignment that was sent; ``completed`` when the
+    leader of each generation sent it; ``owners`` the owners of partitions in each; ``holders`` the
+    last confirmed member id of each instance id; ``challenged`` when another JoinGroup with that
+    instance id came.
     """
 
     settled: int = -1
@@ -80,7 +80,7 @@ class GroupHistory:
 
 
 class ModernChecker(Protocol):
-    """Whoever checks groups that members of the consumer protocol may be in."""
+    """Checks groups that may have members of the consumer protocol."""
 
     def asked(self, message: Entity) -> None:
         """Note a request."""
@@ -92,11 +92,11 @@ class ModernChecker(Protocol):
 class ClientHistoryChecker:
     """Checks answers to group requests.
 
-    ``modern`` checks what only classic groups do not do.
+    ``modern`` checks behaviour that classic groups lack.
 
-    ``leader_since`` is kept up to date by the replicas' checker: the true times at which each
-    partition's leaders were elected; ``committed_epoch`` says of which epoch the last committed
-    record of a partition is.
+    ``leader_since``, updated by the replicas' checker, has the true times at which each partition's
+    leaders were elected; ``committed_epoch`` returns the epoch of a partition's last committed
+    record.
     """
 
     def __init__(self, world: World, values: Values) -> None:
@@ -147,13 +147,13 @@ class ClientHistoryChecker:
         return group
 
     def forget(self) -> None:
-        """Learn that all groups are gone."""
+        """Note that all groups are gone."""
         self._groups.clear()
 
     # --- rules for every answer
 
     def speaks(self, process: Process, group_id: str, code: ErrorCode) -> None:
-        """Who answers for a group leads it, and nobody of a newer epoch has answered before."""
+        """Check that a group's answer is its leader's, and no newer epoch has answered before."""
         if code not in AUTHORITATIVE:
             return
         number = partition_for(group_id, self._world.settings.partitions)
@@ -212,7 +212,7 @@ class ClientHistoryChecker:
             )
 
     def _may_expel(self, group: GroupHistory, message: Any) -> None:
-        """Hold that a member that got through keeps its session's time."""
+        """Check that a member that got through keeps its session's time."""
         contacts = group.contacts.pop(message.member_id, None)
         if contacts is None or message.member_id in group.left:
             return
@@ -237,7 +237,7 @@ class ClientHistoryChecker:
             )
 
     def longest_unheard(self, number: int, contact: int) -> int:
-        """Return the longest time for which one leader has not heard of somebody since then."""
+        """Return the longest time since then in which one leader has not heard from a member."""
         starts = self.leader_since.get(number, [0])
         ends = [*starts[1:], self._world.now]
         return max(end - max(contact, start) for start, end in zip(starts, ends, strict=True))
@@ -309,7 +309,7 @@ class ClientHistoryChecker:
             self._speaks_to(process, answer, code)
 
     def committed(self, answer: SentAnswer) -> set[ErrorCode]:
-        """Note which offsets of a commit were taken, and return all that was said of them."""
+        """Note which offsets of a commit were accepted, and return all its error codes."""
         message, response = answer.message, answer.response
         now = self._world.now
         codes = set()
@@ -326,9 +326,9 @@ class ClientHistoryChecker:
         return codes
 
     def _fetch(self, process: Process, answer: SentAnswer) -> None:
-        """Take what was read; of an answer in parts each is looked at when it leaves its partition.
+        """Note what was read; each part of a split answer is checked when it leaves its partition.
 
-        A part may have to wait for another one, for longer than its leader leads.
+        A part may have to wait for another one, even longer than its leader leads.
         """
         partitions = self._world.settings.partitions
         if len({partition_for(each.group_id, partitions) for each in answer.response.groups}) > 1:

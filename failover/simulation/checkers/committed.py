@@ -1,4 +1,4 @@
-"""What was ever committed of one partition: all checkers compare with it."""
+"""Everything ever committed in one partition: all checkers compare with it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class CommittedLog:
-    """The one log that a partition's committed batches make up, by base offset.
+    """The single log of a partition's committed batches, by base offset.
 
-    ``voters`` are those of its last change of voters, ``epochs`` those of its batches.
+    ``voters`` are from its last change of voters, ``epochs`` from its batches.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class CommittedLog:
         self.epochs: set[int] = set()
 
     def add(self, batch: Batch) -> bool:
-        """Take a committed batch; False when another one had been committed in its place."""
+        """Add a committed batch; False when another one was committed in its place."""
         known = self.batches.get(batch.base_offset)
         if known is not None:
             return known is batch or known == batch

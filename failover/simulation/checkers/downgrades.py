@@ -1,7 +1,7 @@
-"""What a consumer group's members have must be in the record of the classic group that it becomes.
+"""Check that a group's downgrade to classic records the partitions of all its members.
 
-Whoever makes it a consumer group again finds there what nobody else may have. All records of a
-downgrade are in one batch: the members' assignments go, the generation comes.
+A later upgrade finds in that record the partitions that no other member may have. All records of a
+downgrade are in one batch: the members' assignments are removed, the generation is added.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from protocol.records import Record
 
 Name: TypeAlias = "Callable[[UUID], str | None]"
-"""Names a topic by its id; None when that is not known, or the name may mean another topic now."""
+"""Returns a topic's name; None if unknown, or if the name may now mean another topic."""
 
 GaveUp: TypeAlias = "Callable[[str, str, int, int], set[tuple[str, int]]]"
-"""Names what a member of a group said that it no longer has, between two times."""
+"""Returns what a member of a group gave up between two times."""
 
 
 class Downgrades:
     """Follows the records of one batch, each before it is replayed.
 
-    What a member gave up since the batch before, and lost in the downgrade, is no loss: of the two
-    records that say so only the last is in the log.
+    It is no loss when a member gave up a partition since the previous batch and lost it in the
+    downgrade: of the two records that say so, only the last is in the log.
     """
 
     def __init__(self, name: Name, gave_up: GaveUp) -> None:
@@ -45,12 +45,12 @@ class Downgrades:
         self._had: dict[tuple[str, str], set[tuple[str, int]]] = {}
 
     def begin(self, since: int, until: int) -> None:
-        """Begin a batch: when the one before it was written, and when it was."""
+        """Begin a batch: when the previous one was written, and when this one was."""
         self._since, self._until = since, until
         self._had.clear()
 
     def check(self, context: Any, record: Record) -> None:
-        """Note a record; hold that a generation names what its members have had."""
+        """Note a record; check that a generation contains what its members have had."""
         key = record.key
         if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
             if record.value is None:
@@ -63,7 +63,7 @@ class Downgrades:
     def _has(
         self, context: Any, key: ConsumerGroupCurrentMemberAssignmentKey
     ) -> set[tuple[str, int]]:
-        """Name what a member has and what it has yet to give up."""
+        """Return what a member has and what it still has to give up."""
         group = context.groups.get(key.group_id)
         member = group.members.get(key.member_id) if reconciles(group) else None
         if member is None:

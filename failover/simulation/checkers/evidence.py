@@ -1,9 +1,10 @@
-"""What an answer rests on must be committed, whatever it answers: checked whenever one leaves.
+"""Check, when an answer is sent, that everything it depends on is committed.
 
-Nothing here knows an API. Whatever a partition's machine answers is noted when it comes about, with
-the end of the batch that its records go into: those of the groups that the request names, of all
-groups when it names none. When the answer leaves, all of that must be on the disks of a majority,
-the node must still lead in the epoch of the answer, and nobody else may be able to lead.
+Nothing here depends on an API. Every answer of a partition's machine is noted when it is created,
+with the end of the batch of the records that it depends on: those of the groups that the request
+names, of all groups when it names none. When the answer is sent, all of that must be on the disks
+of a majority, the node must still lead in the epoch of the answer, and no other node may be able to
+lead.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from storage.messages import Vote
 
 NOT_WRITTEN: Final = 1 << 60
-"""The end offset of a batch that is yet to be appended."""
+"""The end offset of a batch that is not appended yet."""
 
 
 class PoisonError(RuntimeError):
@@ -49,7 +50,7 @@ class PoisonError(RuntimeError):
 
 @dataclass(slots=True, eq=False)
 class Need:
-    """What one answer rests on: everything before ``end_offset``, as led in ``epoch``."""
+    """What one answer depends on: everything before ``end_offset``, as led in ``epoch``."""
 
     partition: Partition
     epoch: int
@@ -58,7 +59,7 @@ class Need:
 
 
 def _noting(ends: dict[str, int]) -> Callable[..., None]:
-    """Return ``Partition._append``, which notes of each group where its batch ends."""
+    """Return ``Partition._append``, extended to note for each group where its batch ends."""
     append = Partition._append
 
     def watched_batch(
@@ -83,9 +84,10 @@ class Term:
 
 
 class Evidence:
-    """Notes what answers rest on, and holds when they leave that it is committed.
+    """Notes what answers depend on, and checks that it is committed when they are sent.
 
-    While clocks break what leases rely on (:attr:`World.is_lawless`) only commits are looked at.
+    While clocks break the assumptions of leases (:attr:`World.is_lawless`) only commits are
+    checked.
     """
 
     def __init__(self, world: World, replicated: Replicated) -> None:
@@ -98,7 +100,7 @@ class Evidence:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look on while hosts run, as long as this lasts."""
+        """Watch hosts while they run, within this context."""
         handle, append_turn = Partition.handle, Partition._append_turn
         merge, refresh, on_vote = Requests.merge, Host._refresh, Election.on_vote
         evidence = self
@@ -145,7 +147,7 @@ class Evidence:
             yield
 
     def _keeps_lease(self, election: Election, vote: Vote) -> None:
-        """Hold that a leader with a lease votes for nobody: whoever asks only cannot hear it."""
+        """Check that a leader with a lease does not vote: the candidate just cannot hear it."""
         core = election.core
         votes = (each for _, each in core.out.messages[-1:] if isinstance(each, Voted))
         if core.voted_for == vote.candidate.node_id or any(each.granted for each in votes):
@@ -154,10 +156,10 @@ class Evidence:
                 f"partition {core.partition}",
             )
 
-    # --- what comes about
+    # --- answers when they are created
 
     def _answers(self, partition: Partition, first: int) -> None:
-        """Note what the newest answers of a partition rest on."""
+        """Note what the newest answers of a partition depend on."""
         term = self._term(partition)
         unwritten = {partition._adapter.group_of(key) for key in partition._turn}
         for reply, _ in partition.replies.new[first:]:
@@ -200,7 +202,7 @@ class Evidence:
             else:
                 term.unwritten.append((need, of))
 
-    # --- what leaves
+    # --- answers when they are sent
 
     def _leave(self, node_id: int, replies: Sequence[Reply]) -> None:
         for reply in replies:
@@ -248,9 +250,9 @@ class Evidence:
         return end_offset
 
     def has_lease(self, process: Process, partition: Partition, what: str) -> None:
-        """Hold that nobody else can be elected while a leader answers.
+        """Check that no other node can be elected while a leader answers.
 
-        A voter cannot vote while it is bound by a promise, or is down: then it begins with one.
+        A voter cannot vote while it is bound by a promise, or is down: it restarts with a promise.
         """
         if self._world.is_lawless:
             return
@@ -262,11 +264,11 @@ class Evidence:
         self.is_bound(process, partition)
 
     def is_bound(self, process: Process, partition: Partition) -> None:
-        """Hold that for as long as a leader's lease lasts nobody else can be elected.
+        """Check that no other node can be elected as long as a leader's lease lasts.
 
-        So it must be at every moment, whatever happens until then: most voters are bound by their
-        promises for at least as long, in true time. Looked at again when the lease is another one,
-        when its clock was changed, or when a replica anywhere has another epoch, role or process.
+        This must hold at every moment, whatever happens until then: most voters are bound by their
+        promises for at least as long, in true time. Checked again when the lease changes, when its
+        clock was changed, or when any replica has another epoch, role or process.
         """
         replica, number = partition.replica, partition.number
         until_ms, voters = replica.lease_until_ms, replica.voters
@@ -292,7 +294,7 @@ class Evidence:
             )
 
     def _is_free(self, voter: Any, number: int, epoch: int, true_ms: int) -> bool:
-        """Tell whether a voter may vote for another leader than that of this epoch, before then."""
+        """Return whether a voter may vote for a leader other than this epoch's, before then."""
         process = self._replicated.processes[voter.node_id]
         if process.directory_id != voter.directory_id:
             return False
@@ -305,7 +307,7 @@ class Evidence:
         return process.clock.local(true_ms) > core.promise_until + 1
 
     def _shows(self, host: Host) -> None:
-        """Hold that what a node shows of the catalogue is committed."""
+        """Check that what a node shows of the catalogue is committed."""
         node_id, catalog = host.identity.node_id, host._state.catalog
         committed = self._committed(self._replicated.processes[node_id], CATALOG_PARTITION)
         if catalog._replayed > committed or catalog._turn:
@@ -316,9 +318,9 @@ class Evidence:
             )
 
     def repeated(self, process: Process, number: int) -> None:
-        """Hold that an answer that is repeated unread is a leader's that nobody can replace.
+        """Check that a cached answer is repeated only by a leader that no node can replace.
 
-        A lease that is given up in this turn still holds: nobody has been told of it yet.
+        A lease that is given up in this turn still holds: no message about it was sent yet.
         """
         partition = process._partition(number)
         if partition is None or self._world.is_lawless:
@@ -341,7 +343,7 @@ class Evidence:
 
 
 def _groups(request: Request) -> tuple[str, ...] | None:
-    """Name the groups whose records an answer may rest on; None: any records at all."""
+    """Return the groups whose records an answer may depend on; None: any records at all."""
     route = apis.API[request.api_key].route
     if route is Route.GROUP:
         return (apis.group_id(request.message),)
@@ -351,7 +353,7 @@ def _groups(request: Request) -> tuple[str, ...] | None:
 
 
 def _poisoned(world: World) -> tuple[Patch, ...]:
-    """Have handlers raise when the world says so, before a record or after some."""
+    """Let handlers raise when the world requires it, before a record or after some."""
     emit, machine_handle = Context.emit, GroupShard.handle
     left = [-1]
 

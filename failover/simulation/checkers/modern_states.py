@@ -1,4 +1,4 @@
-"""Consumer groups as plain values, and what must hold of them after every committed batch."""
+"""Consumer groups as plain values, and their invariants after every committed batch."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def reconciles(group: Any) -> TypeGuard[Group]:
-    """Tell whether a group's members are given partitions step by step; None is no group."""
+    """Return whether a group's members get partitions step by step; None is no group."""
     return group is not None and TABLES.types[group.type_name].logs_member_epochs
 
 
 def described(context: Any, group: Group, *, with_targets: bool = True) -> Any:
-    """Give all that the log says of a group; topics by their ids, not by a machine's numbers.
+    """Return everything in the log about a group; topics by id, not by a machine's numbers.
 
-    While a target arrives, whoever loaded the group cannot tell the members' records of it from
-    those of the one before: each member's newest is given then.
+    While a target arrives, a node that loaded the group cannot distinguish the members' records of
+    it from those of the previous one: then each member's newest is returned.
     """
     numbers = context.numbers
     members = {
@@ -69,7 +69,7 @@ def _set(target: bytes, numbers: TopicNumbers) -> frozenset[Any]:
 
 
 def _is_same(group: Group, before: tuple[Group, frozenset[str], int, int]) -> bool:
-    """Tell whether a group cannot have been deleted since it was seen: a member of it stayed."""
+    """Return whether a group was not deleted since it was seen: a member of it stayed."""
     return before[0] is group and not before[1].isdisjoint(group.members)
 
 
@@ -82,18 +82,18 @@ class TargetProgress:
         self._halves: set[str] = set()
 
     def has_half(self, group_id: str) -> bool:
-        """Tell whether the log has parts of a target that never came to its end.
+        """Return whether the log has parts of a target that was never completed.
 
-        Whoever loads the group takes them for parts of the one that is arriving now, until that one
-        is whole: it is written for every member.
+        A node that loads the group takes them for parts of the target that is arriving now, until
+        that one is complete: it is written for every member.
         """
         return group_id in self._halves
 
     def check(self, context: Any) -> None:
-        """Hold that epochs only grow, and that a target in force gives each partition once.
+        """Check that epochs only grow, and that the effective target assigns each partition once.
 
         A group may be deleted and created again within one batch, in which only the last record of
-        a key is written: the object stays, and its members do not.
+        a key is written: the object stays, but its members change.
         """
         for group_id, group in context.groups.items():
             if not reconciles(group):
@@ -110,7 +110,7 @@ class TargetProgress:
             self._is_whole(context.numbers, group)
 
     def _follow(self, group: Group) -> None:
-        """Note whether a target that was arriving came to its end, or gave way to another one."""
+        """Note whether a target that was arriving was completed, or replaced by another one."""
         before, pending_target = self._arriving.pop(group.group_id, None), group.pending_target
         if pending_target is None:
             self._halves.discard(group.group_id)

@@ -1,9 +1,9 @@
-"""Who owns what in consumer groups and mixed groups, as members are told: checked at every answer.
+"""Check at every answer who owns which partition in consumer groups and mixed groups.
 
-A member owns a partition from the answer that gives it the partition until the request in which it
-no longer says that it has it, or says that it goes. Until then nobody else may be told that it has
-the partition, unless the coordinator may have given the member up: it has not heard of it for a
-session timeout, or asked for the partition a rebalance timeout ago.
+A member owns a partition from the answer that assigns it until the request that no longer lists it,
+or that leaves the group. Until then no other member may be told that it has the partition, unless
+the coordinator may have expelled the member: it has not heard from it for a session timeout, or
+asked for the partition back a rebalance timeout ago.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Place: TypeAlias = "tuple[UUID | str, int]"
 
 @dataclass(slots=True, eq=False)
 class ObservedMember:
-    """A member as it has been talked to; times are true ones, :data:`NEVER` before the first.
+    """A member as seen in its messages; times are true ones, :data:`NEVER` before the first.
 
     ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
     when that was; ``gave_up`` lists what it no longer has, with when it said so. ``contact`` is
-    when the last request came that prolonged its session, ``said`` when the last one came that
-    tells what it has. ``is_gone``: it said that it leaves. ``replaced_at`` is when somebody else
-    was told to have its place, as a static member.
+    when the last request came that extended its session, ``said`` when the last one came that lists
+    what it has. ``is_gone``: it said that it leaves. ``replaced_at`` is when another static member
+    was told that it has this one's place.
     """
 
     member_id: str
@@ -66,7 +66,7 @@ class ObservedMember:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A request to join in a static member's place; a classic member's first one has no id."""
+    """A request to join in a static member's place; a classic member's first request has no id."""
 
     member_id: str
     is_classic: bool
@@ -75,7 +75,7 @@ class Challenge:
 
 @dataclass(slots=True, eq=False)
 class GroupOwnership:
-    """One group. ``epochs`` are the highest epochs that anybody was told, with when that was.
+    """One group. ``epochs`` are the highest epochs that any member was told, with the time.
 
     ``challenges`` are the requests to join in the place of each instance id. ``changed_at`` is when
     a classic member first asked to join or leave, or was told to join, since the epoch last grew;
@@ -89,19 +89,19 @@ class GroupOwnership:
     rounds: list[tuple[int, int]] = field(default_factory=list)
 
     def note_change(self, at: int) -> None:
-        """Note what a rebalance of a classic group may begin with, or comes with."""
+        """Note what may start or accompany a rebalance of a classic group."""
         if self.changed_at == NEVER:
             self.changed_at = at
 
     def highest_before(self, at: int) -> int:
-        """Return the highest epoch that was told before then."""
+        """Return the highest epoch that any member was told before then."""
         return next((epoch for told_at, epoch in reversed(self.epochs) if told_at < at), 0)
 
 
 class OwnershipChecker:
-    """Checks answers in groups that members of the consumer protocol may be in.
+    """Checks answers in groups that may have members of the consumer protocol.
 
-    ``topic_names`` learns what each topic id means, for the members.
+    ``topic_names`` collects the name of each topic id, for the members.
     """
 
     def __init__(self, world: World, client_history: ClientHistoryChecker, values: Values) -> None:
@@ -122,13 +122,13 @@ class OwnershipChecker:
         return observed
 
     def forget(self) -> None:
-        """Learn that all groups are gone."""
+        """Note that all groups are gone."""
         self._groups.clear()
 
     # --- what members say
 
     def asked(self, message: Entity) -> None:
-        """Note what a request says that its sender no longer has."""
+        """Note what the sender of a request no longer has."""
         if isinstance(message, m.ConsumerGroupHeartbeatRequest):
             self._heard(message)
         elif isinstance(message, m.JoinGroupRequest):
@@ -153,7 +153,7 @@ class OwnershipChecker:
             self._challenges(message, message.instance_id, is_classic=False)
 
     def _joins(self, message: Any) -> None:
-        """Note a classic member that joins: it gives up all that it has before."""
+        """Note a classic member that joins: it gives up everything it had."""
         if message.member_id:
             self._gives_up(self._observed(message, message.member_id), ())
         elif message.group_instance_id is not None:
@@ -174,7 +174,7 @@ class OwnershipChecker:
     def gave_up(
         self, group_id: str, member_id: str, since: int, until: int
     ) -> set[tuple[str, int]]:
-        """Name what a member said that it no longer has, between two times."""
+        """Return what a member gave up between two times."""
         observed = self._group(group_id).observed_members.get(member_id)
         places = [] if observed is None else observed.gave_up
         return {
@@ -213,7 +213,7 @@ class OwnershipChecker:
             self._gives(observed, answer, _places(topics))
 
     def _takes_place(self, observed: ObservedMember, answer: SentAnswer) -> None:
-        """Hold that a static member's place goes to another one only when it is free."""
+        """Check that a static member's place goes to another member only when it is free."""
         group = self._group(answer.message.group_id)
         observed.replaced_at = NEVER
         if observed.instance_id is None:
@@ -247,7 +247,7 @@ class OwnershipChecker:
         observed = self._observed(message, response.member_id)
         observed.is_classic, observed.instance_id = True, message.group_instance_id
         observed.contact = max(observed.contact, answer.asked_at)
-        # Of a classic group's generation another leader may know nothing until it is synced.
+        # Another leader may not know a classic group's generation until it is synced.
         is_lasting = reconciles(process.group(message.group_id))
         self._epoch(observed, answer, response.generation_id, True, is_lasting=is_lasting)
         self._takes_place(observed, answer)
@@ -275,7 +275,7 @@ class OwnershipChecker:
         *,
         is_lasting: bool = True,
     ) -> None:
-        """Hold that epochs only grow: a member's own, and the group's as whoever joins sees it."""
+        """Check that epochs only grow: a member's own, and the group's as joiners see it."""
         group = self._group(answer.message.group_id)
         highest = group.highest_before(answer.asked_at) if is_join else 0
         if epoch < highest and self._may_be_new(group, observed, answer.message.group_id):
@@ -303,9 +303,9 @@ class OwnershipChecker:
                 group.changed_at = NEVER
 
     def _may_be_new(self, group: GroupOwnership, observed: ObservedMember, group_id: str) -> bool:
-        """Tell whether a member that joins may have found nobody: then its type of group is made.
+        """Return whether a joining member may have found no members, and so set the group's type.
 
-        Nobody is there when all others went, or were not heard of for a session.
+        There are none when all others left, or were silent for a session timeout.
         """
         number = partition_for(group_id, self._world.settings.partitions)
         enough_ms = EARLY * self._world.settings.session_timeout_ms
@@ -316,9 +316,9 @@ class OwnershipChecker:
         )
 
     def _gives(self, observed: ObservedMember, answer: SentAnswer, places: Iterable[Place]) -> None:
-        """Hold that what a member is told to have is nobody else's."""
+        """Check that no other member has the partitions that a member is told to have."""
         if answer.asked_at < observed.said:
-            return  # it has asked again since then, and takes no answer to what it asked before
+            return  # it has sent another request since, and ignores answers to the earlier one
         group, now = self._group(answer.message.group_id), self._world.now
         given = set(places)
         for place in sorted(given - observed.has.keys(), key=str):
@@ -349,7 +349,7 @@ class OwnershipChecker:
         if waited_ms >= enough_ms:
             return
         if waited_ms and other.is_classic:
-            # A classic group waits from when its rebalance began; members hear of that later.
+            # A classic group waits from the start of its rebalance; members hear of that later.
             asked_at, enough_ms = now - waited_ms, enough_ms - settings.heartbeat_interval_ms
             rounds = [*group.rounds, (group.changed_at, now if group.changed_at > NEVER else NEVER)]
             if any(end >= asked_at and end - began >= enough_ms for began, end in rounds):
@@ -362,9 +362,10 @@ class OwnershipChecker:
         )
 
     def _may_be_replaced(self, group: GroupOwnership, other: ObservedMember) -> bool:
-        """Tell whether somebody may have taken a static member's place since it got through last.
+        """Return whether a static member may have been replaced since its last successful request.
 
-        One of the consumer protocol has to wait for another such one to go, unless it need not.
+        A successor of the consumer protocol must wait for such a member to leave, unless the
+        takeover config allows it.
         """
         takes_over = other.is_classic or self._world.settings.takeover
         return other.instance_id is not None and any(
@@ -392,8 +393,8 @@ class OwnershipChecker:
             if NEVER < observed.replaced_at < answer.asked_at:
                 self._is_refused(observed, answer, topic.partitions)
             known = _by_name(process, topic.name)
-            # A commit names topics by their names: of one that was deleted and made again, its
-            # sender may mean the topic that it still has.
+            # A commit names topics by name: if a topic was deleted and created again, its sender
+            # may mean the topic that it still has.
             is_ambiguous = self._values.was_deleted(topic.name)
             for row in topic.partitions:
                 if row.error_code is OK and known is not None and not is_ambiguous:
@@ -402,7 +403,7 @@ class OwnershipChecker:
     def _is_refused(
         self, observed: ObservedMember, answer: SentAnswer, rows: Iterable[Any]
     ) -> None:
-        """Hold that nobody commits whose place, as a static member, is another one's."""
+        """Check that no static member commits whose place another one has taken."""
         if any(row.error_code is OK for row in rows):
             raise Violation(
                 f"{observed.member_id} commits, though {observed.instance_id} is another member",
@@ -410,7 +411,7 @@ class OwnershipChecker:
             )
 
     def _is_owner(self, observed: ObservedMember, answer: SentAnswer, place: Place) -> None:
-        """Hold that nobody commits for a partition that somebody else was told to have."""
+        """Check that no member commits for a partition that another member was told to have."""
         group_id = answer.message.group_id
         if place in observed.has:
             return

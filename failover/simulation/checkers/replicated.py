@@ -1,4 +1,4 @@
-"""What replicas do must keep Raft's promises: checked at every write, message and turn.
+"""Check at every write, message and turn that replicas keep Raft's guarantees.
 
 The checker is all-knowing: it sees every disk at once, and remembers what was ever committed.
 """
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 
 def _before(log: MemoryLog, number: int, offset: int) -> Batch | None:
-    """Return the batch with the record before an offset, if it is in the log yet."""
+    """Return the batch with the record before an offset, if it is already in the log."""
     batch = next(log.batches(number, offset - 1), None)
     return None if batch is None or batch.base_offset >= offset else batch
 
 
 @dataclass(slots=True)
 class SeenReplica:
-    """One replica in one life of its process, as it was after its last turn."""
+    """One replica in one life of its process, as of the end of its last turn."""
 
     epoch: int = -1
     role: Role | None = None
@@ -81,7 +81,7 @@ class Replicated:
         self.changes = 0
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
-        """Note what is about to be written: what is committed is never truncated."""
+        """Note what is about to be written: committed data is never truncated."""
         for write in writes:
             if isinstance(write, TruncateFrom):
                 self._may_truncate(process, write)
@@ -97,7 +97,7 @@ class Replicated:
                         for hook in self.upon_change:
                             hook(process)
             elif isinstance(write, DropBefore | ApplyState):
-                self.note_commits(process)  # what was committed just now may be dropped at once
+                self.note_commits(process)  # what was just committed may be dropped at once
                 if write.offset > self._log(write.partition).end_offset:
                     raise Violation(
                         f"node {process.node_id} applies or drops up to {write.offset}, which is"
@@ -115,7 +115,7 @@ class Replicated:
             self.voters.may_save(process, write)
 
     def _may_wipe(self, process: Process, write: BeginInstall) -> None:
-        """Hold that a snapshot takes the place of nothing committed that it does not have."""
+        """Check that a snapshot does not replace committed data that it lacks."""
         committed = self._log(write.partition).batches
         for batch in process.log.batches(write.partition, write.offset):
             if committed.get(batch.base_offset) == batch:
@@ -137,7 +137,7 @@ class Replicated:
                 )
 
     def sent(self, process: Process, node_id: int, messages: Sequence[Message]) -> None:
-        """Check promises when they are made."""
+        """Check promises when they are sent."""
         if process.node_id in self.upon_append and Append in map(type, messages):
             self.upon_append.pop(process.node_id)(process)
         if process.directory.is_old:
@@ -215,7 +215,7 @@ class Replicated:
             )
 
     def note_commits(self, process: Process) -> None:
-        """Note what a process has committed as leader, in the middle of a turn."""
+        """Note what a process committed as leader, in the middle of a turn."""
         for partition, seen in self._watch(process):
             if partition.replica.role is Role.LEADER:
                 self._commits(process, partition, seen, True)
@@ -245,7 +245,7 @@ class Replicated:
                 self.rules.has_its_voters(process, partition.replica, committed)
 
     def _watch(self, process: Process) -> tuple[tuple[Partition, SeenReplica], ...]:
-        """Return a process's replicas, the same until it ends, and how each was last seen."""
+        """Return a process's replicas, the same until it ends, and the last seen state of each."""
         life, watched = self._watched.get(process.node_id, (-1, ()))
         if life != process.life:
             watched = tuple((partition, SeenReplica()) for partition in process.partitions())
@@ -258,7 +258,7 @@ class Replicated:
     ) -> None:
         replica = partition.replica
         if not replica.end_offset:
-            return  # a snapshot is coming, and the log was wiped for it
+            return  # a snapshot is on its way, and the log was wiped for it
         if replica.high_watermark < seen.high_watermark:
             raise Violation(
                 f"the high watermark of node {process.node_id} falls from"
@@ -293,9 +293,10 @@ class Replicated:
             self._visible.leader_since.setdefault(number, []).append(self._world.now)
 
     def _was_elected(self, process: Process, partition: Partition) -> None:
-        """Hold that a new leader has a majority's votes, and everything committed before its epoch.
+        """Check that a new leader has most votes, and everything committed before its epoch.
 
-        One that stood still while it was elected may lead when a later epoch has commits already.
+        A replica that stood still while it was elected may lead when a later epoch already has
+        commits.
         """
         replica, number = partition.replica, partition.number
         voters, epoch = replica.voters, replica.epoch
@@ -318,10 +319,10 @@ class Replicated:
     def _commits(
         self, process: Process, partition: Partition, seen: SeenReplica, has_led: bool
     ) -> None:
-        """Check newly committed batches: everywhere the same, and on a majority's disks.
+        """Check newly committed batches: identical everywhere, and on a majority's disks.
 
         A follower hears of commits before it has written the batches: those are checked later. So
-        are those that a deposed leader, whose disk has no room, has not written yet.
+        are batches that a deposed leader with a full disk has not written yet.
         """
         number, replica = partition.number, partition.replica
         committed, end = self._log(number), replica.high_watermark
@@ -365,7 +366,7 @@ class Replicated:
                 )
 
     def _deposed(self, process: Process, partition: Partition, seen: SeenReplica) -> None:
-        """Note what a leader has committed before it heard, in this turn, of the next."""
+        """Note what a leader committed before it heard, in this turn, of its successor."""
         number, end = partition.number, partition.replica.high_watermark
         for each in (process, *self.processes.values()):
             for batch in each.log.batches(number, seen.checked):
@@ -374,7 +375,7 @@ class Replicated:
                 self._log(number).add(batch)
 
     def _log_up_to(self, process: Process, number: int, end: int) -> MemoryLog:
-        """Return a leader's log, or a peer's where its own disk has no room for what it commits."""
+        """Return a leader's log, or a peer's if the leader's disk is too full for its commits."""
         if process.log.stored(number).end_offset >= end:
             return process.log
         logs = (other.log for other in self.processes.values())
@@ -383,7 +384,7 @@ class Replicated:
     def _is_kept(
         self, process: Process, partition: Partition, seen: SeenReplica, batch: Batch
     ) -> None:
-        """Hold that a batch that is committed now is itself on a majority's disks."""
+        """Check that a batch that is being committed is itself on a majority's disks."""
         number, voters = partition.number, partition.replica.voters
         if not self._is_stored(number, voters, batch) and not (
             seen.voters and self._is_stored(number, seen.voters, batch)
@@ -395,7 +396,7 @@ class Replicated:
             )
 
     def _is_stored(self, number: int, voters: tuple[ReplicaKey, ...], batch: Batch) -> bool:
-        """Tell whether a batch, and no other one in its place, is on the disks of a majority."""
+        """Return whether this very batch is on the disks of a majority."""
         return self._have_most(
             voters,
             lambda log: (
@@ -408,13 +409,13 @@ class Replicated:
         )
 
     def _serves_alone(self, process: Process, partition: Partition) -> None:
-        """Hold that when a leader can begin to answer, no earlier one could answer any more."""
+        """Check that once a leader can start to answer, no earlier one can answer any more."""
         if self._world.is_lawless:
             return
         for other in self.processes.values():
             for rival in other.partitions():
                 if rival.number != partition.number or other is process or other.clock.is_frozen:
-                    continue  # one that is frozen believes in no lease when it goes on
+                    continue  # a frozen leader trusts no lease when it resumes
                 left_ms = rival.replica.lease_until_ms - other.local_now()
                 if rival.replica.role is Role.LEADER and left_ms > 0:
                     raise Violation(
@@ -425,7 +426,7 @@ class Replicated:
                     )
 
     def _is_of_own_epoch(self, process: Process, partition: Partition, end: int) -> None:
-        """Hold that a leader commits nothing by counting copies of an older epoch's records."""
+        """Check that a leader does not commit by counting copies of an older epoch's records."""
         replica, number = partition.replica, partition.number
         last = next(process.log.batches(number, end - 1), None)
         if (
@@ -440,7 +441,7 @@ class Replicated:
             )
 
     def committed_epoch(self, process: Process, number: int) -> int:
-        """Return the epoch of the last record that is committed, as far as a leader knows now."""
+        """Return the epoch of the last committed record, as far as a leader knows now."""
         self.note_commits(process)
         last = self._log(number).last
         return -1 if last is None else last.leader_epoch
@@ -448,7 +449,7 @@ class Replicated:
     def _is_on_majority(
         self, process: Process, partition: Partition, seen: SeenReplica, end: int
     ) -> None:
-        """Hold that what is committed is on a majority's disks.
+        """Check that committed data is on a majority's disks.
 
         The voters may have changed right after the commit, in the same turn.
         """
@@ -468,7 +469,7 @@ class Replicated:
     def _have_most(
         self, voters: tuple[ReplicaKey, ...], holds: Callable[[MemoryLog], bool]
     ) -> bool:
-        """Tell whether something holds for the disks of a majority of the voters."""
+        """Return whether a condition holds for the disks of a majority of the voters."""
         disks = (self.processes[key.node_id].disks.get(key.directory_id) for key in voters)
         return sum(log is not None and holds(log) for log in disks) >= majority(len(voters))
 

@@ -1,8 +1,9 @@
-"""What one step of a replica may do, whatever follows from it: most broken rules do harm seldom.
+"""Rules for single steps of a replica, checked even when a breach does no harm.
 
-Each rule of ``docs/replication.md`` about votes, followers, leases and voters is checked when a
-replica takes a step, from the state right before it, and not only when two leaders answer or a
-record is lost. So a broken rule is found in the first history that meets it.
+Most broken rules rarely do harm. So each rule of ``docs/replication.md`` about votes, followers,
+leases and voters is checked at each step of a replica, against the state right before it, and not
+only when two leaders answer or a record is lost. So a broken rule is found in the first history
+that breaks it.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 
 
 class Rules:
-    """Holds the rules of single steps.
+    """Checks the rules of single steps.
 
-    What a follower has compared with its leader's log, and what each replica has echoed of its
-    leader's times, is noted here on its own.
+    It keeps its own notes of what each follower has compared with its leader's log, and of the
+    leader's times that each replica has echoed.
     """
 
     def __init__(self) -> None:
@@ -49,11 +50,11 @@ class Rules:
         self._echoed: dict[tuple[int, int, ReplicaKey], int] = {}
         self._leases: dict[tuple[int, int], int] = {}
         self.truncated: dict[int, set[int]] = {}
-        """The partitions whose log has lost its end, by node, until they are looked at."""
+        """The partitions whose log was truncated, by node, until they are checked."""
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look on while replicas take steps, as long as this lasts."""
+        """Watch replicas while they take steps, within this context."""
         self._is_watching = True
         with patched((self._votes(), *self._followers(), self._demotions())):
             yield
@@ -136,7 +137,7 @@ class Rules:
             self._compared[core] = epoch, end_offset
 
     def _may_commit(self, core: Core, message: Append) -> None:
-        """Hold that a follower takes for committed only what it has compared in this epoch."""
+        """Check that a follower treats as committed only what it has compared in this epoch."""
         epoch, end_offset = self._compared.get(core, (-1, 0))
         if epoch != message.epoch or core.high_watermark > min(end_offset, message.high_watermark):
             raise Violation(
@@ -146,7 +147,7 @@ class Rules:
             )
 
     def acknowledges(self, process: Process, message: Appended) -> None:
-        """Hold that a follower acknowledges only what its leader's messages of this epoch name."""
+        """Check that a follower acknowledges only what its leader's messages of this epoch name."""
         number, epoch = message.partition, message.epoch
         partition = process._partition(number)
         if partition is None or not self._is_watching:
@@ -160,7 +161,7 @@ class Rules:
             )
 
     def has_installed(self, process: Process, message: SnapshotInstalled) -> None:
-        """Hold that a snapshot is on the disk when its last slice is acknowledged."""
+        """Check that a snapshot is on the disk when its last slice is acknowledged."""
         number = message.partition
         partition = process._partition(number)
         if partition is None or partition.replica._core.installing or not message.next_position:
@@ -181,10 +182,10 @@ class Rules:
             self._echoed[key] = sent_ms
 
     def is_renewed(self, process: Process, replica: Replica) -> None:
-        """Hold that a lease counts from a time that most voters have echoed, and nobody else.
+        """Check that a lease counts from a time that a majority of voters, and only voters, echoed.
 
-        It is one after the last that the node's clocks moved apart: what was sent earlier may have
-        been sent long ago.
+        The time is after the last divergence of the node's clocks: earlier messages may have been
+        sent long ago.
         """
         voters, epoch, number = replica.voters, replica.epoch, replica.partition
         from_ms = replica.lease_until_ms - process.world.settings.replica_lease_ms
@@ -205,21 +206,21 @@ class Rules:
             )
 
     def leads_until(self, node_id: int, number: int, until_ms: int) -> None:
-        """Note until when a node may answer for a partition unread; 0: it does not lead."""
+        """Return until when a node may repeat answers for a partition; 0: it does not lead."""
         self._leases[node_id, number] = until_ms
 
     def may_repeat(self, node_id: int, number: int, now: int) -> bool:
-        """Whether a node had a lease when its last turn ended, and has it still."""
+        """Whether a node had a lease at the end of its last turn, and still has it."""
         return now < self._leases.get((node_id, number), 0)
 
     # --- voters
 
     def truncates(self, node_id: int, number: int) -> None:
-        """Note that the end of a log is lost: a change of voters in it is undone."""
+        """Note that the end of a log is truncated: a change of voters in it is undone."""
         self.truncated.setdefault(node_id, set()).add(number)
 
     def has_its_voters(self, process: Process, replica: Replica, committed: CommittedLog) -> None:
-        """Hold that the voters of a replica with a truncated log are those of its last change."""
+        """Check that the voters of a replica with a truncated log are those of its last change."""
         number = replica.partition
         if process.has_backlog:
             return
@@ -240,7 +241,7 @@ class Rules:
 
 
 def _has_promised(core: Core) -> None:
-    """Hold that who takes a leader's message has promised it a time without rivals, from now on."""
+    """Check that a replica that accepts a leader's message promises it a time without rivals."""
     left_ms = core.promise_until - core.now
     if core.promise_epoch != core.epoch or left_ms < core.timing.promise_ms:
         raise Violation(
@@ -251,7 +252,7 @@ def _has_promised(core: Core) -> None:
 
 
 def _why_not(core: Core, vote: Vote) -> str:
-    """Say why a replica may not vote so now; empty if it may."""
+    """Return why a replica may not vote this way now; empty if it may."""
     if vote.epoch < core.epoch or (vote.pre_vote and vote.epoch == core.epoch):
         return f"its epoch is {core.epoch}"
     if vote.epoch == core.epoch:

@@ -1,6 +1,6 @@
-"""What machines hold must be what the committed log says: checked every few seconds and at the end.
+"""Check every few seconds and at the end that machines hold what the committed log says.
 
-A standby is compared with a machine of our own that replays the committed batches and nothing else.
+A standby is compared with a separate machine that replays only the committed batches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNRECORDED: Final = GroupMetadataValue(
     current_state_timestamp=-1,
     members=(),
 )
-"""A simple consumer's group: a commit alone brings it into being."""
+"""A simple consumer's group: a commit alone creates it."""
 
 
 class Reference:
@@ -87,7 +87,7 @@ class Reference:
 
 
 class States:
-    """Compares what is in memory with what is committed, and looks for broken invariants."""
+    """Compares memory with what is committed, and checks the invariants."""
 
     def __init__(self, replicated: Replicated, name: Name, gave_up: GaveUp) -> None:
         self._replicated = replicated
@@ -97,7 +97,7 @@ class States:
         self._compared: dict[tuple[int, int], tuple[Any, int]] = {}
 
     def check(self, processes: Iterable[Process]) -> None:
-        """Check every machine of these processes that stands at the end of the committed log."""
+        """Check every machine of these processes that is at the end of the committed log."""
         for process in processes:
             if process.host is None or process.is_loading or process.is_mid_turn:
                 continue
@@ -132,7 +132,7 @@ class States:
             )
 
     def _has_voters(self, process: Process, partition: Partition) -> None:
-        """Hold that a replica's voters are those of the last change in its log."""
+        """Check that a replica's voters are those of the last change in its log."""
         if process.has_backlog:
             return
         number = partition.number
@@ -153,7 +153,7 @@ def _names(voters: tuple[ReplicaKey, ...]) -> str:
 
 
 def _difference(machine: Any, reference: Reference) -> str:
-    """Name the first thing that two machines do not agree about; empty when there is none."""
+    """Return the first difference between two machines; empty when there is none."""
     if reference.is_catalog:
         mine, theirs = (sorted(map(repr, one.snapshot())) for one in (machine, reference.machine))
         return "" if mine == theirs else "the catalogue differs"
@@ -169,7 +169,7 @@ def _difference(machine: Any, reference: Reference) -> str:
 
 
 def _what_differs(one: Any, other: Any) -> str:
-    """Say where two values differ, as deep inside as they are of one shape."""
+    """Return where two values differ, as deep as their shapes agree."""
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         pairs = [(mine, theirs) for mine, theirs in zip(one, other, strict=True) if mine != theirs]
         return "; ".join(_what_differs(*pair) for pair in pairs)
@@ -180,10 +180,10 @@ def _what_differs(one: Any, other: Any) -> str:
 
 
 def _plain(context: Any, group_id: str, with_targets: bool) -> Any:
-    """Give a group as a value that does not depend on how a machine numbers topics."""
+    """Return a group as a value that does not depend on how a machine numbers topics."""
     group = context.groups.get(group_id)
     if reconciles(group):
         return described(context, group, with_targets=with_targets)
     if group is not None and group.metadata == UNRECORDED and group_id not in context.offsets:
-        return None  # as whoever loads the partition sees it: there is no record of it
+        return None  # as seen after loading: there is no record of it
     return group

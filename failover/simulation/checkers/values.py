@@ -1,6 +1,6 @@
-"""Committed offsets as a register: which reads are explained by which writes.
+"""Treat committed offsets as registers: which writes explain which reads.
 
-Every commit in a simulation writes a value of its own, so a read names the write it saw.
+Every commit in a simulation writes a unique value, so a read identifies the write it saw.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ Place: TypeAlias = tuple[str, str, int]
 
 FOREVER: Final = 1 << 60
 CLASSIC: Final = "group-"
-"""How the ids of groups of classic members begin."""
+"""The prefixes of the ids of groups of classic members."""
 
 EARLY: Final = 0.9
-"""Clocks may be so fast."""
+"""Clocks may run this much too fast."""
 
 SLOW_MS: Final = AGREE_MS
-"""So far behind may a record's time be: clocks that differ by less agree."""
+"""A record's time may be this far behind: clocks that differ by less agree."""
 
 
 @dataclass(slots=True)
 class Write:
-    """One commit: when it reached a coordinator first, and when it was acknowledged if ever."""
+    """One commit: when it first reached a coordinator, and when it was acknowledged, if ever."""
 
     start: int
     end: int = FOREVER
@@ -45,7 +45,7 @@ class Register:
     erasures: list[Write] = field(default_factory=list)
 
     def acknowledge(self, write: Write, now: int) -> None:
-        """Note that a write was acknowledged, if it was not before."""
+        """Note that a write was acknowledged, if not noted before."""
         if write.end == FOREVER:
             write.end = now
             latest = self.acknowledged[-1][1] if self.acknowledged else -1
@@ -53,10 +53,10 @@ class Register:
 
 
 class Values:
-    """All places, and what may be read of them.
+    """All places, and what may be read from them.
 
-    ``retention_ms`` is how long offsets are kept at least that nobody uses. ``late`` are the groups
-    in which something was committed under a time that was ahead: it expires late.
+    ``retention_ms`` is the minimum time for which unused offsets are kept. ``late`` are the groups
+    with a commit whose time was ahead: it expires late.
     """
 
     def __init__(self, retention_ms: int = FOREVER) -> None:
@@ -74,37 +74,38 @@ class Values:
         return self._last
 
     def places(self) -> list[Place]:
-        """Return every place at which something was to be written."""
+        """Return every place that a commit tried to write."""
         return list(self._places)
 
     def asked(self, place: Place, value: int, now: int) -> None:
-        """Learn that a commit reached a coordinator."""
+        """Note that a commit reached a coordinator."""
         if place[1] not in self._deleted:
             self._places.setdefault(place, Register()).writes.setdefault(value, Write(now))
 
     def acknowledged(self, place: Place, value: int, now: int) -> None:
-        """Learn that a commit was acknowledged."""
+        """Note that a commit was acknowledged."""
         register = self._places.get(place)
         if register is None:
             return
         register.acknowledge(register.writes[value], now)
 
     def refused(self, place: Place, value: int) -> None:
-        """Learn that a commit was refused for good: nobody may ever read it."""
+        """Note that a commit was finally refused: no read may ever return it."""
         if place in self._places:
             self._places[place].writes[value].is_refused = True
 
     def contact(self, group_id: str, now: int) -> None:
-        """Learn that a member of a group was heard."""
+        """Note that a member of a group was heard from."""
         before = self._contacts.get(group_id, now)
         self._contacts[group_id] = now
         if now - before >= self._retention_ms:
             self._gaps.setdefault(group_id, []).append((before, now))
 
     def _may_have_expired(self, place: Place, committed: int, now: int) -> bool:
-        """Tell whether what was committed then may be gone now: its group may have been empty.
+        """Return whether a commit of that time may have expired: its group may have been empty.
 
-        Where members of the consumer protocol may be, and without members, the commit's age counts.
+        In groups that may have members of the consumer protocol, and without members, the commit's
+        age counts.
         """
         group_id = place[0]
         if now - committed < self._retention_ms:
@@ -119,7 +120,7 @@ class Values:
         )
 
     def erases(self, place: Place, now: int) -> Write | None:
-        """Learn that a request to delete an offset reached a coordinator; None: none is known."""
+        """Note that a request to delete an offset reached a coordinator; None: none is known."""
         register = self._places.get(place)
         if register is None:
             return None
@@ -128,7 +129,7 @@ class Values:
         return erasure
 
     def erased(self, place: Place, erasure: Write, now: int) -> None:
-        """Learn that a deletion was acknowledged."""
+        """Note that a deletion was acknowledged."""
         register = self._places.get(place)
         if register is not None:
             register.acknowledge(erasure, now)
@@ -138,22 +139,22 @@ class Values:
         return [place for place in self._places if place[0] == group_id]
 
     def forget(self) -> None:
-        """Learn that everything has expired."""
+        """Note that everything has expired."""
         self.late.clear()
         self._places.clear()
 
     def topic_deleted(self, topic: str) -> None:
-        """Learn that a topic is being deleted: of its name anything may be read now."""
+        """Note that a topic is being deleted: any read under its name is valid now."""
         self._deleted.add(topic)
         for place in [place for place in self._places if place[1] == topic]:
             del self._places[place]
 
     def was_deleted(self, topic: str) -> bool:
-        """Tell whether a topic of this name was ever to be deleted."""
+        """Return whether the deletion of a topic of this name was ever requested."""
         return topic in self._deleted
 
     def explain(self, place: Place, value: int, began: int, now: int = 0) -> str:
-        """Say why a read that began at ``began`` may not return this; empty when it may."""
+        """Return why a read that started at ``began`` may not return this; empty when it may."""
         register = self._places.get(place)
         if register is None:
             is_well = value == -1 or place[1] in self._deleted

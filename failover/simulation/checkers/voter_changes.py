@@ -1,4 +1,4 @@
-"""Voters change one at a time, to replicas that caught up, and only committed ones are kept."""
+"""Check that voters change one at a time, to replicas that caught up, and stay as committed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class VoterChanges:
-    """Checks what is written about voters; ``first`` are those that partitions began with."""
+    """Checks the records about voters; ``first`` are the initial voters of the partitions."""
 
     def __init__(
         self, committed: dict[int, CommittedLog], processes: Mapping[int, Process]
@@ -28,9 +28,9 @@ class VoterChanges:
         self.first: Mapping[int, tuple[ReplicaKey, ...]] = {}
 
     def may_change(self, process: Process, number: int, batch: Batch) -> None:
-        """Hold that voters change one at a time, each change after the one before is committed.
+        """Check that voters change one at a time, each after the previous change is committed.
 
-        Who comes in has everything that was committed before the leader's epoch: it counts at once.
+        A new voter has everything that was committed before the leader's epoch: it counts at once.
         """
         committed, wanted = self._log(number), voters_in(batch)
         assert wanted is not None
@@ -54,7 +54,7 @@ class VoterChanges:
             )
 
     def may_save(self, process: Process, write: SaveVoters) -> None:
-        """Hold that voters that are kept for good, also those of a snapshot, are committed."""
+        """Check that voters saved permanently, also those in a snapshot, are committed."""
         number = write.partition
         if write.voters not in (self.first.get(number), *self._log(number).voters_so_far):
             raise Violation(
@@ -70,7 +70,7 @@ class VoterChanges:
         return self._log(number).voters or self.first.get(number, ())
 
     def _is_behind(self, key: ReplicaKey, number: int, epoch: int) -> bool:
-        """Tell whether a replica that is no voter yet lacks what was committed before an epoch."""
+        """Return whether a replica that is no voter yet lacks commits from before an epoch."""
         last = self._log(number).last_before(epoch)
         if last is None or key in self._voters(number):
             return False

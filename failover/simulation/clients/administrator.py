@@ -1,4 +1,4 @@
-"""An operator's client: changes topics, and reads committed offsets to check that none is lost."""
+"""An operator's client: changes topics, and checks that no committed offset is lost."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PATIENCE_MS = 3_000
 RETRY_MS = 300
 TIMEOUT = timedelta(seconds=10)
 SET = 0
-"""IncrementalAlterConfigs' operation."""
+"""The operations of IncrementalAlterConfigs."""
 
 
 class AdminCall:
-    """One request, asked of one node; ``then`` takes its answer, or None when none came."""
+    """One request to one node; ``then`` takes its answer, or None when none came."""
 
     def __init__(
         self, world: World, network: Network, node_id: int, then: Callable[[Any], None]
@@ -38,7 +38,7 @@ class AdminCall:
         self._world = world
 
     def send(self, message: Entity) -> None:
-        """Ask; the answer, or its absence, comes within :data:`PATIENCE_MS`."""
+        """Send the request; the answer, or its absence, comes within :data:`PATIENCE_MS`."""
         self._connection.send(self, message)
         self._world.after(PATIENCE_MS, self._over)
 
@@ -47,7 +47,7 @@ class AdminCall:
         self._finish(response)
 
     def disconnected(self, _connection: SimulatedConnection) -> None:
-        """Learn that none will come."""
+        """Note that no answer will come."""
         self._finish(None)
 
     def _over(self) -> None:
@@ -61,12 +61,12 @@ class AdminCall:
 
 
 class Administrator:
-    """Asks any node, again and again until it is told that it is done.
+    """Asks any node, repeatedly, until the change is acknowledged.
 
-    ``topics`` were acknowledged, and so were the ends of those that are ``deleted``; those that are
-    ``busy`` are being changed; ``partitions_of`` tells how many partitions each has, whoever fills
-    it in beforehand. ``unread`` are the groups whose offsets are still to be read by
-    :meth:`read_all`, ``offsets`` what was read last. With ``expects_nothing`` all have expired.
+    The creation of ``topics`` was acknowledged, as was the deletion of those in ``deleted``; those
+    in ``busy`` are being changed; ``partitions_of`` is how many partitions each has (the caller
+    fills it in beforehand). ``unread`` are the groups whose offsets are still to be read by
+    :meth:`read_all`, ``offsets`` the last values read. With ``expects_nothing`` all have expired.
     """
 
     def __init__(self, world: World, network: Network, values: Values) -> None:
@@ -84,7 +84,7 @@ class Administrator:
         self.offsets: dict[tuple[str, str, int], int] = {}
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic, however long it takes."""
+        """Create a topic; retry as long as it takes."""
         topic = m.CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=()
         )
@@ -100,7 +100,7 @@ class Administrator:
         self._change(name, request, lambda response: response.topics[0].error_code in good, done)
 
     def grow_topic(self, name: str, partitions: int) -> None:
-        """Give a topic more partitions, however long it takes."""
+        """Add partitions to a topic; retry as long as it takes."""
         topic = m.CreatePartitionsTopic(name=name, count=partitions, assignments=None)
         request = m.CreatePartitionsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
 
@@ -108,11 +108,11 @@ class Administrator:
             self.partitions_of[name] = partitions
             self._world.tell("", f"topic {name} has {partitions} partitions now")
 
-        good = (ErrorCode.none, ErrorCode.invalid_partitions)  # the latter: it has them already
+        good = (ErrorCode.none, ErrorCode.invalid_partitions)  # the latter: it already has them
         self._change(name, request, lambda response: response.results[0].error_code in good, done)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic, however long it takes; what was committed for it goes some time."""
+        """Delete a topic; retry as long as it takes. Its committed offsets go some time later."""
         topic = m.DeleteTopicState(name=name, topic_id=None)
         request = m.DeleteTopicsRequest(topics=(topic,), timeout=TIMEOUT)
         self._values.topic_deleted(name)
@@ -127,7 +127,7 @@ class Administrator:
         self._change(name, request, lambda got: got.responses[0].error_code in good, done)
 
     def configure_group(self, group_id: str, name: str, value: str) -> None:
-        """Set a dynamic config of a group, however long it takes."""
+        """Set a dynamic config of a group; retry as long as it takes."""
         config = m.AlterableConfig(name=name, config_operation=SET, value=value)
         resource = m.AlterConfigsResource(
             resource_type=GROUP, resource_name=group_id, configs=(config,)
@@ -149,7 +149,7 @@ class Administrator:
         is_done: Callable[[Any], bool],
         done: Callable[[], None],
     ) -> None:
-        """Ask until it is done; a topic, say, is changed in one way at a time."""
+        """Retry until it is done; a topic, for instance, has one change in progress at a time."""
         self.busy.add(name)
 
         def ask() -> None:
@@ -165,12 +165,12 @@ class Administrator:
         ask()
 
     def create_another(self) -> None:
-        """Create one more topic, which nobody reads."""
+        """Create one more topic, which no member reads."""
         self._created += 1
         self.create_topic(f"extra-{self._created}", 1)
 
     def read(self, group_id: str) -> None:
-        """Read a group's offsets from wherever it is led, and check that they are explained."""
+        """Read a group's offsets from its leader, and check that they are explained."""
         began = self._world.now
         group = m.OffsetFetchRequestGroup(group_id=group_id, topics=None)
 
@@ -184,7 +184,7 @@ class Administrator:
         )
 
     def read_all(self) -> None:
-        """Read every group that is still unread, once; ask again until ``unread`` is empty."""
+        """Read every group in ``unread`` once; retry until ``unread`` is empty."""
         for group_id in sorted(self.unread):
             self.read(group_id)
 
@@ -209,6 +209,6 @@ class Administrator:
         return int(self._rng.random() * len(self._network.processes))
 
     def _leader_of(self, group_id: str) -> int:
-        """Find the leader as a client would, but without asking: any node's view will do."""
+        """Find the leader as a client would, but without a request: any node's view will do."""
         process = self._network.processes[self._any_node()]
         return process.leader_known(group_id)

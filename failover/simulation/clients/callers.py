@@ -1,7 +1,7 @@
-"""Clients that are no members: every served API is asked, of any node, at any time.
+"""Clients that are no members: they call every served API, on any node, at any time.
 
-Some groups and topics are theirs alone (*spare* ones): simple consumers commit there, and offsets,
-groups and topics are deleted again. :data:`CALLS` has a row for every API that members do not send.
+Only they use the *spare* groups and topics: simple consumers commit there, and offsets, groups and
+topics are deleted again. :data:`CALLS` has a row for every API that members do not send.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ SPARE_GROUPS: Final = tuple(f"spare-{number}" for number in range(4))
 SPARE_TOPICS: Final = tuple(f"spare-topic-{number}" for number in range(3))
 SPARE_PARTITIONS: Final = 2
 UNKNOWN: Final = "nobody"
-"""Names a group and a topic that never exist."""
+"""Names of a group and a topic that never exist."""
 
 TIMEOUT: Final = timedelta(seconds=5)
 QUICKLY_MS: Final = 4_000
-"""Within which what was changed is often looked at again."""
+"""A change is often checked again within this time."""
 
 MEMBERS_SEND: Final = frozenset({3, 8, 9, 10, 11, 12, 13, 14, 68})
-"""What the members of :mod:`protocol.members` send on their own; an API may have a call as well."""
+"""What the members of :mod:`protocol.members` send themselves; an API may have a call as well."""
 
 
 class CallerContext(Protocol):
-    """What callers know of the cluster (:mod:`failover.simulation.cluster`)."""
+    """What callers know about the cluster (:mod:`failover.simulation.cluster`)."""
 
     world: World
     network: Network
@@ -57,7 +57,7 @@ class CallerContext(Protocol):
 
 
 class Callers:
-    """Draws calls and sends them; answers are for the checkers."""
+    """Chooses random calls and sends them; the checkers get the answers."""
 
     def __init__(self, cluster: CallerContext) -> None:
         self.cluster = cluster
@@ -69,7 +69,7 @@ class Callers:
             self.cluster.administrator.create_topic(name, SPARE_PARTITIONS)
 
     def call(self) -> None:
-        """Send a request of an API drawn, and perhaps look soon at what came of it."""
+        """Send a request of a random API, and perhaps check soon what it changed."""
         key = self.rng.choice(KEYS)
         self.ask(key)
         if self.rng.random() < 0.5:
@@ -77,7 +77,7 @@ class Callers:
             self.cluster.world.after(wait_ms, self.ask, self.rng.choice(KEYS))
 
     def ask(self, key: int, then: Callable[[Any], None] = lambda _: None) -> None:
-        """Send a request of one API: groups' requests mostly to whoever leads the group."""
+        """Send a request of one API: requests for a group mostly to its leader."""
         self.send(key, CALLS[key](self), then)
 
     def send(self, key: int, message: Entity, then: Callable[[Any], None] = lambda _: None) -> None:
@@ -94,26 +94,26 @@ class Callers:
             node_id = network.processes[node_id].leader_known(names[0])
         AdminCall(world, network, node_id, then).send(message)
 
-    # --- what is drawn
+    # --- random choices
 
     def spare(self) -> str:
-        """Draw a group of our own."""
+        """Return a random spare group."""
         return self.rng.choice(SPARE_GROUPS)
 
     def group(self) -> str:
-        """Draw any group, most often one that exists."""
+        """Return a random group, most often one that exists."""
         return self.rng.choice((*SPARE_GROUPS, *self.cluster.clients.group_ids, UNKNOWN))
 
     def groups(self) -> tuple[str, ...]:
-        """Draw one group or several."""
+        """Return one or several random groups."""
         return tuple(dict.fromkeys(self.group() for _ in range(self.rng.randint(1, 4))))
 
     def topic(self) -> str:
-        """Draw any topic, most often one that exists."""
+        """Return a random topic, most often one that exists."""
         return self.rng.choice((*SPARE_TOPICS, *self.cluster.clients.partitions_of, UNKNOWN))
 
     def index(self) -> int:
-        """Draw a partition of a spare topic, seldom one that does not exist."""
+        """Return a random partition of a spare topic, rarely one that does not exist."""
         return self.rng.randrange(SPARE_PARTITIONS + (self.rng.random() < 0.1))
 
 
@@ -165,7 +165,7 @@ def offset_delete(callers: Callers) -> Entity:
 
 
 def leave_group(callers: Callers) -> Entity:
-    """Remove members as an administrator does: static ones by name, and one that is nobody."""
+    """Remove members as an administrator does: static ones by name, and one that does not exist."""
     group_ids = [each for each in callers.cluster.clients.group_ids if not is_modern(each)]
     group_id = callers.rng.choice(group_ids) if group_ids else UNKNOWN
     specs = [spec for spec in callers.cluster.clients.specs if spec.config.group_id == group_id]
@@ -182,14 +182,14 @@ def leave_group(callers: Callers) -> Entity:
 
 
 def heartbeat(callers: Callers) -> Entity:
-    """Heartbeat for nobody."""
+    """Send a heartbeat for a member that does not exist."""
     return m.HeartbeatRequest(
         group_id=callers.group(), generation_id=1, member_id=UNKNOWN, group_instance_id=None
     )
 
 
 def delete_groups(callers: Callers) -> Entity:
-    """Delete spare groups, and one that never was."""
+    """Delete spare groups, and one that never existed."""
     names = dict.fromkeys((callers.spare(), callers.spare(), UNKNOWN))
     return m.DeleteGroupsRequest(groups_names=tuple(names))
 
@@ -200,14 +200,14 @@ def describe_groups(callers: Callers) -> Entity:
 
 
 def consumer_group_describe(callers: Callers) -> Entity:
-    """Describe consumer groups, among groups that are none."""
+    """Describe consumer groups, including groups of another type."""
     return m.ConsumerGroupDescribeRequest(
         group_ids=callers.groups(), include_authorized_operations=False
     )
 
 
 def list_groups(callers: Callers) -> Entity:
-    """List a node's groups."""
+    """List the groups of a node."""
     states = callers.rng.choice(((), ("Stable",), ("Empty",)))
     return m.ListGroupsRequest(states_filter=states, types_filter=())
 
@@ -216,7 +216,7 @@ def list_groups(callers: Callers) -> Entity:
 
 
 def metadata(callers: Callers) -> Entity:
-    """Ask for a topic, or for all."""
+    """Ask for one topic, or for all."""
     topics = (m.MetadataRequestTopic(topic_id=None, name=callers.topic()),)
     return blank(
         m.MetadataRequest,
@@ -226,7 +226,7 @@ def metadata(callers: Callers) -> Entity:
 
 
 def find_coordinator(callers: Callers) -> Entity:
-    """Ask who coordinates groups."""
+    """Ask for the coordinators of groups."""
     return m.FindCoordinatorRequest(key_type=0, coordinator_keys=callers.groups())
 
 
@@ -262,7 +262,7 @@ def list_offsets(callers: Callers) -> Entity:
 
 
 def offset_for_leader_epoch(callers: Callers) -> Entity:
-    """Ask where an epoch ends."""
+    """Ask where a leader epoch ends."""
     row = m.OffsetForLeaderPartition(
         partition=callers.index(), current_leader_epoch=-1, leader_epoch=0
     )
@@ -271,17 +271,17 @@ def offset_for_leader_epoch(callers: Callers) -> Entity:
 
 
 def api_versions(_callers: Callers) -> Entity:
-    """Ask what is served."""
+    """Ask which APIs are served."""
     return m.ApiVersionsRequest(client_software_name="callers", client_software_version="1")
 
 
 def describe_cluster(_callers: Callers) -> Entity:
-    """Ask who is there."""
+    """Ask which nodes there are."""
     return blank(m.DescribeClusterRequest, endpoint_type=1)
 
 
 def describe_topic_partitions(callers: Callers) -> Entity:
-    """Describe a topic's partitions, few at a time."""
+    """Describe a topic's partitions, a few at a time."""
     return m.DescribeTopicPartitionsRequest(
         topics=(m.TopicRequest(name=callers.topic()),), response_partition_limit=3, cursor=None
     )
@@ -303,14 +303,14 @@ def create_topics(callers: Callers) -> Entity:
 
 
 def create_partitions(callers: Callers) -> Entity:
-    """Give a spare topic more partitions."""
+    """Add partitions to a spare topic."""
     name, count = callers.rng.choice(SPARE_TOPICS), SPARE_PARTITIONS + callers.rng.randint(0, 3)
     topic = m.CreatePartitionsTopic(name=name, count=count, assignments=None)
     return m.CreatePartitionsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
 
 
 def delete_topics(callers: Callers) -> Entity:
-    """Delete the last spare topic: what was committed for it goes."""
+    """Delete the last spare topic: its committed offsets go as well."""
     name = SPARE_TOPICS[-1]
     callers.cluster.values.topic_deleted(name)
     topic = m.DeleteTopicState(name=name, topic_id=None)
@@ -327,7 +327,7 @@ def describe_configs(callers: Callers) -> Entity:
 
 
 def incremental_alter_configs(callers: Callers) -> Entity:
-    """Set a config that changes nothing for members: of a topic, or of all nodes."""
+    """Set a config that has no effect on members: of a topic, or of all nodes."""
     rng = callers.rng
     kind, name, config, value = rng.choice(
         (
@@ -353,7 +353,7 @@ def alter_configs(callers: Callers) -> Entity:
 
 
 def list_config_resources(_callers: Callers) -> Entity:
-    """List what has configs of its own."""
+    """List the resources that have configs."""
     return m.ListConfigResourcesRequest(resource_types=())
 
 
@@ -391,8 +391,8 @@ CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
     74: list_config_resources,
     75: describe_topic_partitions,
 }
-"""One request of each API. What changes groups or offsets is drawn more often than the rest."""
+"""One request of each API. Requests that change groups or offsets are chosen more often."""
 
 OFTEN: Final = (8, 8, 8, 8, 8, 9, 9, 13, 15, 16, 42, 42, 44, 47, 47, 47, 69)
 KEYS: Final = (*CALLS, *(key for key in CALLS if key not in NOT_DONE_HERE), *OFTEN)
-"""The keys of :data:`CALLS`, to draw from."""
+"""The keys of :data:`CALLS`, for random choices."""

@@ -1,7 +1,7 @@
-"""Simulated members: the client members that ship, over simulated connections.
+"""Simulated members: the client members that are shipped, over simulated connections.
 
-A *seat* is one member's place in the world: its group and, when static, its instance id. Who sits
-there changes: members restart, crash, leave and come back, and static ones are doubled.
+A *seat* is one member's place in the world: its group and, when static, its instance id. The member
+on a seat changes: members restart, crash, leave and return, and static ones are duplicated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedMember:
-    """Runs one life of one member: polls it, carries its requests, wakes it in time."""
+    """Runs one life of one member: polls it, sends its requests, wakes it in time."""
 
     def __init__(self, cluster: Clients, name: str, config: AnyConfig) -> None:
         self.name = name
@@ -45,17 +45,17 @@ class SimulatedMember:
         self._world = cluster.world
         self._connection: SimulatedConnection | None = None
         self._woken_at = -1
-        self._last_asked = -1  # the node that could not help: another one is asked next
+        self._last_asked = -1  # the node that could not help: ask another one next
         self._told = 0
         self._commit_at = 0
 
     def start(self) -> None:
-        """Begin."""
+        """Start the member."""
         self._world.tell(self.member.config.group_id, f"{self.name} starts")
         self._poll()
 
     def vanish(self) -> None:
-        """End without a word, as a crashed client does."""
+        """End without a request, as a crashed client does."""
         self.is_gone = True
         if self._connection is not None:
             self._connection.abandon()
@@ -72,12 +72,12 @@ class SimulatedMember:
         self._poll()
 
     def commit(self) -> None:
-        """Commit at once, if it is in its group and owns anything."""
+        """Commit at once, if the member is in its group and owns a partition."""
         if not self.is_gone:
             self._commit_at = self._world.client_now
             self._poll()
 
-    # --- what a connection tells
+    # --- input from a connection
 
     def answered(self, token: Outgoing, response: Entity) -> None:
         """Take an answer."""
@@ -86,7 +86,7 @@ class SimulatedMember:
             self._poll()
 
     def disconnected(self, connection: SimulatedConnection) -> None:
-        """Learn that a connection is gone, and its answer with it."""
+        """Note that a connection is gone, and its answer with it."""
         if self._connection is connection:
             self._connection = None
         if self._world.settings.shuns_broken:
@@ -96,7 +96,7 @@ class SimulatedMember:
                 self.member.lost(connection.awaiting, self._world.client_now)
             self._poll()
 
-    # --- what the member wants
+    # --- the member's actions
 
     def _poll(self) -> None:
         member, now = self.member, self._world.client_now
@@ -127,7 +127,7 @@ class SimulatedMember:
         to = outgoing.to
         connection = self._connection
         if connection is None or connection.awaiting is not None:
-            connection = None  # a request there was never answered: nor will the next one be
+            connection = None  # no request there was ever answered: the next one will not be either
         elif to is None or connection.process.node_id != to.node_id:
             connection = None
         if connection is None:
@@ -170,9 +170,9 @@ class SimulatedMember:
 
 
 class MemberSpec:
-    """A place for a member; ``driver`` is who has it now.
+    """A place for a member; ``driver`` runs its current one.
 
-    ``other`` is what a member of the other protocol would be like, where there may be one.
+    ``other`` are the settings of a member of the other protocol, where there may be one.
     """
 
     def __init__(self, config: AnyConfig, other: AnyConfig | None = None) -> None:
@@ -183,7 +183,7 @@ class MemberSpec:
 
 
 class Clients:
-    """All members, and what they share. ``drivers`` are all lives of all members, if kept."""
+    """All members and their shared state. ``drivers`` are all lives of all members, if kept."""
 
     def __init__(
         self, world: World, network: Network, values: Values, configs: Sequence[AnyConfig]
@@ -208,19 +208,19 @@ class Clients:
         self.drivers: list[tuple[MemberSpec, SimulatedMember]] | None = None
 
     def start_all(self) -> None:
-        """Start everybody, within a heartbeat interval."""
+        """Start all members, within a heartbeat interval."""
         for spec in self.specs:
             delay_ms = int(self.rng.random() * self.world.settings.heartbeat_interval_ms)
             self.world.after(delay_ms, self.start, spec)
 
     def join(self, config: AnyConfig) -> None:
-        """Add a seat and put a member on it."""
+        """Add a seat with a member."""
         spec = MemberSpec(config)
         self.specs.append(spec)
         self.start(spec)
 
     def start(self, spec: MemberSpec) -> None:
-        """Put a new member on a seat (a static one takes over from whoever sits there)."""
+        """Put a new member on a seat (a static one takes over from the previous member)."""
         spec.lives += 1
         spec.driver = self.another(spec, f"{spec.config.client_id}#{spec.lives}")
 
@@ -230,7 +230,7 @@ class Clients:
             self.start(spec)
 
     def end_all(self) -> None:
-        """End every member without a word, those that were doubled too; nobody comes back."""
+        """End every member without a request, duplicates too; none returns."""
         self.is_open = False
         for driver in self._alive:
             driver.vanish()
@@ -245,7 +245,7 @@ class Clients:
             self.start(spec)
 
     def another(self, spec: MemberSpec, name: str) -> SimulatedMember:
-        """Start a member with a seat's settings."""
+        """Start another member with a seat's settings."""
         driver = SimulatedMember(self, name, spec.config)
         if self.drivers is not None:
             self.drivers.append((spec, driver))
@@ -255,14 +255,14 @@ class Clients:
         return driver
 
     def done(self, driver: SimulatedMember) -> None:
-        """Note that a member has left or failed: its seat is taken again after a while."""
+        """Note that a member has left or failed: its seat is filled again after a while."""
         for spec in self.specs:
             if spec.driver is driver:
                 spec.driver = None
                 self.world.after(500 + int(self.rng.random() * 4_000), self.start_if_free, spec)
 
     def any_node(self, but: int) -> int:
-        """Draw a bootstrap server, another one than ``but``."""
+        """Return a random bootstrap server other than ``but``."""
         node_id = int(self.rng.random() * len(self.network.processes))
         if node_id == but:
             node_id = (node_id + 1) % len(self.network.processes)
@@ -274,7 +274,7 @@ class Clients:
         return SimulatedConnection(self.world, self.network, driver, process)
 
     def at_rest(self) -> str:
-        """Say what keeps the groups from being whole; empty when every one is.
+        """Return what keeps the groups from being whole; empty when every group is.
 
         Whole: all seats are taken by Stable members of one generation, whose partitions are all of
         the topic's, each once.

@@ -1,4 +1,4 @@
-"""Members of consumer groups and of mixed groups: who there is, and when they are at rest."""
+"""Members of consumer groups and of mixed groups: settings, and whether they have converged."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from protocol.members.kinds import AnyConfig, Member
 
 MORE_PARTITIONS: Final = 3
-"""Of a group's second topic; the first one, called like the group, has more."""
+"""The partitions of a group's second topic; the first one, named like the group, has more."""
 
 
 def first_topics(group_id: str) -> tuple[str, ...]:
-    """Name the topics that a group begins with."""
+    """Return the names of the topics that a group starts with."""
     if group_id.startswith((CONSUMER, MIXED)):
         return group_id, f"{group_id}.more"
     return (group_id,)
 
 
 class AnyDriver(Protocol):
-    """Who has a seat (:class:`failover.simulation.clients.members.AnyDriver`)."""
+    """Runs the member on a seat (:class:`failover.simulation.clients.members.AnyDriver`)."""
 
     is_gone: bool
     member: Member
@@ -41,19 +41,19 @@ class AnyMemberSpec(Protocol):
 
     @property
     def config(self) -> AnyConfig:
-        """The settings of who sits there."""
+        """The settings of the current member."""
 
     @property
     def driver(self) -> AnyDriver | None:
-        """Who sits there, if anybody."""
+        """The driver of the current member, if there is one."""
 
 
 Pair: TypeAlias = "tuple[AnyConfig, AnyConfig | None]"
-"""A member's settings, and those it would have under the other protocol if it may change."""
+"""A member's settings, and those under the other protocol if it may change protocols."""
 
 
 def member_configs(settings: Settings) -> list[Pair]:
-    """Return the members of all groups that are not classic ones."""
+    """Return the members of all groups that are not classic."""
     kinds = [(CONSUMER, settings.consumer_groups), (MIXED, settings.mixed_groups)]
     ids = [f"{kind}{number}" for kind, count in kinds for number in range(count)]
     each = settings.members // (settings.groups + len(ids))
@@ -100,7 +100,7 @@ def _classic(settings: Settings, config: ConsumerMemberConfig) -> MemberConfig:
 
 
 def draw_subscription(rng: random.Random, group_id: str) -> tuple[tuple[str, ...], str | None]:
-    """Draw topics and a regular expression; one of them may be missing."""
+    """Return random topics and a random regular expression; one of them may be missing."""
     first, more = first_topics(group_id)
     regex = f"{re.escape(group_id)}.*"
     return rng.choice(
@@ -116,7 +116,7 @@ def draw_subscription(rng: random.Random, group_id: str) -> tuple[tuple[str, ...
 
 
 def topics_of(spec: AnyMemberSpec, partitions_of: Mapping[str, int]) -> set[str]:
-    """Name the topics that exist and that a seat's member subscribes to."""
+    """Return the existing topics to which a seat's member subscribes."""
     config = spec.config
     names = {*config.topics}
     if isinstance(config, ConsumerMemberConfig) and config.topic_regex is not None:
@@ -127,10 +127,10 @@ def topics_of(spec: AnyMemberSpec, partitions_of: Mapping[str, int]) -> set[str]
 def unconverged(
     specs: Iterable[AnyMemberSpec], partitions_of: Mapping[str, int], group_id: str
 ) -> str:
-    """Say what keeps a group from being whole; empty when it is.
+    """Return what keeps a group from being whole; empty when it is.
 
-    Whole: all seats are taken by Stable members of one epoch, which own every partition of the
-    topics that they subscribe to, each once, and no others; the load is balanced.
+    Whole: all seats are taken by Stable members of one epoch. They own every partition of their
+    subscribed topics exactly once, and no others. The load is balanced.
     """
     taken = [spec for spec in specs if spec.config.group_id == group_id]
     why = _unsettled(taken) or _unowned(taken, partitions_of)
@@ -140,7 +140,7 @@ def unconverged(
 
 
 def _unsettled(taken: Sequence[AnyMemberSpec]) -> str:
-    """Say who is away or not Stable, or that not all are in one epoch."""
+    """Return which members are missing, not Stable, or in different epochs."""
     for spec in taken:
         if spec.driver is None or spec.driver.is_gone:
             return f"{spec.config.client_id} is away"
@@ -154,7 +154,7 @@ def _unsettled(taken: Sequence[AnyMemberSpec]) -> str:
 
 
 def _unowned(taken: Sequence[AnyMemberSpec], partitions_of: Mapping[str, int]) -> str:
-    """Say which partitions are owned and should not be, or should be and are not."""
+    """Return the partitions that are owned but should not be, or the reverse."""
     wanted: set[str] = set()
     owned: list[tuple[str, int]] = []
     for spec in taken:
@@ -169,9 +169,9 @@ def _unowned(taken: Sequence[AnyMemberSpec], partitions_of: Mapping[str, int]) -
 
 
 def _imbalance(group_id: str, taken: Sequence[AnyMemberSpec]) -> str:
-    """Say which members of one subscription have shares that differ by more than one partition.
+    """Return the members of one subscription whose shares differ by more than one partition.
 
-    The range assignor balances each topic for itself.
+    The range assignor balances each topic separately.
     """
     shares: dict[tuple[tuple[str, ...], str | None, str], list[int]] = {}
     for spec in taken:

@@ -1,7 +1,7 @@
-"""Requests that exceed limits: each is answered with Kafka's code, and nothing else comes of it.
+"""Requests that exceed limits: each gets Kafka's error code, and has no other effect.
 
-What is longer than a string of the protocol never gets here: it ends the connection before. The
-limits of records are small here (:data:`failover.simulation.one_seed.SMALL`).
+A string too long for the protocol never gets here: it ends the connection earlier. The limits of
+records are small here (:data:`failover.simulation.one_seed.SMALL`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from failover.simulation.clients.callers import Callers
 
 HUGE: Final = "huge"
-"""The group whose requests are too large; it never comes into being, or has offsets only."""
+"""The group of the oversized requests; it is never created, or has offsets only."""
 
 METADATA_MAX: Final = 4_096
 MEMBER_BYTES: Final = 60_000
@@ -33,12 +33,12 @@ MANY: Final = 2_000
 
 
 def commit_with_long_metadata(callers: Callers) -> Entity:
-    """Commit one partition with more metadata than ``offset.metadata.max.bytes``."""
+    """Commit one partition with longer metadata than ``offset.metadata.max.bytes``."""
     return _commit(callers, 1, 2 * METADATA_MAX)
 
 
 def commit_of_too_much(callers: Callers) -> Entity:
-    """Commit partitions whose records are together larger than one batch may be."""
+    """Commit partitions whose records together are larger than one batch may be."""
     return _commit(callers, callers.cluster.world.settings.topic_partitions, METADATA_MAX - 96)
 
 
@@ -78,7 +78,7 @@ def join_with_large_protocol(_callers: Callers) -> Entity:
 
 
 def heartbeat_with_long_id(_callers: Callers) -> Entity:
-    """Join a consumer group with an instance id that no string of older versions holds."""
+    """Join a consumer group with an instance id too long for a string of older versions."""
     return blank(
         m.ConsumerGroupHeartbeatRequest,
         group_id=HUGE,
@@ -92,7 +92,7 @@ def heartbeat_with_long_id(_callers: Callers) -> Entity:
 
 
 def deletion_of_many_groups(_callers: Callers) -> Entity:
-    """Delete thousands of groups that never were."""
+    """Delete thousands of groups that never existed."""
     return m.DeleteGroupsRequest(groups_names=tuple(f"{HUGE}-{n}" for n in range(MANY)))
 
 
@@ -100,7 +100,7 @@ E = ErrorCode
 TRANSIENT: Final = frozenset(
     {E.not_coordinator, E.coordinator_load_in_progress, E.coordinator_not_available}
 )
-"""What any group's request may be told while leadership moves."""
+"""The errors that any group's request may get while leadership moves."""
 
 CALLS: Final[Mapping[int, tuple[tuple[Callable[[Callers], Entity], frozenset[ErrorCode]], ...]]] = {
     8: (
@@ -111,19 +111,19 @@ CALLS: Final[Mapping[int, tuple[tuple[Callable[[Callers], Entity], frozenset[Err
     42: ((deletion_of_many_groups, frozenset({E.group_id_not_found})),),
     68: ((heartbeat_with_long_id, frozenset({E.invalid_request})),),
 }
-"""By API: the requests, and the codes that they may be told; a topic may be gone besides."""
+"""By API: the requests, and the codes that they may get; the topic may also be gone."""
 
 GONE: Final = frozenset({E.unknown_topic_or_partition})
 
 
 class Oversize:
-    """Sends them, and holds that each answer is Kafka's."""
+    """Sends them, and checks that each answer is Kafka's."""
 
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
 
     def call(self) -> None:
-        """Send one, to whoever may lead its group."""
+        """Send one, to a node that may lead its group."""
         callers = self._callers
         rng, cluster = callers.rng, callers.cluster
         key = rng.choice(sorted(CALLS))

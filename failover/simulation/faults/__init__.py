@@ -1,1 +1,1 @@
-"""What goes wrong in a simulation, when and how often: drawn from the seed."""
+"""The faults of a simulation, when and how often: chosen by the seed."""

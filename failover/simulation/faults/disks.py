@@ -1,4 +1,4 @@
-"""What happens to disks, clocks and handlers while faults are on: drawn from the seed."""
+"""Faults of disks, clocks and handlers: chosen by the seed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 GONE_MS: Final = (300, 20_000)
 BAD_MS: Final = (2_000, 40_000)
-"""How long a disk is slow or full."""
+"""How long a disk stays slow or full."""
 
 SLOWEST: Final = 10 / 3
-"""A sync takes this many leases at most: 500 ms where a lease is 150."""
+"""A sync takes at most this many leases: 500 ms where a lease is 150."""
 
 WILD_SPEEDS: Final = (0.75, 0.85, 1.1)
 """Further from the true speed than a promise's margin; faster ones would end sessions early."""
@@ -44,13 +44,13 @@ class DiskInjector(FaultSchedule):
         self._huge = Oversize(cluster.callers)
 
     def begin(self) -> None:
-        """Begin with every kind whose rate is not 0; copies of all directories are made now."""
+        """Start every kind whose rate is not 0; copies of all directories are made now."""
         for process in self._cluster.processes:
             self._copies[process.node_id] = process.directory.copy()
         self._begin()
 
     def end(self) -> None:
-        """Put right what is not broken for good; one disk may stay slow."""
+        """Repair what is not permanently broken; one disk may stay slow."""
         self._is_on = False
         self._world.poison = -1
         self._cluster.network.slow.clear()
@@ -112,7 +112,7 @@ class DiskInjector(FaultSchedule):
             process.died_mid_turn = self._start_later
 
     def _failed_read(self) -> None:
-        """Have one of the next reads fail: a follower's catch-up, a group's, or a snapshot's."""
+        """Let one of the next reads fail: a follower's catch-up, a group's, or a snapshot's."""
         process = self._any()
         if process.is_alive:
             self._world.fault("failed read", f"node {process.node_id}")
@@ -123,7 +123,7 @@ class DiskInjector(FaultSchedule):
         self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
 
     def _when_bearable(self, action: Callable[[], None], tries: int = TRIES) -> None:
-        """Do what costs a disk as soon as the cluster can bear it, which it seldom can for long."""
+        """Do what costs a disk as soon as the cluster can afford it, which is seldom and brief."""
         if not self._is_on:
             return
         if self._cluster.may_lose_disk():
@@ -132,7 +132,7 @@ class DiskInjector(FaultSchedule):
             self._world.after(TRY_MS, self._when_bearable, action, tries - 1)
 
     def _rot(self) -> None:
-        """Have a checksum be wrong in what was synced: whoever opens the log finds it."""
+        """Corrupt a checksum in synced data: the next opening of the log finds it."""
         self._when_bearable(self._rot_now)
 
     def _rot_now(self) -> None:
@@ -144,7 +144,7 @@ class DiskInjector(FaultSchedule):
             self._start_later(process.node_id)
 
     def _database(self) -> None:
-        """Have the database be gone under its directory: it is another replica."""
+        """Replace the database under its directory: it is another replica."""
         self._when_bearable(self._database_now)
 
     def _database_now(self) -> None:
@@ -155,14 +155,14 @@ class DiskInjector(FaultSchedule):
             self._start_later(process.node_id)
 
     def _stale_copy(self) -> None:
-        """Put a copy of a directory back, and make another one some time."""
+        """Restore a copy of a directory, and make another copy some time later."""
         process = self._any()
         if process.node_id not in self._copies:
             self._copies[process.node_id] = process.directory.copy()
         self._when_bearable(self._put_back)
 
     def _put_back(self) -> None:
-        """Put a copy of a directory back; what stands beside it is as new as before."""
+        """Restore a copy of a directory; the files beside it stay as new as before."""
         rows = sorted(self._copies.items())
         self._rng.shuffle(rows)
         for node_id, copy in rows:
@@ -180,7 +180,7 @@ class DiskInjector(FaultSchedule):
     # --- clocks and handlers
 
     def _drift(self) -> None:
-        """Have a clock run at another speed, within what replicas allow for."""
+        """Let a clock run at another speed, within what replicas allow for."""
         process, skew = self._any(), self._world.settings.clock_skew
         if process.node_id in self._wild:
             return
@@ -189,7 +189,7 @@ class DiskInjector(FaultSchedule):
         self._cluster.set_speed(process.node_id, speed)
 
     def _wild_clock(self) -> None:
-        """Have a clock run faster or slower than leases allow for, and the others within it."""
+        """Let a clock run faster or slower than leases allow, and the others within the margin."""
         process = self._any()
         if self._wild:
             return
@@ -201,7 +201,7 @@ class DiskInjector(FaultSchedule):
         self._world.after(duration_ms, self._tame, process.node_id)
 
     def _tame(self, node_id: int) -> None:
-        """End it; what was promised meanwhile is over two elections later."""
+        """End it; the promises made meanwhile expire two elections later."""
         if node_id in self._wild:
             self._wild.discard(node_id)
             self._cluster.set_speed(node_id, 1.0)
@@ -209,9 +209,10 @@ class DiskInjector(FaultSchedule):
             self._world.lawless_until = self._world.now + 2 * election_ms
 
     def _freeze(self) -> None:
-        """Stop a whole machine for a while: its steady clock stands still too.
+        """Freeze a whole machine for a while: its steady clock stands still too.
 
-        Half of the time that happens in the millisecond in which it sends what renews its lease.
+        Half of the freezes happen in the millisecond in which it sends the message that renews its
+        lease.
         """
         process, duration_ms = self._any(), self._draw(FROZEN_MS)
         self._world.fault("machine freezes", f"node {process.node_id}, for {duration_ms} ms")
@@ -226,7 +227,7 @@ class DiskInjector(FaultSchedule):
         self._cluster.checkers.replicated.upon_append[process.node_id] = freeze_now
 
     def _wall_clock(self) -> None:
-        """Set one node's wall clock wrong, by seconds or days, and those of the others right."""
+        """Set one node's wall clock wrong, by seconds or days, and correct those of the others."""
         process = self._any()
         error_ms = self._rng.choice((-1, 1)) * self._draw(WRONG_MS)
         self._world.fault("wall clock set", f"node {process.node_id}, by {error_ms} ms")
@@ -234,7 +235,7 @@ class DiskInjector(FaultSchedule):
             other.set_wall(error_ms if other is process else 0)
 
     def _handler(self) -> None:
-        """Have the next handler raise, or the next that writes, right after one of its records."""
+        """Let the next handler raise, or the next that writes, right after one of its records."""
         self._world.may_fail = True
         self._world.poison = self._rng.randint(0, EMITS_MAX)
 
@@ -244,7 +245,7 @@ class DiskInjector(FaultSchedule):
         self._huge.call()
 
     def _slow_link(self) -> None:
-        """Have a peer take too little for a while: it is sent no records meanwhile."""
+        """Let a peer read too slowly for a while: no records are sent to it meanwhile."""
         one, other = self._rng.sample(range(len(self._cluster.processes)), 2)
         duration_ms = self._draw(BAD_MS)
         self._world.fault("slow link", f"node {other} takes little of node {one}'s")

@@ -1,4 +1,4 @@
-"""What happens to consumer groups and mixed groups while faults are on: drawn from the seed."""
+"""Faults of consumer groups and mixed groups: chosen by the seed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 AWAY_MS = (500, 90_000)
 GROW_MAX = 16
 FLAP_MS = 12_000
-"""As long as it may take until somebody goes again."""
+"""The longest time until another member leaves."""
 RETURN_MS = (2_000, 9_000)
-"""Between the going of a member and that of another: the first one is back, others hear of it."""
+"""Between two members that leave: the first has returned, and the others have heard of it."""
 NEW_TOPICS = 4
 
 
@@ -33,14 +33,15 @@ class GroupInjector(FaultSchedule):
         self._specs = [spec for spec in cluster.clients.specs if is_modern(spec.config.group_id)]
 
     def begin(self) -> None:
-        """Begin with every kind whose rate is not 0, if there is any such group."""
+        """Start every kind whose rate is not 0, if there is any such group."""
         if self._specs:
             self._begin()
 
     def end(self) -> None:
-        """Change nothing more; the workers are there again.
+        """Change nothing more; restore the workers.
 
-        A group whose assignor failed keeps its old target until it changes: so a member leaves it.
+        A group whose assignor failed keeps its old target until the group changes: so a member
+        leaves it.
         """
         self._is_on = False
         workers = self._cluster.workers
@@ -55,10 +56,10 @@ class GroupInjector(FaultSchedule):
         self._stir()
 
     def _stir(self) -> None:
-        """Once no topic changes any more, have a member leave each group of both protocols.
+        """Once no topic changes any more, let a member leave each group of both protocols.
 
-        When it is a classic one, its leader may be one that does not know that it leads (after a
-        downgrade, or in another's place): nobody then looks whether topics have changed.
+        If the group is classic, its leader may not know that it leads (after a downgrade, or as a
+        successor): then no member checks whether topics have changed.
         """
         if self._cluster.administrator.busy:
             self._world.after(1_000, self._stir)
@@ -72,7 +73,7 @@ class GroupInjector(FaultSchedule):
     # --- subscriptions
 
     def _subscription(self) -> None:
-        """Have a member subscribe to something else; to another expression it does so again."""
+        """Change a member's subscription; a new regular expression is changed again."""
         specs = [spec for spec in self._specs if spec.config.group_id.startswith(CONSUMER)]
         if not specs:
             return
@@ -93,7 +94,7 @@ class GroupInjector(FaultSchedule):
     # --- protocols
 
     def _migration(self) -> None:
-        """Have one member, or all of a group one by one, speak the other protocol."""
+        """Let one member, or all of a group one by one, change to the other protocol."""
         specs = [spec for spec in self._specs if spec.config.group_id.startswith(MIXED)]
         if not specs:
             return
@@ -116,10 +117,10 @@ class GroupInjector(FaultSchedule):
                 wait_ms += int(self._rng.random() * 5_000)
 
     def _flap(self, one: MemberSpec, specs: Sequence[MemberSpec]) -> None:
-        """Have a member be the only one of the consumer protocol, and come and go.
+        """Let a group's only member of the consumer protocol repeatedly join and leave.
 
-        The group is migrated each time, before it has come to rest: somebody else has gone shortly
-        before, and come back.
+        The group is migrated each time, before it has converged: another member left shortly
+        before, and returned.
         """
         self._world.fault("group flaps", f"{one.config.group_id}, by {one.config.client_id}")
         for spec in specs:
@@ -155,7 +156,7 @@ class GroupInjector(FaultSchedule):
     # --- topics
 
     def _topic(self) -> None:
-        """Grow a topic, delete one, or create one that expressions may match."""
+        """Grow a topic, delete one, or create one that regular expressions may match."""
         groups = [each for each in self._cluster.clients.group_ids if is_modern(each)]
         if not groups:
             return

@@ -1,4 +1,4 @@
-"""What goes wrong, when and for how long: drawn from the seed, each kind at its own rate."""
+"""The faults of a simulation: chosen by the seed, each kind at its own rate."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ GONE_MS = (300, 60_000)
 PAUSED_MS = (50, 40_000)
 CUT_MS = (500, 75_000)
 ZOMBIE_MS = 5_000
-"""Within which a static member that may have been replaced commits once more."""
+"""A static member that may have been replaced commits once more within this time."""
 LATE_NOTICE_MS = 30_000
-"""How long peers take to notice that a whole machine is gone: nobody closes its sockets."""
+"""How long peers take to notice that a whole machine is gone: its sockets are not closed."""
 
 
 class Injector(FaultSchedule):
-    """Injects faults from :meth:`begin` to :meth:`end`; then everything is put right again."""
+    """Injects faults from :meth:`begin` to :meth:`end`; then everything is repaired."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster, "faults", cluster.world.settings.faults)
         self._cuts: list[list[tuple[int, int]]] = []
 
     def begin(self) -> None:
-        """Begin with every kind whose rate is not 0."""
+        """Start every kind whose rate is not 0."""
         self._world.faulty = True
         self._cluster.checkers.replicated.upon_vote.append(self._voted)
         self._begin()
 
     def end(self) -> None:
-        """Inject no more; start what is dead, thaw what stands still, mend what is cut."""
+        """Stop injecting; start what is dead, thaw what is frozen, mend what is cut."""
         self._is_on = False
         self._world.faulty = False
         network = self._cluster.network
@@ -48,7 +48,7 @@ class Injector(FaultSchedule):
         self._cluster.supervisor.restore()
 
     def _victim(self) -> int:
-        """Draw a node, half of the time one that leads something."""
+        """Return a random node; half of the time one that leads a partition."""
         nodes = range(len(self._cluster.processes))
         leading = self._cluster.leading_nodes()
         if leading and self._rng.random() < 0.5:
@@ -56,7 +56,7 @@ class Injector(FaultSchedule):
         return self._rng.choice(nodes)
 
     def _voted(self, voter: int, candidate: int) -> None:
-        """Kill whoever has just voted, and perhaps the candidate, so that both must stand again."""
+        """Kill the replica that just voted, and perhaps the candidate, so both must restart."""
         one_in = self._world.settings.faults.kill_voter
         if self._is_on and one_in and self._rng.random() < 1 / one_in:
             self._world.after(0, self._kill_shortly, voter)
@@ -100,7 +100,7 @@ class Injector(FaultSchedule):
             self._kill_one(process.node_id)
 
     def _lose_disk(self, tries: int = 120) -> None:
-        """Lose a disk as soon as the cluster can bear it, which it seldom can for long."""
+        """Lose a disk as soon as the cluster can afford it, which is seldom and brief."""
         node_id = self._victim()
         if not self._is_on:
             return
@@ -193,7 +193,7 @@ class Injector(FaultSchedule):
         self._rng.choice(MEMBER_FAULTS)(self, spec)
 
     def _restart_member(self, spec: MemberSpec) -> None:
-        """Restart its process: static members come back as themselves, before they expire."""
+        """Restart its process: static members return with their id, before they expire."""
         assert spec.driver is not None
         self._world.fault("member restarts", spec.driver.name)
         spec.driver.vanish()
@@ -215,8 +215,8 @@ class Injector(FaultSchedule):
     def _double_member(self, spec: MemberSpec) -> None:
         """Start a second member with the same instance id: the first is fenced.
 
-        One of the consumer protocol is not, unless its group allows it. So it ends some time: the
-        second waits for that.
+        A member of the consumer protocol is not fenced, unless its group allows it. So the first
+        ends after a while, and the second waits for that.
         """
         if spec.config.instance_id is not None:
             assert spec.driver is not None

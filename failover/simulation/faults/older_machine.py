@@ -1,4 +1,4 @@
-"""A whole machine is put back as it was: its peers can tell, and it is not believed."""
+"""Restore a whole machine from an older copy: its peers detect that, and do not trust it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from storage.disk.incarnation import Incarnation
 
 SHARE: Final = 0.12
-"""In so many of the seeds that know stale copies."""
+"""In one of this many seeds with stale copies."""
 
 PATIENCE_MS: Final = 90_000
 LOOK_MS: Final = 1_000
 STARTS: Final = 2
-"""So often its process starts again after the copy was made, before that is put back."""
+"""How often its process restarts between the copy and the restoration."""
 
 
 def may_come(cluster: SimulatedCluster) -> bool:
-    """Draw whether this seed has one."""
+    """Return whether this seed has one."""
     rng = cluster.world.random("older machine")
     return bool(cluster.world.settings.disk_faults.stale_copy) and rng.random() < SHARE
 
 
 def put_back(cluster: SimulatedCluster) -> None:
-    """Copy a machine, restart its process, and put the copy back; between, all is replicated."""
+    """Copy a machine, restart its process, and restore the copy; between, all is replicated."""
     world = cluster.world
     slow = [process for process in cluster.processes if process.disk.sync_ms is not None]
     process = world.random("which older machine").choice(slow or cluster.processes)
@@ -50,7 +50,7 @@ def put_back(cluster: SimulatedCluster) -> None:
 
 
 def _rests(cluster: SimulatedCluster) -> bool:
-    """Wait until every disk is there and everything is replicated; False when that takes long."""
+    """Wait until every disk exists and everything is replicated; False when that takes long."""
     world = cluster.world
     deadline = world.now + PATIENCE_MS
     while cluster.unreplicated() or not cluster.may_lose_disk():
@@ -61,7 +61,7 @@ def _rests(cluster: SimulatedCluster) -> bool:
 
 
 def _is_known(cluster: SimulatedCluster, process: Process) -> bool:
-    """Wait until every other process has seen the newest start of this one; False: not soon."""
+    """Wait until every other process has seen this one's newest start; False: not soon."""
     world, newest = cluster.world, process.directory.incarnation
     deadline = world.now + PATIENCE_MS
     others = [other for other in cluster.processes if other is not process]

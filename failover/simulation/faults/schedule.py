@@ -1,4 +1,4 @@
-"""Faults of several kinds, each as often as its rate says: what all injectors do alike."""
+"""Schedule faults of several kinds, each at its own rate: common to all injectors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 Kinds: TypeAlias = "Mapping[str, Callable[[Any], Any]]"
-"""What to do, by the name of the kind."""
+"""The actions, by the name of the kind."""
 
 
 class FaultSchedule:
-    """Draws when the next fault of each kind comes, from the seed, while it is on.
+    """Schedules the next fault of each kind at a random time from the seed, while it is on.
 
-    ``rates`` has a mean time in milliseconds by the name of each kind; 0: never.
+    ``rates`` has the mean time in milliseconds by the name of each kind; 0: never.
     """
 
     KINDS: ClassVar[Kinds]
@@ -46,6 +46,6 @@ class FaultSchedule:
             self._next(name)
 
     def _draw(self, bounds: tuple[int, int]) -> int:
-        """Draw a duration; short ones are as likely as long ones."""
+        """Return a random duration; short and long ones are equally likely."""
         low, high = bounds
         return int(low * (high / low) ** self._rng.random())

@@ -1,4 +1,4 @@
-"""Every class of faults that a simulation injects: what it does, and what it must not break."""
+"""Every class of faults that a simulation injects: its effect, and what it must not break."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ROUGH_MS: Final = {
 
 
 ONE_IN: Final = frozenset({"kill_voter", *TermFaults.__dataclass_fields__})
-"""Settings that say which part of the votes, questions or changes a fault comes with."""
+"""Settings that say which share of the votes, questions or changes a fault hits."""
 
 
 class FaultClass(NamedTuple):
-    """One class; ``setting`` names its rate in the settings, empty where it comes with others."""
+    """One class; ``setting`` names its rate in the settings, empty where it accompanies others."""
 
     name: str
     setting: str
@@ -35,7 +35,7 @@ class FaultClass(NamedTuple):
 
     @property
     def mean_ms(self) -> int | None:
-        """The mean time between two of them in a seed of middle roughness, if it has one."""
+        """The mean time between two of them in a seed of medium severity, if it has one."""
         return ROUGH_MS.get(self.setting)
 
 

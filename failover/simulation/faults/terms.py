@@ -1,6 +1,6 @@
-"""What happens right after a vote, a question for one, or a change of voters: drawn from the seed.
+"""Faults right after a vote, a vote request, or a change of voters: chosen by the seed.
 
-Rules of elections matter in moments that faults at any time seldom meet.
+Election rules matter at moments that faults at random times seldom hit.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from storage.messages import Vote
 
 STALLED_MS: Final = (500, 20_000)
-"""How long a voter stands still: up to a little more than its leader waits for a majority."""
+"""How long a voter stands still: up to a little longer than its leader waits for a majority."""
 
 AGAIN_MS: Final = (1, 3_000)
-"""When a question for a vote comes again."""
+"""When a vote request is repeated."""
 
 LEAST_VOTERS: Final = 3
 ALONE_MS: Final = (8_000, 60_000)
@@ -26,7 +26,7 @@ TRIES: Final = 60
 
 
 class TermInjector:
-    """Injects faults at the turns of a term until :meth:`end`."""
+    """Injects faults at the changes of a term until :meth:`end`."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -38,7 +38,7 @@ class TermInjector:
         self._can_be_undone = cluster.world.settings.replication > LEAST_VOTERS
 
     def begin(self) -> None:
-        """Begin with every kind whose rate is not 0."""
+        """Start every kind whose rate is not 0."""
         self._is_on = True
         replicated, rates = self._cluster.checkers.replicated, self._rates
         if rates.stall_voter:
@@ -51,7 +51,7 @@ class TermInjector:
             self._lose_one(TRIES)
 
     def end(self) -> None:
-        """Inject no more, and mend what is cut."""
+        """Stop injecting, and mend what is cut."""
         self._is_on = False
         for pairs in self._cuts:
             self._cluster.network.mend(pairs)
@@ -67,9 +67,9 @@ class TermInjector:
     # --- votes
 
     def _voted(self, voter: int, _candidate: int) -> None:
-        """Have a voter stand still right after its vote: the one it elects is alone with learners.
+        """Freeze a voter right after its vote: the leader it elects is alone with learners.
 
-        More often while a disk is missing: only then there are learners.
+        More often while a disk is missing: only then are there learners.
         """
         if not self._is_on:
             return
@@ -83,7 +83,7 @@ class TermInjector:
         self._cluster.processes[node_id].pause(duration_ms)
 
     def _asked(self, process: Process, node_id: int, vote: Vote) -> None:
-        """Have a question for a vote come again, as it does when a link comes back."""
+        """Repeat a vote request, as happens when a link comes back."""
         if self._is_met(self._rates.repeat_question):
             self._world.after(self._draw(AGAIN_MS), self._ask_again, process, node_id, vote)
 
@@ -95,10 +95,10 @@ class TermInjector:
     # --- voters
 
     def _changed(self, process: Process) -> None:
-        """Have a leader that has just begun to change the voters be alone with it, or die.
+        """Isolate or kill a leader that has just started to change the voters.
 
-        Of three voters the others can elect nobody while one disk is missing; of five they can, and
-        the change is undone.
+        With three voters the others can elect no leader while one disk is missing; with five they
+        can, and the change is undone.
         """
         if not self._is_met(2 if self._can_be_undone else self._rates.lone_changer):
             return
@@ -111,7 +111,7 @@ class TermInjector:
             self._world.after(0, self._kill, process.node_id)
 
     def _lose_one(self, tries: int) -> None:
-        """Lose one disk of five as soon as the cluster can bear it: its replica is replaced."""
+        """Lose one disk of five as soon as the cluster can afford it: its replica is replaced."""
         if not self._is_on or not tries:
             return
         if not self._cluster.may_lose_disk():

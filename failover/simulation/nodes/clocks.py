@@ -1,4 +1,4 @@
-"""A node's clocks: a steady one of its own beginning and speed, and the machine's wall clock."""
+"""A node's clocks: a steady one with its own start and speed, and the machine's wall clock."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from failover.simulation.settings import EPOCH_MS
 
 JUMP_MS: Final = 15
-"""As in the actor's clock: the least move of one clock against the other that is noticed."""
+"""As in the actor's clock: the smallest move of one clock against the other that is noticed."""
 
 
 class SimulatedWallClock:
-    """How wrong a machine's wall clock is, and how it was moved since the process last looked.
+    """The error of a machine's wall clock, and how it moved since the process last read it.
 
     ``noticed_ms`` is when the process last saw it move, by the process's own clock.
     """
@@ -21,12 +21,12 @@ class SimulatedWallClock:
         self._moved_ms = 0
 
     def set(self, error_ms: int) -> None:
-        """Be so wrong from now on."""
+        """Set the error from now on."""
         self._moved_ms += error_ms - self.error_ms
         self.error_ms = error_ms
 
     def moved_ms(self, frozen_ms: int) -> int:
-        """Return the move since the last look; the steady clock stood still for ``frozen_ms``."""
+        """Return the move since the last reading; the steady clock stood for ``frozen_ms``."""
         moved_ms, self._moved_ms = self._moved_ms + frozen_ms, 0
         return moved_ms if abs(moved_ms) > JUMP_MS else 0
 
@@ -34,7 +34,7 @@ class SimulatedWallClock:
 class NodeClock:
     """Unix milliseconds of one node; ``speed`` is how fast it runs against true time.
 
-    ``changes`` counts what moved it against true time.
+    ``changes`` counts the changes against true time.
     """
 
     def __init__(self, offset_ms: int, speed: float) -> None:
@@ -46,7 +46,7 @@ class NodeClock:
         self.changes = 0
 
     def run_at(self, speed: float, true_ms: int) -> None:
-        """Run at another speed from a true time on."""
+        """Run at another speed, starting at a true time."""
         start_ms = self.local(true_ms)
         self._since_ms = true_ms if self._frozen_ms is None else self._frozen_ms
         self._start_ms, self._speed = start_ms, speed
@@ -58,18 +58,18 @@ class NodeClock:
         return self._frozen_ms is not None
 
     def freeze(self, true_ms: int) -> None:
-        """Stand still from a true time on, until :meth:`go_on`."""
+        """Stand still, starting at a true time, until :meth:`go_on`."""
         self._frozen_ms = true_ms
 
     def go_on(self, true_ms: int) -> None:
-        """Show at a true time what it showed when it was frozen, and run on; else do nothing."""
+        """Resume at a true time from the frozen value; do nothing if it is not frozen."""
         if self._frozen_ms is not None:
             self._since_ms += true_ms - self._frozen_ms
             self._frozen_ms = None
             self.changes += 1
 
     def local(self, true_ms: int) -> int:
-        """Return what the clock shows at a true time."""
+        """Return the reading at a true time."""
         if self._frozen_ms is not None:
             true_ms = min(true_ms, self._frozen_ms)
         return self._start_ms + int((true_ms - self._since_ms) * self._speed)

@@ -1,4 +1,4 @@
-"""A client's connection to one life of one node: requests go out, answers or the end come back."""
+"""A client's connection to one life of one node: carries requests, answers, and its end."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 class ClientEnd(Protocol):
-    """Whoever uses a connection. ``token`` is what it gave with its request."""
+    """The user of a connection. ``token`` is the one that it passed with its request."""
 
     def answered(self, token: Any, response: Entity) -> None:
         """Take an answer."""
 
     def disconnected(self, connection: SimulatedConnection) -> None:
-        """Learn that nothing will come on this connection any more."""
+        """Note that nothing more will arrive on this connection."""
 
 
 class SimulatedConnection:
-    """One connection, with one request in flight at most.
+    """One connection, with at most one request in flight.
 
-    ``awaiting`` is the client's token of that request, ``tickets`` what the node calls it.
-    It ends with the life of the node's process; whether the client hears of it at once, late or
-    never depends on how the process ended.
+    ``awaiting`` is the client's token of that request, ``tickets`` the node's tickets for it. It
+    ends with the life of the node's process; whether the client hears of it at once, late or never
+    depends on how the process ended.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class SimulatedConnection:
         self.tickets: list[int] = []
 
     def send(self, token: Any, message: Entity) -> None:
-        """Send a request; its answer comes with ``token``, or not at all."""
+        """Send a request; its answer arrives with ``token``, or not at all."""
         self.awaiting = token
         self._world.after(self._network.client_delay(), self._arrive, token, message)
 
@@ -75,13 +75,13 @@ class SimulatedConnection:
             self.client.answered(token, response)
 
     def close(self) -> None:
-        """End it, from either side."""
+        """Close it, from either side."""
         if self.is_open:
             self.is_open = False
             self.client.disconnected(self)
 
     def abandon(self) -> None:
-        """End it from the client's side: the node hears of it some time."""
+        """Close it from the client's side: the node hears of that some time later."""
         if self.is_open:
             self.is_open = False
             self._world.after(self._network.client_delay(), self._abandoned)

@@ -1,7 +1,8 @@
-"""A node's disk: one directory's log and what its starts are known by, and how bad it is.
+"""A node's disk: one directory's log, the marks of its starts, and its faults.
 
-What the process opens is judged as in life: a log whose checksums are wrong, or that is a copy
-(:mod:`storage.disk.incarnation`), is left alone until the others have everything without it.
+What the process opens is checked as in production: a log whose checksums are wrong, or that is a
+copy (:mod:`storage.disk.incarnation`), is left untouched until the others have everything without
+it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Directory:
-    """What one directory holds; ``is_old`` is what nobody inside knows: it is an older copy.
+    """The contents of one directory; ``is_old``, unknown to the nodes: it is an older copy.
 
-    A copy has not the hard link that the file beside it knows, unless it is ``is_unmarked``: then
-    the whole machine is an older one.
+    A copy lacks the hard link that the file beside it records, unless ``is_unmarked`` is set: then
+    the whole machine is an older copy.
     """
 
     directory_id: str
@@ -37,7 +38,7 @@ class Directory:
     is_unmarked: bool = False
 
     def copy(self) -> Directory:
-        """Return the directory as a backup would have it: all that was synced."""
+        """Return the directory as a backup would contain it: everything that was synced."""
         return Directory(
             self.directory_id,
             self.log.copied(),
@@ -49,10 +50,10 @@ class Directory:
 
 @dataclass(slots=True, eq=False)
 class Disk:
-    """What is wrong with a node's disk, now; ``witness`` is the file beside the directory.
+    """The current faults of a node's disk; ``witness`` is the file beside the directory.
 
-    ``sync_ms`` is how long a sync takes at least and at most, where that is not as the settings
-    say. ``fails_writes``, ``fails_syncs`` and ``fails_reads`` count those that are yet to fail.
+    ``sync_ms`` is the minimum and maximum time of a sync, where it differs from the settings.
+    ``fails_writes``, ``fails_syncs`` and ``fails_reads`` count the operations that will still fail.
     """
 
     sync_ms: tuple[int, int] | None = None
@@ -64,7 +65,7 @@ class Disk:
     witness: SeenStart | None = None
 
     def write(self) -> None:
-        """Raise what a write raises now."""
+        """Raise the error that a write raises now."""
         if self.is_full:
             raise FullDiskError("The simulated disk is full.")
         if self.fails_writes:
@@ -72,15 +73,15 @@ class Disk:
             raise LogError("The simulated disk failed a write.")
 
     def read(self) -> None:
-        """Raise what a read raises now."""
+        """Raise the error that a read raises now."""
         if self.fails_reads:
             self.fails_reads -= 1
             raise CorruptLogError("A sector of the simulated disk cannot be read.")
 
     def sync(self, usual_ms: tuple[int, int], more_ms: int, rng: random.Random) -> int | None:
-        """Draw how long a sync takes, ``more_ms`` longer than else; None: no time at all.
+        """Return a random time for a sync, ``more_ms`` longer than usual; None: no time at all.
 
-        Raises what a sync raises now.
+        Raises the error that a sync raises now.
         """
         low, high = self.sync_ms or usual_ms
         if self.fails_syncs:
@@ -91,7 +92,7 @@ class Disk:
         return low + more_ms + int(rng.random() * (high - low + 1))
 
     def open(self, directory: Directory, token: str) -> None:
-        """Begin another start of a directory; raises when it cannot be trusted."""
+        """Begin another start of a directory; raise when it cannot be trusted."""
         if self.is_rotten:
             raise CorruptLogError("A checksum is wrong.")
         is_other_file = directory.is_old and not directory.is_unmarked
@@ -101,12 +102,12 @@ class Disk:
         self.witness = directory.incarnation.seen
 
     def replaced(self) -> None:
-        """Begin with an empty directory: nothing is known of it, and nothing is wrong with it."""
+        """Start with an empty directory: no history and no faults."""
         self.is_rotten, self.witness = False, None
 
 
 class FaultyLog:
-    """A log as its host reads it: a read may fail at any time, not only when the log is opened."""
+    """A log as its host reads it: a read may fail at any time, not only while the log is opened."""
 
     def __init__(self, log: MemoryLog, disk: Disk) -> None:
         self._log = log

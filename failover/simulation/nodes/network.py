@@ -1,9 +1,10 @@
-"""The links between nodes, and between clients and nodes: seeded, and as bad as the faults say.
+"""The links between nodes, and between clients and nodes: seeded, with configurable faults.
 
 A link between two nodes is one connection: it has an incarnation, which ends when either process
-ends, when it is reset, or when a cut has lasted. What is under way on it is lost then. While it
-lasts, messages are late, lost, repeated or overtaken as the settings say. They travel as the bytes
-that a live link carries (:mod:`storage.peer_packing`): what is late or lost is one turn's frames.
+ends, when it is reset, or when a cut lasts too long. Messages in transit are lost then. While it
+lasts, messages are late, lost, repeated or reordered according to the settings. They travel as the
+bytes that a live link carries (:mod:`storage.peer_packing`): one turn's frames are late or lost
+together.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ class SimulatedLink:
 
 
 class Network:
-    """Who reaches whom. ``cut`` holds (sender, receiver) pairs that nothing passes between.
+    """Which nodes reach each other. ``cut`` holds (sender, receiver) pairs without connection.
 
-    ``slow`` holds those whose receiver takes too little: then nothing with records is sent.
+    ``slow`` holds pairs whose receiver reads too slowly: then no messages with records are sent.
     """
 
     RECONNECT_MS = 50
@@ -57,7 +58,7 @@ class Network:
         self.slow: set[tuple[int, int]] = set()
 
     def add(self, process: Process) -> None:
-        """Place a process; its links come up as soon as both ends live."""
+        """Add a process; its links come up as soon as both ends run."""
         for other in self.processes:
             self._links[other, process.node_id] = SimulatedLink()
         self.processes[process.node_id] = process
@@ -65,7 +66,7 @@ class Network:
     # --- between nodes
 
     def send(self, sender: Process, node_id: int, messages: Sequence[Message]) -> None:
-        """Carry one turn's messages; they may be lost, late, repeated or overtaken."""
+        """Send one turn's messages; they may be lost, late, repeated or reordered."""
         link = self._link(sender.node_id, node_id)
         if (sender.node_id, node_id) in self.slow:
             messages = without_payload(messages)
@@ -134,7 +135,7 @@ class Network:
         ends[1].accepted(one)
 
     def disconnect(self, node_id: int, notice_ms: int) -> None:
-        """End the links of a process that has died; the others notice so much later."""
+        """End the links of a process that has died; the others notice after a delay."""
         for other in self.processes:
             if other != node_id:
                 self._disconnect(node_id, other, notice_ms)
@@ -158,7 +159,7 @@ class Network:
             self.processes[node_id].link_changed(peer, False)
 
     def sever(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Let nothing pass between (sender, receiver) pairs; the ends may notice it late."""
+        """Cut the (sender, receiver) pairs; the ends may notice it late."""
         self.cut.update(pairs)
         for one, other in pairs:
             chance = self._rng.random()
@@ -180,6 +181,6 @@ class Network:
     # --- between clients and nodes
 
     def client_delay(self) -> int:
-        """Draw how long one message takes between a client and a node."""
+        """Return a random delay for one message between a client and a node."""
         low, high = self._world.settings.client_delay_ms
         return low + int(self._rng.random() * (high - low + 1))

@@ -1,7 +1,7 @@
 """One coordinator's process: a host, its log, its clock, and the ports of its turns.
 
-The turn is the one of life (:mod:`failover.turn`). The process can die between any two of its
-steps, stand still, lose what it had not synced, or lose its whole disk.
+The turn is the one used in production (:mod:`failover.turn`). The process can die between any two
+of its steps, stand still, lose unsynced data, or lose its whole disk.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 BEAT_MS: Final = 500
 STALL_MS: Final = 1_000
-"""As in the actor's clock: what is noticed as a stall."""
+"""As in the actor's clock: the shortest stall that is noticed."""
 
 WALL_MS: Final = 10_000
-"""How often a host hears what the wall clock shows."""
+"""How often a host gets a reading of the wall clock."""
 
 LOAD_SLICE_RECORDS: Final = 40
 
@@ -54,16 +54,16 @@ class Killed(Exception):  # noqa: N818 - nothing went wrong, it was meant to die
 
 
 class Watcher(Protocol):
-    """Whoever checks what a process does (:mod:`failover.simulation.checkers.checkers`)."""
+    """Checks what a process does (:mod:`failover.simulation.checkers.checkers`)."""
 
     def asked(self, process: Process, message: Entity) -> None:
         """Note that a request reached the process."""
 
     def answered(self, process: Process, answer: SentAnswer) -> None:
-        """Note that the process let an answer out."""
+        """Note that the process sent an answer."""
 
     def repeated(self, process: Process, answer: SentAnswer) -> None:
-        """Note that the process let out once more what it had answered before, unread."""
+        """Note that the process repeated an earlier answer without passing on the request."""
 
     def writes(self, process: Process, writes: Sequence[Write]) -> None:
         """Note that the process is about to write its log."""
@@ -79,10 +79,10 @@ class Watcher(Protocol):
 
 
 class TaskTaker(Protocol):
-    """Whoever has the assignor workers do tasks (:mod:`failover.simulation.nodes.workers`)."""
+    """Passes tasks to the assignor workers (:mod:`failover.simulation.nodes.workers`)."""
 
     def submit(self, process: Process, partition: int, task: Task) -> None:
-        """Take a task; its answer comes back as an event, if the process still lives then."""
+        """Take a task; its answer returns as an event, if the process is still alive then."""
 
 
 class NodeLinks(Protocol):
@@ -94,13 +94,13 @@ class NodeLinks(Protocol):
         """Bring up the links of a process that has started."""
 
     def disconnect(self, node_id: int, notice_ms: int) -> None:
-        """End the links of a process that has died; the others notice so much later."""
+        """End the links of a process that has died; the others notice after a delay."""
 
     def send(self, sender: Process, node_id: int, messages: Sequence[Message]) -> None:
-        """Carry one turn's messages."""
+        """Send one turn's messages."""
 
     def client_delay(self) -> int:
-        """Draw how long one message takes between a client and a node."""
+        """Return a random delay for one message between a client and a node."""
 
 
 class Process:
@@ -141,7 +141,7 @@ class Process:
     def begin(
         self, identity: Identity, configs: Configs, rng: random.Random, clock: NodeClock
     ) -> None:
-        """Start a process on what the disk holds."""
+        """Start a process on the contents of the disk."""
         self.identity = identity
         self.clock = clock
         self.life += 1
@@ -176,13 +176,13 @@ class Process:
         self._turn = Turn(self.host, ports)
 
     def local_now(self) -> int:
-        """Return what this node's clock shows."""
+        """Return the reading of this node's clock."""
         return self.clock.local(self.world.now)
 
     now = local_now
 
     def _read_wall(self, life: int) -> None:
-        """Tell the host what the machine's wall clock shows, which may be wrong."""
+        """Tell the host the reading of the machine's wall clock, which may be wrong."""
         if life != self.life or not self.is_alive:
             return
         self.world.after(WALL_MS, self._read_wall, life)
@@ -190,7 +190,7 @@ class Process:
             self.event(Host.clock_read, self.world.client_now + self.wall.error_ms)
 
     def set_wall(self, error_ms: int) -> None:
-        """Have the machine's wall clock be so wrong from now on; the process sees it being set."""
+        """Set the error of the machine's wall clock from now on; the process sees it being set."""
         self.wall.set(error_ms)
         if not self.is_paused:
             self._see_wall(0)
@@ -220,7 +220,7 @@ class Process:
         self.is_loading = not self.host.load_slice(LOAD_SLICE_RECORDS)
 
     def _survives(self, action: Callable[..., Any], *arguments: Any) -> bool:
-        """Do something that may read the disk; the process ends when that cannot be read."""
+        """Run something that may read the disk; the process ends when the disk cannot be read."""
         try:
             action(*arguments)
         except LogError as error:
@@ -231,35 +231,35 @@ class Process:
         return True
 
     def new_disk(self, directory_id: str) -> None:
-        """Begin with an empty disk; what was on the old one is remembered by checkers only."""
+        """Start with an empty disk; only checkers remember what was on the old one."""
         assert not self.is_alive
         self.disk.replaced()
         self.put(Directory(directory_id, MemoryLog(), Incarnation(directory_id)))
 
     def put(self, directory: Directory) -> None:
-        """Have a directory where the process will look for one."""
+        """Put a directory where the process will look for one."""
         self.directory, self.directory_id = directory, directory.directory_id
         self.log = self.disks[directory.directory_id] = directory.log
 
-    # --- what checkers look at
+    # --- for checkers
 
     @property
     def has_backlog(self) -> bool:
-        """Whether the disk lacks what memory has: it was full, and is yet to be tried again."""
+        """Whether the disk lacks data that memory has: it was full, and will be retried."""
         return self._turn is not None and self._turn._backlog.is_full
 
     @property
     def is_damaged(self) -> bool:
-        """Whether what is in the directory cannot be opened, or is going to be found out."""
+        """Whether the directory cannot be opened, or its damage will be found."""
         return self.is_waiting or self.disk.is_rotten or self.directory.is_old
 
     @property
     def is_mid_turn(self) -> bool:
-        """Whether events were taken in whose turn is not over yet."""
+        """Whether events were taken in a turn that has not ended yet."""
         return self._is_scheduled
 
     def partitions(self) -> Sequence[Partition]:
-        """Return every partition that this process has a replica of, the catalogue's included."""
+        """Return every partition of which this process has a replica, including the catalogue's."""
         return () if self.host is None else self.host.partitions
 
     def leads(self, number: int) -> int | None:
@@ -278,14 +278,14 @@ class Process:
         ]
 
     def leader_known(self, group_id: str) -> int:
-        """Return the node that this one takes for a group's leader, itself when it knows none."""
+        """Return the node that this one believes to lead a group, itself when it knows none."""
         if self.host is None:
             return self.node_id
         number = partition_for(group_id, self.identity.partitions)
         return self.host.view.leaders.get(number, self.node_id)
 
     def group(self, group_id: str) -> Any:
-        """Return the hard state that this process has of a group; None if there is none."""
+        """Return this process's hard state of a group; None if there is none."""
         partition = self._partition(partition_for(group_id, self.identity.partitions))
         if partition is None:
             return None
@@ -294,13 +294,13 @@ class Process:
     def _partition(self, number: int) -> Partition | None:
         return None if self.host is None else self.host._state.all.get(number)
 
-    # --- how it ends and stands still
+    # --- death and pauses
 
     def kill(self, kept: int, notice_ms: int) -> None:
-        """End the process; of its unsynced writes ``kept`` units survive.
+        """End the process; ``kept`` units of its unsynced writes survive.
 
-        Peers and clients notice after ``notice_ms``: at once when the machine goes on and closes
-        its sockets, late when it is gone too.
+        Peers and clients notice after ``notice_ms``: at once when the machine survives and closes
+        its sockets, late when the machine is gone too.
         """
         if not self.is_alive:
             return
@@ -320,7 +320,7 @@ class Process:
         self.is_paused = False
 
     def pause(self, duration_ms: int, *, freezes_clock: bool = False) -> None:
-        """Stand still, as SIGSTOP does; ``freezes_clock``: as the steady clock of a VM does too."""
+        """Stand still, as on SIGSTOP; ``freezes_clock``: as the steady clock of a VM does too."""
         if self.is_alive and not self.is_paused:
             self.is_paused = True
             if freezes_clock:
@@ -330,7 +330,7 @@ class Process:
                 self.world.after(duration_ms, self.thaw, self.life)
 
     def thaw(self, life: int) -> None:
-        """Go on; what has come meanwhile waits in the sockets."""
+        """Resume; what arrived meanwhile waits in the sockets."""
         if life != self.life or not self.is_paused:
             return
         self.is_paused = self._is_scheduled = False
@@ -339,7 +339,7 @@ class Process:
         frozen_ms = 0
         if self.clock.is_frozen:
             self.clock.go_on(self.world.now)
-            frozen_ms = self.world.now - self._paused_at  # the wall clock went on
+            frozen_ms = self.world.now - self._paused_at  # the wall clock kept running
         self._see_wall(frozen_ms)
         if not frozen_ms and (
             late_ms >= STALL_MS
@@ -353,7 +353,7 @@ class Process:
                 action(*arguments)
         self._soon()
 
-    # --- what comes in
+    # --- incoming
 
     def from_client(self, connection: AcceptedConnection, token: Any, message: Entity) -> None:
         """Take a client's request."""
@@ -371,28 +371,28 @@ class Process:
             connection.answer(token, known)
 
     def abandoned(self, connection: AcceptedConnection) -> None:
-        """Learn that a client has closed its connection."""
+        """Note that a client has closed its connection."""
         for ticket in self.requests.abandoned(connection):
             self.event(_abandon, ticket)
 
     def from_peer(self, node_id: int, messages: Sequence[Message]) -> None:
-        """Take what another node's replicas said."""
+        """Take messages from another node's replicas."""
         if self.may_speak:
             self.event(Host.receive_peer, node_id, messages)
 
     def link_changed(self, node_id: int, is_up: bool) -> None:
-        """Learn that a link came up or broke."""
+        """Note that a link came up or broke."""
         self._judged.link_changed(node_id, is_up)
         if self.is_alive and self.may_speak:
             self.event(Host.peer_up if is_up else Host.peer_down, node_id)
 
     @property
     def may_speak(self) -> bool:
-        """Whether replicas hear and are heard: the peers have judged this process's directory."""
+        """Whether replicas may send and receive: the peers have checked the directory."""
         return self._judged.may_speak(self.world.now)
 
     def judges(self, peer: Process) -> bool:
-        """Judge a peer's directory in the handshake; one that is a copy is told, and waits."""
+        """Check a peer's directory in the handshake; tell a peer whose directory is a copy."""
         claim = peer.directory.incarnation
         if not self.directory.memory.judge(claim):
             peer.is_refused()
@@ -401,13 +401,13 @@ class Process:
         return True
 
     def is_refused(self) -> None:
-        """Learn that this process's directory is a copy: end, and let it be looked at."""
+        """Note that this process's directory is a copy: end, and have it checked."""
         self.kill(self.log.unsynced, 1)
         self.disk.is_rotten = True
         self.is_waiting = True
 
     def accepted(self, node_id: int) -> None:
-        """Learn that a peer takes this directory for the newest state of it."""
+        """Note that a peer accepts this directory as its newest state."""
         if not self.may_speak:
             self._judged.accepted(node_id)
             self._may_speak(self.life)
@@ -418,7 +418,7 @@ class Process:
                 self.event(Host.peer_up, node_id)
 
     def event(self, method: Callable[..., Any], *arguments: Any) -> None:
-        """Give the host an event (a method of it that takes the time last), now or when thawed."""
+        """Call a method of the host that takes the time last, now or when thawed."""
         if self.is_paused:
             self._inbox.append((self.event, (method, *arguments)))
         elif self.host is not None and self._survives(
@@ -437,7 +437,7 @@ class Process:
             self.world.after(turn_ms, self._scheduled, self.life)
 
     def _scheduled(self, life: int) -> None:
-        if life == self.life and not self.is_paused:  # a turn that is missed comes when it goes on
+        if life == self.life and not self.is_paused:  # a missed turn is taken on resuming
             self._is_scheduled = False
             self._take_turn()
 
@@ -472,7 +472,7 @@ class Process:
         self._step()
 
     def sync(self) -> bool:
-        """Sync the disk; it takes as long as the settings say."""
+        """Sync the disk; the settings determine how long it takes."""
         usual_ms = self.world.settings.sync_ms
         sync_ms = self.disk.sync(usual_ms, self.slow_disk_ms, self._sync_rng)
         if sync_ms is None:
@@ -483,7 +483,7 @@ class Process:
         return False
 
     def _synced(self, life: int, units: int) -> None:
-        """Have a sync done by the disk, even while the process stands still."""
+        """Let the disk finish a sync, even while the process stands still."""
         if life == self.life and self._turn is not None:
             self.log.sync(units)
             self.event(_synced, self._turn)
@@ -501,7 +501,7 @@ class Process:
         self.world.after(FORWARD_MS, self._forward, forward)
 
     def serve(self) -> bool:
-        """Hand waiting requests to the host, as many as a live process has time for."""
+        """Pass waiting requests to the host, as many as a live process has time for."""
         assert self._turn is not None
         return self.requests.serve(self._turn.receive)
 
@@ -520,10 +520,10 @@ class Process:
         self.requests.answer(asked, reply)
 
     def _is_outdated(self) -> bool:
-        """Tell whether this node takes itself for a leader that has a successor.
+        """Return whether this node believes that it leads but has a successor.
 
-        Only while clocks break what leases rely on: then its answers are lost, for nothing is
-        promised of them.
+        Only while clocks break the assumptions of leases: then its answers are dropped, as nothing
+        is guaranteed for them.
         """
         return self.world.is_lawless and any(
             (other.leads(number) or -1) > epoch
@@ -533,7 +533,7 @@ class Process:
         )
 
     def flush(self) -> None:
-        """Do nothing: each answer is on its way."""
+        """Do nothing: each answer was already sent."""
 
     def submit(self, partition: int, task: Task) -> None:
         """Hand a task to the workers."""
@@ -541,15 +541,15 @@ class Process:
             self.workers.submit(self, partition, task)
 
     def observe(self, fact: Fact) -> None:
-        """Let a fact go: nobody looks at metrics here."""
+        """Ignore a fact: no metrics are read here."""
 
     def note(self, sentence: str) -> None:
-        """Add a sentence to the story."""
+        """Add a sentence to the event log."""
         if self.world.tells:
             self.world.tell("", f"node {self.node_id} notes: {sentence}")
 
     def arm(self, deadline_ms: int | None, now: int) -> None:  # noqa: ARG002 - true time counts here
-        """Have one timer for the host's next deadline; one that fires too early does no harm."""
+        """Set the one timer for the host's next deadline; one that fires too early does no harm."""
         if deadline_ms is None:
             return
         due = max(self.clock.true(deadline_ms), self.world.now + 1)
@@ -569,7 +569,7 @@ class Process:
     # --- time
 
     def clock_changed(self) -> None:
-        """Set the timer again: its clock runs at another speed."""
+        """Reset the timer: its clock runs at another speed."""
         if self.host is not None and not self.is_paused:
             self._armed_true = None
             self.arm(self.host.next_deadline(), self.local_now())

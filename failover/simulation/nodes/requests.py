@@ -1,4 +1,4 @@
-"""The requests of one simulated process: those that wait to be served, and those in its host."""
+"""The requests of one simulated process: those waiting to be served, and those in its host."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLIENT: Final = ClientInfo("simulated", "/127.0.0.1")
 
 
 class Answering(Protocol):
-    """Where an answer goes: a client's connection, or another node that forwarded a request."""
+    """The destination of an answer: a client's connection, or a node that forwarded a request."""
 
     def answer(self, token: Any, response: Entity) -> None:
         """Take the answer."""
@@ -42,14 +42,14 @@ class AcceptedConnection(Answering, Protocol):
     tickets: list[int]
 
     def __hash__(self) -> int:
-        """Each is another one."""
+        """Hash by identity."""
 
     def close(self) -> None:
-        """End it: the process is gone."""
+        """Close it: the process is gone."""
 
 
 class PendingRequest(NamedTuple):
-    """A request and where its answer goes; ``at`` is the true time of its arrival."""
+    """A request and the destination of its answer; ``at`` is the true time of its arrival."""
 
     end: Any
     token: Any
@@ -58,7 +58,7 @@ class PendingRequest(NamedTuple):
 
 
 class SentAnswer(NamedTuple):
-    """What a process let out: to which request, which it took at ``asked_at`` (true time)."""
+    """An answer that a process sent: the request, and when it arrived (``asked_at``, true time)."""
 
     message: Any
     response: Any
@@ -71,17 +71,17 @@ class Origin(Protocol):
     life: int
 
     def event(self, method: Callable[..., Any], *arguments: Any) -> None:
-        """Give the host an event."""
+        """Pass an event to the host."""
 
 
 class ForwardedFrom:
-    """The way back of a request that another node's client made."""
+    """The return path of a request that another node forwarded."""
 
     def __init__(self, origin: Origin, world: World) -> None:
         self._origin, self._life, self._world = origin, origin.life, world
 
     def answer(self, token: Any, response: Entity | None) -> None:
-        """Carry the answer back; None when the leader was not reached."""
+        """Return the answer to the node; None when the leader was not reached."""
         self._world.after(FORWARD_MS, self._arrive, token, response)
 
     def _arrive(self, token: Any, response: Entity | None) -> None:
@@ -90,7 +90,7 @@ class ForwardedFrom:
 
 
 class RequestQueue:
-    """``open`` has what was handed to the host and is not answered yet, by ticket."""
+    """``open`` has the requests passed to the host and not answered yet, by ticket."""
 
     def __init__(self) -> None:
         self.open: dict[int, PendingRequest] = {}
@@ -100,14 +100,14 @@ class RequestQueue:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with a process that has none."""
+        """Start with a process that has no requests."""
         self.open.clear()
         self._connections.clear()
         self._waiting: Inbox[PendingRequest] = Inbox(attrgetter("end"))
         self._memo: LeasedAnswers[Entity] = LeasedAnswers()
 
     def end(self, closed: Callable[[AcceptedConnection], None]) -> None:
-        """End with the process: ``closed`` gets every connection; forwarded requests come back."""
+        """End with the process: close every connection in ``closed``; return forwarded requests."""
         for connection in self._connections:
             closed(connection)
         self._connections.clear()
@@ -116,16 +116,16 @@ class RequestQueue:
                 asked.end.answer(asked.token, None)
         self.open.clear()
 
-    # --- what comes in
+    # --- incoming
 
     def recall(self, message: Entity, now: Callable[[], int]) -> Entity | None:
-        """Return the answer to a request that may be answered unread, if it is known."""
+        """Return the cached answer to a request that may be repeated, if there is one."""
         if not apis.api_of(message).group.is_leased:
             return None
         return self._memo.recall(message, now)  # type: ignore[arg-type]  # frozen
 
     def push(self, connection: AcceptedConnection, token: Any, message: Entity, at: int) -> None:
-        """Let a client's request wait until a turn serves it."""
+        """Queue a client's request until a turn serves it."""
         self._connections[connection] = None
         asked = PendingRequest(connection, token, message, at)
         self._waiting.push(getattr(message, "group_id", connection), asked)
@@ -140,10 +140,10 @@ class RequestQueue:
         self._connections.pop(connection, None)
         return [ticket for ticket in connection.tickets if ticket in self.open]
 
-    # --- what is served and answered
+    # --- serving and answering
 
     def serve(self, receive: Callable[[Request], None]) -> bool:
-        """Hand over waiting requests for a millisecond; return whether others still wait."""
+        """Pass on waiting requests for a millisecond; return whether others still wait."""
         return serve(
             self._waiting, lambda asked: self._ask(asked, receive), lambda: self._spent_s, SERVE_S
         )
@@ -162,7 +162,7 @@ class RequestQueue:
         return Request(
             ticket=self._tickets,
             api_key=api.key,
-            # Groups' members name topics by their names; who fetches has topic ids.
+            # Members of groups name topics by name; fetches use topic ids.
             api_version=api.max_version if api.route is Route.NODE else api.newest_by_name,
             client=CLIENT,
             message=asked.message,

@@ -1,4 +1,4 @@
-"""The controller that ships, driven in virtual time; it can be dead, stale, doubled or mad."""
+"""The controller that is shipped, in virtual time; it can be dead, stale, duplicated or erratic."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ REBALANCE_MS = 5_000
 """``leader.imbalance.check.interval.seconds``: short, so that leadership does move back."""
 
 LATE_MS = 20_000
-"""How old the reports and orders of a stale controller are at most."""
+"""The greatest age of the reports and orders of a stale controller."""
 
 
 class Supervised(Protocol):
-    """The cluster that a controller looks after (:mod:`failover.simulation.cluster`)."""
+    """The cluster that a controller supervises (:mod:`failover.simulation.cluster`)."""
 
     world: World
     processes: list[Process]
@@ -54,7 +54,7 @@ class Supervisor:
         self._troubles = 0
 
     def begin(self) -> None:
-        """Start it, unless this world has none."""
+        """Start the controller, unless this world has none."""
         if self._world.settings.controller:
             self._controllers = [self._new()]
             self._look()
@@ -69,10 +69,10 @@ class Supervisor:
             controller.drain(node_id)
         return controller
 
-    # --- what may be wrong with it
+    # --- its faults
 
     def trouble(self, duration_ms: int) -> None:
-        """Have no controller for a while, or one that is late, twice there, or out of its mind."""
+        """Have no controller for a while, or a late, a duplicated or an erratic one."""
         if not self._controllers:
             return
         kind = self._rng.choice(("dead", "stale", "doubled", "mad"))
@@ -93,13 +93,13 @@ class Supervisor:
             self.restore()
 
     def kill(self, gone_ms: int) -> None:
-        """End it; it comes back after a while and knows nothing."""
+        """End it; it returns after a while with an empty state."""
         self._controllers = []
         self._troubles += 1
         self._world.after(gone_ms, self._trouble_over, self._troubles)
 
     def restore(self) -> None:
-        """Have exactly one that is well, if this world has one at all."""
+        """Have exactly one healthy controller, if this world has one at all."""
         self._is_stale = self._is_mad = False
         if self._world.settings.controller:
             self._controllers = self._controllers[:1] or [self._new()]
@@ -113,10 +113,10 @@ class Supervisor:
         for controller in self._controllers:
             controller.drain(node_id, is_draining)
 
-    # --- what it sees
+    # --- its input
 
     def died(self, node_id: int) -> None:
-        """Learn that a process is gone, a little later."""
+        """Note that a process is gone, a little later."""
         self._world.after(self._delay(), self._down, node_id)
 
     def _down(self, node_id: int) -> None:
@@ -143,7 +143,7 @@ class Supervisor:
             controller.report(node_id, rows, self._world.client_now)
 
     def _mark_down(self, process: Process) -> None:
-        """Have the catalogue say that nothing listens there."""
+        """Let the catalogue record that nothing listens there."""
         for other in self._cluster.processes:
             if other.host is not None:
                 node = other.host.view.catalog.nodes.get(process.node_id)
@@ -151,7 +151,7 @@ class Supervisor:
                     self._cluster.tell_catalog(NodeChanged(replace(node, up=False)))
                     return
 
-    # --- what it orders
+    # --- its orders
 
     def _order(self) -> None:
         for controller in self._controllers:

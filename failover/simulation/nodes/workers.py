@@ -1,7 +1,7 @@
-"""Assignor workers: what they do at once in truth, done late, twice, never or by a successor.
+"""Assignor workers: tasks are done late, twice, never or by a successor.
 
-The executor is the one that the worker actors run. A worker that dies forgets every group; what is
-under way there is answered as the coordinator's side does when it loses a worker.
+The executor is the one that the worker actors run. A worker that dies forgets every group. Its open
+tasks are answered as the coordinator's side does when it loses a worker.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Answer: TypeAlias = AssignmentComputed | AssignmentFailed | RegexesResolved
 
 WORKERS: Final = 2
 SLOW_MS: Final = (500, 150_000)
-"""The longest run is given up before it answers."""
+"""The longest run is abandoned before it answers."""
 
 QUICK_MS: Final = 20
 AGAIN_MS: Final = (5, 60_000)
-"""How long after its first answer a run is answered once more."""
+"""How long after its first answer a run is answered a second time."""
 
 
 @dataclass(slots=True)
 class SimulatedWorker:
-    """One worker: ``executors`` by the coordinator that asks; ``life`` counts its processes."""
+    """One worker: ``executors`` by coordinator; ``life`` counts its processes."""
 
     is_up: bool = True
     life: int = 0
@@ -49,7 +49,7 @@ class SimulatedWorker:
 
 @dataclass(frozen=True, slots=True)
 class AssignorTask:
-    """A task on its way: from which life of which coordinator, to which life of which worker."""
+    """A task in transit: from a life of a coordinator, to a life of a worker."""
 
     process: Process
     process_life: int
@@ -71,9 +71,9 @@ class SimulatedWorkers:
         self.failed: set[str] = set()
 
     def submit(self, process: Process, partition: int, task: Task) -> None:
-        """Take a task of a coordinator; its answer comes back as an event."""
+        """Take a task of a coordinator; its answer returns as an event."""
         if isinstance(task, CancelAssignment):
-            return  # it comes too late, always: the answer is to be ignored
+            return  # it always comes too late: the answer must be ignored
         alive = [worker for worker in self._workers if worker.is_up]
         if not alive:
             self._world.after(1, self._answer, process, process.life, partition, _nobody(task))
@@ -89,7 +89,7 @@ class SimulatedWorkers:
             self._world.after(1, self._say, *before)
 
     def kill(self, gone_ms: int) -> None:
-        """End a worker for a while, or with it the other one too."""
+        """End a worker for a while, or both."""
         doomed = self._workers if self._rng.random() < 0.4 else [self._rng.choice(self._workers)]
         self._world.fault("worker dies", f"{len(doomed)} of {WORKERS}, for {gone_ms} ms")
         for worker in doomed:
@@ -99,7 +99,7 @@ class SimulatedWorkers:
             self._world.after(gone_ms, self._start, worker, worker.life)
 
     def restore(self) -> None:
-        """Have all of them alive."""
+        """Have all workers alive."""
         for worker in self._workers:
             worker.is_up = True
 
@@ -115,7 +115,7 @@ class SimulatedWorkers:
         return 1 + int(rng.random() * QUICK_MS)
 
     def _work(self, ask: AssignorTask) -> None:
-        """Do a task, in the order in which they come to their turn and not in that of asking."""
+        """Do a task, in the order in which they become due and not in the order of submission."""
         rng, faults, task = self._rng, self._world.settings.group_faults, ask.task
         if ask.worker.life != ask.worker_life:
             self._say(ask, _lost(task))
@@ -133,7 +133,7 @@ class SimulatedWorkers:
         self._say(ask, answer)
         if self._world.faulty and rng.random() < faults.twice:
             self._world.fault("run answered twice", task.group_id)
-            if rng.random() < 0.5:  # while the next one is under way
+            if rng.random() < 0.5:  # while the next one is in progress
                 self._before[ask.process.node_id, task.group_id] = ask, answer
                 return
             low, high = AGAIN_MS
@@ -142,7 +142,7 @@ class SimulatedWorkers:
     def _executor(self, ask: AssignorTask) -> Executor:
         executors, node_id = ask.worker.executors, ask.process.node_id
         if node_id not in executors:
-            from protocol.assignors.executor import Executor  # numba: only who needs it loads it
+            from protocol.assignors.executor import Executor  # numba: loaded only when needed
 
             executors[node_id] = Executor(lambda: 0.0)
         return executors[node_id]
@@ -160,7 +160,7 @@ class SimulatedWorkers:
 
 
 def _computed(host: Host, number: int, answer: Answer, now: int) -> None:
-    """Give an answer to its coordinator; raises Violation when it is taken for another run's."""
+    """Pass an answer to its coordinator; raise Violation when it is accepted for another run."""
     live, run = _waiting(host, number, answer)
     host.computed(number, answer, now)
     if run is None or isinstance(answer, RegexesResolved) or answer.run == run.number:
@@ -176,7 +176,7 @@ def _computed(host: Host, number: int, answer: Answer, now: int) -> None:
 def _waiting(
     host: Host, number: int, answer: Answer
 ) -> tuple[ModernGroupRuntime | None, AssignorRun | None]:
-    """Find the group that an answer is about, and the run that it waits for."""
+    """Find the group that an answer is about, and the run that the group waits for."""
     for partition in host.partitions:
         if partition.number == number and isinstance(partition.machine, GroupShard):
             live = partition.machine._context.modern_runtime.get(answer.group_id)
