@@ -22,6 +22,7 @@ LEAST_VOTERS: Final = 3
 ALONE_MS: Final = (8_000, 60_000)
 GONE_MS: Final = (20, 4_000)
 TRY_MS: Final = 500
+TWO_AT_ONCE: Final = 0.5
 TRIES: Final = 60
 
 
@@ -48,7 +49,7 @@ class TermInjector:
         if rates.lone_changer or self._can_be_undone:
             replicated.upon_change.append(self._changed)
         if self._can_be_undone:
-            self._lose_one(TRIES)
+            self._lose_early(TRIES)
 
     def end(self) -> None:
         """Stop injecting, and mend what is cut."""
@@ -110,17 +111,21 @@ class TermInjector:
         else:
             self._world.after(0, self._kill, process.node_id)
 
-    def _lose_one(self, tries: int) -> None:
-        """Lose one disk of five as soon as the cluster can afford it: its replica is replaced."""
+    def _lose_early(self, tries: int) -> None:
+        """Lose one or two disks of five as soon as the cluster can afford it."""
         if not self._is_on or not tries:
             return
         if not self._cluster.may_lose_disk():
-            self._world.after(TRY_MS, self._lose_one, tries - 1)
+            self._world.after(TRY_MS, self._lose_early, tries - 1)
             return
-        node_id = self._rng.choice(self._cluster.processes).node_id
-        self._world.fault("lose disk", f"node {node_id} dies and its disk is gone")
-        self._cluster.lose_disk(node_id)
-        self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
+        doomed = [self._rng.choice(self._cluster.processes).node_id]
+        if self._rng.random() < TWO_AT_ONCE:
+            doomed.append((doomed[0] + 1) % len(self._cluster.processes))
+            self._world.fault("two disks lost", f"nodes {doomed} die and their disks are gone")
+        for node_id in doomed:
+            self._world.fault("lose disk", f"node {node_id} dies and its disk is gone")
+            self._cluster.lose_disk(node_id)
+            self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
 
     def _isolate(self, node_id: int) -> None:
         duration_ms = self._draw(ALONE_MS)
