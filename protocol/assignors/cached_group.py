@@ -1,7 +1,7 @@
-"""A group as a worker holds it between two runs, so that a run is asked for by what has changed.
+"""A group as a worker caches it between two runs, so that a run is requested with changes only.
 
-Members are kept in the order that :mod:`protocol.assignors.spec` asks for, and the target
-assignment as one owner per partition: a member that comes or goes costs one pass over an array.
+Members are kept in the order that :mod:`protocol.assignors.spec` requires, and the target
+assignment as one owner per partition: a member that joins or leaves costs one pass over an array.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class CachedGroup:
     """Topics, subscriptions, members and the target assignment of one group.
 
     ``run`` is the number of the run whose result ``owner`` is. ``member_ids`` are sorted;
-    ``owner`` holds indexes into them. ``has_target`` names the members whose recorded target
-    assignment, be it an empty one, is just what ``owner`` says. ``shared`` has each member's target
-    assignment as bytes, where a partition may have several owners; ``owner`` says nothing then.
+    ``owner`` holds indexes into them. ``has_target`` holds the members whose recorded target
+    assignment, even if empty, equals the one in ``owner``. ``shared`` has each member's target
+    assignment as bytes, where a partition may have several owners; ``owner`` is unused then.
     """
 
     __slots__ = (
@@ -57,7 +57,7 @@ class CachedGroup:
         self._starts: Int32s = np.zeros(1, np.int32)
 
     def apply(self, changes: GroupChanges) -> None:
-        """Bring the group up to date; see GroupChanges for the order."""
+        """Apply changes to the group; see GroupChanges for the order."""
         if changes.topics is not None:
             self._take_topics(changes.topics)
         if changes.subscriptions:
@@ -67,7 +67,7 @@ class CachedGroup:
             self._subscriptions.drop(number)
 
     def take_targets(self, targets: Iterable[tuple[str, bytes]]) -> None:
-        """Learn the members' target assignments, from the values of their records."""
+        """Store the members' target assignments, from the values of their records."""
         told = FlatTargets.of(tuple(targets))
         if not len(told):
             return
@@ -81,7 +81,7 @@ class CachedGroup:
         )
 
     def spec(self) -> GroupSpec:
-        """Give the group to an assignor."""
+        """Return the group in the form for an assignor."""
         class_of = {number: place for place, number in enumerate(self._subscriptions.numbers())}
         class_starts, class_topics = self._subscriptions.classes()
         rows = [self._members[member_id] for member_id in self.member_ids]
@@ -99,7 +99,7 @@ class CachedGroup:
         )
 
     def _take_topics(self, rows: Iterable[TopicRow]) -> None:
-        """Give the partitions new numbers; those of topics that stay keep their owners."""
+        """Renumber the partitions; those of topics that remain keep their owners."""
         before = {row.topic_id: place for place, row in enumerate(self.topics)}
         starts, owner = self._starts, self.owner.copy()
         self.topics = sorted(rows, key=lambda row: row.topic_id)
@@ -114,7 +114,7 @@ class CachedGroup:
                 self.owner[first : first + kept] = owner[first_before : first_before + kept]
                 owner[first_before : first_before + kept] = NOBODY
         for member in np.unique(owner[owner != NOBODY]).tolist():
-            self.has_target.discard(self.member_ids[member])  # had partitions that are no more
+            self.has_target.discard(self.member_ids[member])  # had partitions that no longer exist
 
     def _take_members(
         self, gone: Iterable[tuple[str, str | None]], rows: Iterable[MemberRow]
@@ -143,12 +143,12 @@ class CachedGroup:
         self.member_ids = _in_java_order(members)
         place = {member_id: place for place, member_id in enumerate(self.member_ids)}
         moves = [place.get(successors.get(each, each) or "", NOBODY) for each in before]
-        # The last one is where NOBODY, which is -1, is looked up.
+        # The last entry is the one that NOBODY, which is -1, looks up.
         self.owner = np.array([*moves, NOBODY], np.int32)[self.owner]
 
 
 def _in_java_order(texts: Collection[str]) -> list[str]:
-    """Sort as Java does: by UTF-16, which is another order only beyond the first plane."""
+    """Sort as Java does: by UTF-16, which differs only beyond the Basic Multilingual Plane."""
     if all(map(str.isascii, texts)):
         return sorted(texts)
     return sorted(texts, key=lambda text: text.encode("utf-16-be", "surrogatepass"))

@@ -1,7 +1,7 @@
-"""The racks of a group that a worker holds, as numbers.
+"""The racks of a group that a worker caches, as numbers.
 
-A few nodes have a few racks, so tens of thousands of partitions have few different sets of them. A
-member on a rack without any replica is as good as one on none.
+A few nodes have a few racks, so tens of thousands of partitions have few different sets of racks. A
+member on a rack without any replica is treated like one without a rack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CachedRacks:
-    """Racks by number, and the partitions' racks as of the topics of now."""
+    """Racks by number, and the racks of the present topics' partitions."""
 
     __slots__ = ("_numbers", "_of_partitions")
 
@@ -28,13 +28,13 @@ class CachedRacks:
         self._of_partitions: tuple[Int32s, Int32s] | None = None
 
     def forget(self) -> None:
-        """Note that the topics are not what they were."""
+        """Note that the topics have changed."""
         self._of_partitions = None
 
     def arrays(
         self, topics: Sequence[TopicRow], rows: Sequence[MemberRow]
     ) -> tuple[Int32s, Int32s, Int32s]:
-        """Give the racks of partitions (CSR) and of members; empty when they do not matter."""
+        """Return the racks of partitions (CSR) and of members; empty when they do not matter."""
         if not any(topic.racks for topic in topics) or all(row.rack_id is None for row in rows):
             return no_values(), no_values(), no_values()
         if self._of_partitions is None:

@@ -1,7 +1,7 @@
-"""The subscriptions of a group that a worker holds: rows of numbers, whatever names they stand for.
+"""The subscriptions of a group that a worker caches: rows of numbers in place of names.
 
-A thousand members with a thousand different subscriptions name two hundred thousand topics: what is
-done to each of them is done by numpy.
+A thousand members with a thousand different subscriptions name two hundred thousand topics, so
+numpy does the work for each of them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from protocol.assignors.flat import FlatSubscriptions
 
 SPARE_NAMES: Final = 1_000
-"""Names that nobody uses any more go when there are more of them than that, and than others."""
+"""Unused names are dropped when there are more of them than this, and than names in use."""
 
 
 class _Table:
-    """Rows of values, by number. A whole table stays as it lies until one of its rows changes."""
+    """Rows of values, by number. A table stays one array until one of its rows changes."""
 
     __slots__ = ("_rows", "_whole")
 
@@ -37,24 +37,24 @@ class _Table:
         return self._whole is not None or bool(self._rows)
 
     def put_all(self, numbers: list[int], starts: NDArray[Any], values: Int32s) -> None:
-        """Put rows that lie side by side: row ``i`` is ``values[starts[i]:starts[i + 1]]``."""
+        """Store contiguous rows: row ``i`` is ``values[starts[i]:starts[i + 1]]``."""
         if self:
             self.rows().update(_cut(numbers, starts, values))
         else:
             self._whole = numbers, starts, values
 
     def rows(self) -> dict[int, Int32s]:
-        """Give the rows, to be changed."""
+        """Return the rows, to be changed."""
         if self._whole is not None:
             self._rows, self._whole = _cut(*self._whole), None
         return self._rows
 
     def numbers(self) -> list[int]:
-        """List the numbers, ascending."""
+        """Return the numbers, ascending."""
         return sorted(self._rows if self._whole is None else self._whole[0])
 
     def laid(self, numbers: list[int]) -> tuple[NDArray[Any], Int32s]:
-        """Lay rows side by side; give where they begin, and the end of the last, with them."""
+        """Concatenate rows; return their starts (with the last end) and the values."""
         if self._whole is not None and self._whole[0] == numbers:
             return self._whole[1:]
         rows = [self.rows()[number] for number in numbers]
@@ -75,7 +75,7 @@ def _cut(numbers: list[int], starts: NDArray[Any], values: Int32s) -> dict[int, 
 
 
 class CachedSubscriptions:
-    """Subscriptions by number; of each, the names as numbers of their own, and the topics."""
+    """Subscriptions by number; for each, its names (as numbers) and its topics."""
 
     __slots__ = ("_classes", "_names", "_names_kept", "_subscriptions", "_topic_index", "_topic_of")
 
@@ -83,18 +83,18 @@ class CachedSubscriptions:
         self._names: dict[str, int] = {}
         self._names_kept = 0
         self._subscriptions = _Table()
-        self._classes = _Table()  # as of the topics of now
+        self._classes = _Table()  # for the present topics
         self._topic_index: Mapping[str, int] = {}
         self._topic_of: Int32s = no_values()  # by number of the name
 
     def take_topics(self, names: Sequence[str]) -> None:
-        """Learn which topics there are, by their places."""
+        """Store the present topics, in order."""
         self._topic_index = {name: place for place, name in enumerate(names)}
         self._topic_of = self._places(list(self._names))
         self._classes.clear()
 
     def update(self, told: FlatSubscriptions) -> None:
-        """Learn some subscriptions, new or not what they were."""
+        """Store some subscriptions, new or changed."""
         known = self._names
         before = len(known)
         numbers = [known.setdefault(name, len(known)) for name in told.names]
@@ -111,16 +111,16 @@ class CachedSubscriptions:
             self._forget_names()
 
     def drop(self, number: int) -> None:
-        """Forget a subscription."""
+        """Remove a subscription."""
         del self._subscriptions.rows()[number]
         self._classes.rows().pop(number, None)
 
     def numbers(self) -> list[int]:
-        """List the numbers of the subscriptions, ascending."""
+        """Return the numbers of the subscriptions, ascending."""
         return self._subscriptions.numbers()
 
     def classes(self) -> tuple[Int32s, Int32s]:
-        """Give the topics of each subscription, by number and each ascending (CSR)."""
+        """Return the topics of each subscription, by number and each ascending (CSR)."""
         numbers = self.numbers()
         if self._classes.numbers() != numbers:
             found = self._classes.rows()
@@ -128,7 +128,7 @@ class CachedSubscriptions:
         return self._classes.laid(numbers)
 
     def _find(self, numbers: list[int]) -> None:
-        """Look up the topics of these subscriptions, all in one go."""
+        """Look up the topics of these subscriptions, all at once."""
         starts, names = self._subscriptions.laid(numbers)
         listed = writable(self._topic_of[names])
         found, ends = sort_rows(listed, starts[1:].astype(np.int32), len(self._topic_index))
@@ -139,7 +139,7 @@ class CachedSubscriptions:
         return np.array([index.get(name, NOBODY) for name in names], np.int32)
 
     def _forget_names(self) -> None:
-        """Give the names new numbers, without those that no subscription has."""
+        """Renumber the names, without those that no subscription has."""
         names = list(self._names)
         numbers = self.numbers()
         starts, listed = self._subscriptions.laid(numbers)
@@ -153,9 +153,9 @@ class CachedSubscriptions:
 
 @kernel
 def sort_rows(listed: Int32s, ends: Int32s, topics: int) -> tuple[Int32s, Int32s]:
-    """Put the topics of each row in order, without NOBODY; give the new ends of the rows, too.
+    """Sort the topics of each row, without NOBODY; return them and the new ends of the rows.
 
-    What is listed by row is listed by topic, and that again by row.
+    The entries are regrouped from rows to topics, and from topics to rows.
     """
     starts = np.zeros(topics + 1, np.int32)
     for topic in listed:

@@ -1,6 +1,6 @@
-"""Target assignments from the bytes of their records into one array of owners.
+"""Decodes target assignments from the bytes of their records into one array of owners.
 
-The other direction of :mod:`protocol.assignors.encode`.
+The reverse of :mod:`protocol.assignors.encode`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _ID_BYTES: Final = 16
 def decode_targets(
     told: FlatTargets, places: Int32s, topic_ids: bytes, starts: Int32s
 ) -> tuple[Int32s, list[bool]]:
-    """Read whose each partition is, and which members have no partition but these.
+    """Return the owner of each partition, and whether each member has these partitions only.
 
-    ``places`` are the members' numbers; ``topic_ids`` (16 bytes each) and ``starts`` tell of the
-    topics, sorted by id. Partitions that are not among them are left out.
+    ``places`` are the members' numbers; ``topic_ids`` (16 bytes each) and ``starts`` describe the
+    topics, sorted by id. Partitions of other topics are left out.
     """
     buffer = np.frombuffer(bytearray(told.buffer), np.uint8)
     ids = np.frombuffer(bytearray(topic_ids), np.uint8)
@@ -75,7 +75,7 @@ def _read(
 
 @kernel
 def _read_varint(buffer: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Read a number and where it ends; 0 where the bytes are over."""
+    """Decode a number; return it and its end, or 0 where the bytes end."""
     number, shift = 0, 0
     while at < end and shift < 35:
         byte = int(np.int64(buffer[at]))
@@ -89,7 +89,7 @@ def _read_varint(buffer: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def _find(ids: Bytes, buffer: Bytes, at: int, end: int) -> int:
-    """Find a topic by the id that begins ``at`` a position, -1 if there is none."""
+    """Return the topic whose id begins at ``at``, -1 if there is none."""
     low, high = 0, len(ids) // _ID_BYTES
     if at + _ID_BYTES > end:
         return -1

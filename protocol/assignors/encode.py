@@ -1,7 +1,7 @@
-"""Target assignments as the bytes of their records, straight from the array of owners.
+"""Encodes target assignments as the bytes of their records, directly from the array of owners.
 
-What is written is a ``ConsumerGroupTargetAssignmentMemberValue`` per member, byte by byte as
-:mod:`protocol.records` writes it, topics by id and partitions ascending.
+The result is one ``ConsumerGroupTargetAssignmentMemberValue`` per member, with exactly the bytes
+that :mod:`protocol.records` writes, topics by id and partitions ascending.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class EncodedTargets:
     starts: NDArray[np.int64]
 
     def __len__(self) -> int:
-        """Count the members."""
+        """Return the number of members."""
         return len(self.members)
 
     def values(self) -> Iterator[bytes]:
-        """Cut out each member's value."""
+        """Iterate over each member's value."""
         starts = self.starts.tolist()
         for place in range(len(self.members)):
             yield self.buffer[starts[place] : starts[place + 1]]
 
 
 def changed_members(spec: GroupSpec, owner: Int32s) -> Int32s:
-    """Find the members that have lost or gained a partition, ascending."""
+    """Return the members that have lost or gained a partition, ascending."""
     moved = spec.previous_owner != owner
     changed = np.zeros(spec.member_count + 1, np.bool_)
     changed[spec.previous_owner[moved]] = True
@@ -50,7 +50,7 @@ def changed_members(spec: GroupSpec, owner: Int32s) -> Int32s:
 def encode_targets(
     spec: GroupSpec, owner: Int32s, topic_ids: bytes, members: Int32s | None = None
 ) -> EncodedTargets:
-    """Write the target assignments of ``members`` (ascending); of all if that is None.
+    """Encode the target assignments of ``members`` (ascending); None: of all members.
 
     ``topic_ids`` are the 16 bytes of each topic's id, one after the other.
     """
@@ -68,7 +68,7 @@ def encode_targets(
 
 
 def encode_shared(spec: GroupSpec, shared: SharedAssignment, topic_ids: bytes) -> EncodedTargets:
-    """Write the target assignments of all members, where a partition may have several owners."""
+    """Encode the target assignments of all members where a partition may have several owners."""
     members = np.arange(spec.member_count, dtype=np.int32)
     topics = np.searchsorted(spec.partition_starts, shared.partitions, side="right") - 1
     listed = np.empty((len(shared.partitions), 2), np.int32)
@@ -86,7 +86,7 @@ def encode_shared(spec: GroupSpec, shared: SharedAssignment, topic_ids: bytes) -
 def _list_by_owner(
     starts: Int32s, owner: Int32s, wanted: NDArray[np.bool_]
 ) -> tuple[Int32s, Int32s]:
-    """List topic and partition, side by side, member by member; and where each member's begin."""
+    """Return topics and partitions, member by member, and where each member's begin."""
     first = np.zeros(len(wanted) + 1, np.int32)
     for member in owner:
         if member != NOBODY and wanted[member]:
@@ -126,7 +126,7 @@ def _write_varint(number: int, buffer: NDArray[np.uint8], at: int) -> int:
 
 @kernel
 def _write_sizes(listed: Int32s, first: Int32s, members: Int32s) -> NDArray[np.int64]:
-    """Find where each member's value begins, and where the last one ends."""
+    """Return where each member's value begins, and where the last one ends."""
     ends = np.zeros(len(members) + 1, np.int64)
     for place in range(len(members)):
         at, end = first[members[place]], first[members[place] + 1]

@@ -1,6 +1,6 @@
 """Carries out an assignor worker's tasks: assignor runs and regular expressions.
 
-What a task means is here, without a process around it: the worker actors, the simulator and a
+This module defines the tasks without a process around them: the worker actors, the simulator and a
 coordinator without workers all use this class.
 """
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 Answer: TypeAlias = AssignmentComputed | AssignmentFailed
 
 REASON_MAX: Final = 500
-"""Characters of what an assignor may say when it fails."""
+"""Characters kept of the message of a failing assignor."""
 
 CACHED_PARTITIONS_MAX: Final = 10_000_000
-"""How many partitions all held groups may have together (4 bytes each); the oldest used goes."""
+"""The most partitions in all cached groups together (4 bytes each); least recently used goes."""
 
 
 class Executor:
-    """Runs tasks one after the other, and holds the groups between two runs.
+    """Runs tasks one after the other, and caches the groups between two runs.
 
-    ``clock_s`` tells the time in seconds for the measurements that go with an answer.
+    ``clock_s`` returns the time in seconds, for the measurements in an answer.
     """
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
@@ -49,14 +49,14 @@ class Executor:
         self._cached: dict[str, CachedGroup] = {}
 
     def run(self, task: ComputeAssignment | ResolveRegexes) -> Answer | RegexesResolved:
-        """Do a task; whatever goes wrong is in the answer."""
+        """Run a task; errors are in the answer."""
         if isinstance(task, ComputeAssignment):
             return self._compute(task)
         topics = matching_topics(task.regexes, task.topics)
         return RegexesResolved(group_id=task.group_id, version=task.version, topics=topics)
 
     def _compute(self, task: ComputeAssignment) -> Answer:
-        """Run an assignor; a group whose run fails is forgotten, and must be sent whole again."""
+        """Run an assignor; a group whose run fails is dropped, and must be sent whole again."""
         group = self._cached.pop(task.group_id, None)
         if task.base_run is None:
             group = _whole(task)
@@ -96,7 +96,7 @@ class Executor:
         group.has_target.update(ids)
         group.run = task.run
         group.owner = owner
-        group.shared = {}  # what each member holds is known by the owners
+        group.shared = {}  # the owners imply what each member holds
         before = spec.previous_owner
         return AssignmentComputed(
             group_id=task.group_id,
@@ -118,7 +118,7 @@ class Executor:
 def _shared(
     task: ComputeAssignment, group: CachedGroup, encoded: EncodedTargets, assignor_ms: float
 ) -> AssignmentComputed:
-    """Answer with the members whose bytes are others; what several own does not move."""
+    """Answer with the members whose bytes changed; shared partitions do not count as moved."""
     targets = dict(zip(group.member_ids, encoded.values(), strict=True))
     before = {} if task.answer_whole else group.shared
     group.shared = targets

@@ -1,8 +1,8 @@
-"""Long lists as a few flat arrays: what travels between a coordinator and a worker.
+"""Long lists as a few flat arrays: the data that travels between a coordinator and a worker.
 
 A group with as many subscriptions as members names its topics hundreds of thousands of times. Here
-each name stands once, and a subscription is a row of indexes. Target assignments come back as one
-buffer, and a member's bytes are cut out of it when they are needed.
+each name occurs once, and a subscription is a row of indexes. Target assignments come back as one
+buffer, and a member's bytes are sliced from it on demand.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ PIECE_NAMES: Final = 10_000
 """Names per piece: well below a millisecond to look up."""
 
 PIECE_INDEXES: Final = 20_000
-"""Indexes per piece where nothing is to be looked up, and those of one subscription more."""
+"""Indexes per piece without names to look up; one subscription may exceed it."""
 
 
 class Piece(NamedTuple):
-    """Some subscriptions, by their numbers, and the names that no piece before this one had.
+    """Some subscriptions, by their numbers, and the names that are new in this piece.
 
-    Row ``i`` has ``counts[i]`` of the ``indexes``, which count the names of all pieces through. A
+    Row ``i`` has ``counts[i]`` of the ``indexes``, which number the names across all pieces. A
     number that ends one piece and begins the next is one subscription, continued.
     """
 
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 
 class _Index(dict[str, int]):
-    """Numbers for names in the order of arrival; ``new_names`` came since they were last taken."""
+    """Numbers for names in order of arrival; ``new_names`` are those not taken out yet."""
 
     __slots__ = ("new_names",)
 
@@ -55,7 +55,7 @@ class _Index(dict[str, int]):
         return number
 
     def take_new_names(self) -> list[str]:
-        """Take out the names since the last time."""
+        """Take out the names that came since the last call."""
         new_names, self.new_names = self.new_names, []
         return new_names
 
@@ -63,7 +63,7 @@ class _Index(dict[str, int]):
 def pieces(
     subscriptions: Mapping[int, Collection[str]], names_max: int = PIECE_NAMES
 ) -> Iterator[Piece]:
-    """Write subscriptions in pieces of bounded size, lazily."""
+    """Cut subscriptions into pieces of bounded size, lazily."""
     if isinstance(subscriptions, SubscriptionRows):
         yield from subscriptions.pieces()
         return
@@ -94,28 +94,28 @@ def _piece(names: list[str], numbers: Sequence[int], rows: Sequence[Int32s]) -> 
 
 
 class SubscriptionRow(NamedTuple):
-    """A subscription, by its number, as places in a list of names."""
+    """A subscription, by its number, as indexes into a list of names."""
 
     number: int
     row: Int32s
 
 
 class HasSubscriptionRow(Protocol):
-    """Whatever is a subscription like that."""
+    """An object that has a subscription row."""
 
     @property
     def number(self) -> int:
-        """Its number."""
+        """The subscription's number."""
 
     @property
     def row(self) -> Int32s:
-        """The places of its names."""
+        """The indexes of its names."""
 
 
 class SubscriptionRows(Mapping[int, frozenset[str]]):
-    """Subscriptions by number whose rows are places in ``names``.
+    """Subscriptions by number whose rows are indexes into ``names``.
 
-    They are looked at, and laid side by side, only when they are cut into pieces.
+    They are read and concatenated only when they are cut into pieces.
     """
 
     __slots__ = ("_rowed", "names")
@@ -156,9 +156,9 @@ class SubscriptionRows(Mapping[int, frozenset[str]]):
 
 
 class FlatSubscriptions(Mapping[int, frozenset[str]]):
-    """Subscriptions by number, as arrays; as a mapping they read like any other.
+    """Subscriptions by number, as arrays; they can also be read as a mapping.
 
-    Row ``i``, of subscription ``numbers[i]``, is ``indexes[starts[i]:starts[i + 1]]``; they point
+    Row ``i``, of subscription ``numbers[i]``, is ``indexes[starts[i]:starts[i + 1]]``: indexes
     into ``names``.
     """
 
@@ -178,7 +178,7 @@ class FlatSubscriptions(Mapping[int, frozenset[str]]):
 
     @classmethod
     def of(cls, subscriptions: Mapping[int, Collection[str]]) -> FlatSubscriptions:
-        """Take any subscriptions; those that are flat are left as they are."""
+        """Convert any subscriptions; return flat ones unchanged."""
         return subscriptions if isinstance(subscriptions, cls) else cls(pieces(subscriptions))
 
     def __getitem__(self, number: int) -> frozenset[str]:
@@ -200,9 +200,9 @@ def _joined(parts: Sequence[NDArray[Any]], kind: type[np.generic]) -> NDArray[An
 
 
 class FlatTargets(Sequence[tuple[str, bytes]]):
-    """Members and the values of their records, cut out of one buffer when they are asked for.
+    """Members and the values of their records, sliced from one buffer on demand.
 
-    The bytes of member ``i`` end at ``ends[i]``, and begin where those before them end.
+    The bytes of member ``i`` end at ``ends[i]``, and begin where those of the previous one end.
     """
 
     __slots__ = ("_ends", "buffer", "ends", "member_ids")
@@ -215,7 +215,7 @@ class FlatTargets(Sequence[tuple[str, bytes]]):
 
     @classmethod
     def of(cls, members: Sequence[tuple[str, bytes]]) -> FlatTargets:
-        """Take any members; those that are flat are left as they are."""
+        """Convert any members; return flat ones unchanged."""
         if isinstance(members, cls):
             return members
         ends = np.cumsum([len(value) for _, value in members], dtype=np.int32)

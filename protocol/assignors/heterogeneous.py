@@ -1,10 +1,10 @@
 """Uniform for members with different subscriptions.
 
-The order of decisions is Kafka's, so that the result is never less balanced and moves no more:
-owners keep what they still subscribe to; what nobody owns goes, topic by topic, the topics with the
-most partitions per subscriber first, to the subscriber with the fewest partitions; then partitions
-of a topic move from the fullest subscribers to the emptiest, topic after topic and round after
-round, until nothing gets better. Ties go to the lower member index.
+The order of decisions is Kafka's, so that the result is never less balanced and moves no more
+partitions. Owners keep the partitions that they still subscribe to. Partitions without an owner go
+to the subscriber with the fewest partitions, topic by topic, those with the most partitions per
+subscriber first. Then partitions of a topic move from the fullest subscribers to the emptiest,
+topic by topic and round by round, until nothing improves. Ties go to the lower member index.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from protocol.assignors.subscribers import (
 )
 
 UInt32s: TypeAlias = NDArray[np.uint32]
-"""Indexes are looked up without a sign in the inner loops: a negative one would count from the end,
-and to ask for that takes a third of the time."""
+"""The inner loops use unsigned indexes: a negative index would count from the end, and the check
+for that takes a third of the time."""
 
 ROUNDS_MAX: Final = 16
-"""As in Kafka: a chain of overlapping subscriptions gets only slowly better after that."""
+"""As in Kafka: a chain of overlapping subscriptions improves only slowly after that."""
 _DIGIT_BITS: Final = 8
 _DIGITS: Final = 1 << _DIGIT_BITS
 """Members whose loads differ by very much are sorted digit by digit."""
 _NO_OWNER: Final = np.uint32(0xFFFF_FFFF)
-"""NOBODY without a sign."""
+"""NOBODY as an unsigned number."""
 
 
 class Edges(NamedTuple):
-    """Who subscribes to what: the arrays of Arrays and Subscribers, without a sign."""
+    """The subscriptions: the arrays of Arrays and Subscribers, unsigned."""
 
     partition_starts: UInt32s
     class_starts: UInt32s
@@ -49,14 +49,14 @@ class Edges(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """What the balancing of one topic after the other reads and writes.
+    """The arrays that the balancing of one topic after the other reads and writes.
 
     ``owner`` per partition, ``load`` per member. ``ladder``: the topic's subscribers, emptiest
-    first; ``spare``: room for as many. ``top``: per member the next of the topic's partitions it
-    can give, ``below``: per partition the one after that (a list per owner, highest partition
-    first). ``counts``: room for counting. ``changed`` per member: the last visit to a topic that
+    first; ``spare``: space for as many. ``top``: per member the next of the topic's partitions that
+    it can give, ``below``: per partition the one after that (a list per owner, highest partition
+    first). ``counts``: space for counting. ``changed`` per member: the last visit to a topic that
     changed its load. ``stale`` per topic: a subscriber's load has changed since the topic was
-    balanced, so look again.
+    balanced, so visit it again.
     """
 
     owner: UInt32s
@@ -71,7 +71,7 @@ class Balance(NamedTuple):
 
 
 def assign_heterogeneous(spec: GroupSpec) -> Int32s:
-    """Give every partition of a subscribed topic an owner."""
+    """Assign an owner to every partition of a subscribed topic."""
     arrays = arrays_of(spec)
     subscribers = find_subscribers(arrays)
     order = _order_topics(arrays.partition_starts, subscribers.starts)
@@ -79,7 +79,7 @@ def assign_heterogeneous(spec: GroupSpec) -> Int32s:
 
 
 def _order_topics(starts: Int32s, subscriber_starts: Int32s) -> Int32s:
-    """Order the subscribed topics: most partitions per subscriber, fewest subscribers, index."""
+    """Sort the subscribed topics: most partitions per subscriber, fewest subscribers, index."""
     count = np.diff(subscriber_starts)
     topics = np.flatnonzero(count)
     count = count[topics]
@@ -128,9 +128,9 @@ def _give_what_nobody_owns(edges: Edges, topics: UInt32s, unowned: Int32s, state
 
 @inlined
 def _give(edges: Edges, topic: np.uint32, state: Balance) -> None:
-    """Hand each partition of a topic that has no owner to the emptiest subscriber.
+    """Assign each partition of a topic that has no owner to the emptiest subscriber.
 
-    The emptiest get one each in turn; when all have had one, those a level higher join them.
+    The emptiest get one each in turn; when all have one more, those with that load join them.
     """
     owner, load, ladder = state.owner, state.load, state.ladder
     low, high, count = _loads(edges, topic, load)
@@ -152,7 +152,7 @@ def _give(edges: Edges, topic: np.uint32, state: Balance) -> None:
 
 @uncounted
 def _balance(edges: Edges, topics: UInt32s, rounds: int, state: Balance) -> None:
-    """Balance one topic after the other, until a whole round has brought nothing."""
+    """Balance one topic after the other, until a whole round changes nothing."""
     last = -1
     for turn in range(rounds):
         for place in range(len(topics)):
@@ -171,7 +171,7 @@ def _balance(edges: Edges, topics: UInt32s, rounds: int, state: Balance) -> None
 
 @inlined
 def _mark_stale(edges: Edges, topic: np.uint32, state: Balance, visit: int) -> None:
-    """Have all topics looked at again that members subscribe to whose load a visit has changed."""
+    """Mark all topics stale that have a subscriber whose load this visit has changed."""
     marks = np.uint64(0)
     first, end = _row(edges.topic_starts, topic)
     for at in range(first, end):
@@ -210,11 +210,11 @@ def _balance_topic(edges: Edges, topic: np.uint32, state: Balance, visit: int) -
 
 @inlined
 def _even_out(state: Balance, count: np.int64, visit: int) -> int:
-    """Let the upper end of the ladder give to the lower end until they are one apart.
+    """Let the upper end of the ladder give to the lower end until they differ by one.
 
     ``ladder[high_start:high_end]`` are the fullest, who give one each in turn, the last one first;
-    then those a level lower join them. Who has nothing to give changes places with the last one and
-    is left out. At the lower end it is as in ``_give_what_nobody_owns``.
+    then those with one partition less join them. A member with nothing to give is swapped with the
+    last one and left out. The lower end works as in ``_give_what_nobody_owns``.
     """
     owner, load, ladder, top = state.owner, state.load, state.ladder, state.top
     low_level, low_end, low_turn = load[ladder[0]] - 1, 0, 0
@@ -264,7 +264,7 @@ def _row(starts: UInt32s, row: np.uint32) -> tuple[np.uint32, np.uint32]:
 
 @inlined
 def _loads(edges: Edges, topic: np.uint32, load: Int32s) -> tuple[int, int, np.int64]:
-    """Find the least and the greatest load of a topic's subscribers, and count them."""
+    """Return the least and the greatest load of a topic's subscribers, and their number."""
     first, end = _row(edges.topic_starts, topic)
     low = high = load[edges.members[first]]
     for at in range(first, end):
@@ -292,15 +292,15 @@ def _sort_by_load(edges: Edges, topic: np.uint32, state: Balance, low: int, high
 
 @inlined
 def _levels_max(members: int) -> int:
-    """Tell up to how many different loads so many members are sorted in one pass."""
+    """Return up to how many different loads this many members are sorted in one pass."""
     return 8 * members + _DIGITS
 
 
 @inlined
 def _sort_by_digit(listed: UInt32s, state: Balance, low: int, digit: tuple[int, int, int]) -> None:
-    """Put members on the ladder by one digit of their loads above ``low``, else as they come.
+    """Sort members onto the ladder by one digit of their loads above ``low``, stably.
 
-    ``digit``: by how many bits to shift for it, which bits to take, and how many digits there are.
+    ``digit``: the number of bits to shift by, the bit mask, and the number of digits.
     """
     load, ladder, counts = state.load, state.ladder, state.counts
     shift, mask, digits = digit

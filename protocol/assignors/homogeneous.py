@@ -1,9 +1,9 @@
 """Uniform for members that all subscribe to the same topics: every member gets its quota.
 
-Members keep what they own up to their quota. The partitions that are left over when the quotas are
-even go first to those that own more than the quota, so that as little as possible moves. What has
-no owner goes to the members below their quota in order, member by member and topic by topic, as in
-Kafka: a member has partitions of few topics, and its records stay small.
+Members keep what they own up to their quota. When the division leaves a remainder, members that own
+more than the quota get the extra partitions first, so that as few as possible move. Partitions
+without an owner go to the members below their quota in order, member by member and topic by topic,
+as in Kafka: a member then has partitions of few topics, and its records stay small.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
 
 
 def assign_homogeneous(spec: GroupSpec, topics: Int32s) -> Int32s:
-    """Give every partition of ``topics`` an owner."""
+    """Assign an owner to every partition of ``topics``."""
     starts = writable(spec.partition_starts)
     previous = writable(spec.previous_owner)
     if len(topics) == spec.topic_count:
@@ -50,7 +50,7 @@ def _assign(previous: Int32s, members: int) -> Int32s:
 
 @kernel
 def _count(previous: Int32s, owned: Int32s) -> None:
-    """Count each member's partitions, run by run: neighbours often have one owner."""
+    """Count each member's partitions, run by run: adjacent partitions often have one owner."""
     member, run = NOBODY, 0
     for owner in previous:
         if owner == member:
@@ -65,7 +65,7 @@ def _count(previous: Int32s, owned: Int32s) -> None:
 
 @kernel
 def _keep(previous: Int32s, room: Int32s, owner: Int32s) -> int:
-    """Leave partitions with their owners while those have room; count them."""
+    """Leave partitions with their owners while those have room; return how many."""
     member, left, kept = NOBODY, 0, 0
     for partition in range(len(previous)):
         if previous[partition] != member:
@@ -86,7 +86,7 @@ def _keep(previous: Int32s, room: Int32s, owner: Int32s) -> int:
 
 @kernel
 def _turn_into_room(owned: Int32s, total: int) -> None:
-    """Replace how many partitions each member owns by how many it may have."""
+    """Replace the number of partitions that each member owns by the number that it may have."""
     quota, extra = total // len(owned), total % len(owned)
     for member in range(len(owned)):
         above = owned[member] > quota and extra > 0

@@ -1,4 +1,4 @@
-"""How loops over arrays become machine code: Numba, with the compiled code kept on the disk."""
+"""Compiles loops over arrays to machine code with Numba, and caches the code on disk."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ R = TypeVar("R")
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile at the first call, without the interpreter lock; keep the result for later processes.
+    """Compile at the first call, without the interpreter lock; cache the code for later processes.
 
-    It is kept beside the source, else in the user's cache directory; where neither can be written,
-    every process compiles for itself (about ten seconds for all assignors).
+    The cache is beside the source, otherwise in the user's cache directory. Where neither is
+    writable, every process compiles for itself (about ten seconds for all assignors).
     """
     try:
         compiled: Callable[P, R] = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no directory to keep it in
+    except RuntimeError:  # no directory for the cache
         compiled = numba.njit(nogil=True)(function)
     return compiled
 
@@ -34,16 +34,16 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile into each kernel that calls it.
 
-    A call of its own would count references of every array in its arguments, up and down again.
+    A real call would count references of every array argument, up and down again.
     """
     compiled: Callable[P, R] = numba.njit(inline="always", nogil=True)(function)
     return compiled
 
 
 def uncounted(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile code that makes no arrays, for a kernel to call: it counts no references.
+    """Compile a function that creates no arrays, to be called by a kernel without reference counts.
 
-    Where a loop's body takes a tenth of a microsecond, counting them takes as long again.
+    Where a loop's body takes a tenth of a microsecond, counting references doubles the time.
     """
     no_counting: dict[str, Any] = {"_nrt": False}
     compiled: Callable[P, R] = numba.njit(nogil=True, **no_counting)(function)
@@ -51,17 +51,17 @@ def uncounted(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def writable(array: Int32s) -> Int32s:
-    """Give an array of the one type that kernels are compiled for.
+    """Return an array of the only type that kernels are compiled for.
 
-    A read-only array, such as one read from a message, is another type to Numba: a kernel would be
-    compiled again for it.
+    A read-only array, such as one read from a message, is another type to Numba, which would
+    compile the kernel again for it.
     """
     own = np.ascontiguousarray(array, np.int32)
     return own if own.flags.writeable else own.copy()
 
 
 def check_spec(spec: GroupSpec) -> None:
-    """Raise AssignorError for arrays that kernels, which do not check bounds, must not be given."""
+    """Raise AssignorError for invalid arrays: kernels do not check bounds."""
     starts = spec.partition_starts
     if len(starts) == 0 or starts[0] != 0 or np.any(np.diff(starts) < 0):
         raise AssignorError("partition_starts is not a list of growing positions from 0")

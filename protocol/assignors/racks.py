@@ -1,9 +1,9 @@
-"""Rack awareness: partitions go to members on a rack of one of their replicas, where there are any.
+"""Rack awareness: partitions go to members on a rack of one of their replicas, if there are any.
 
 That comes first, then balance, then stickiness (the aim of KIP-881, which Kafka's own assignors of
-consumer groups do not follow). It is done by splitting: partitions of a topic with replicas on the
-same racks become a topic of their own, and only members on those racks subscribe to it. If no
-subscriber is on them, all subscribers do. The uniform assignor then does the rest.
+consumer groups do not follow). It works by splitting: partitions of a topic with replicas on the
+same racks become a separate topic, and only members on those racks subscribe to it. If no
+subscriber is on them, all subscribers do. The uniform assignor does the rest.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from numpy.typing import NDArray
 from protocol.assignors.spec import NOBODY, GroupSpec, Int32s, no_values
 
 _BITS: int = 62
-"""Racks per word: a word of as many bits is an ``int64`` above zero."""
+"""Racks per word: a word of that many bits is an ``int64`` above zero."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
     """A group whose topics are split by racks.
 
-    ``order`` (P) are the original partitions in the order that they have in ``spec``.
+    ``order`` (P) are the original partitions in the order of ``spec``.
     """
 
     spec: GroupSpec
     order: Int32s
 
     def owners(self, owner: Int32s) -> Int32s:
-        """Turn the owners of ``spec``'s partitions into those of the original ones."""
+        """Convert the owners of ``spec``'s partitions to those of the original partitions."""
         original = np.empty_like(owner)
         original[self.order] = owner
         return original
 
 
 def split_by_racks(spec: GroupSpec) -> Split:
-    """Let only members on a partition's racks subscribe to it, where there are such members."""
+    """Let only members on a partition's racks subscribe to it, if there are such members."""
     topics = np.repeat(np.arange(spec.topic_count), np.diff(spec.partition_starts))
     racks = np.unique(spec.member_rack[spec.member_rack != NOBODY])
     holds = _racks_of_partitions(spec, racks)
@@ -61,7 +61,7 @@ def split_by_racks(spec: GroupSpec) -> Split:
 
 
 def _racks_of_partitions(spec: GroupSpec, racks: Int32s) -> NDArray[np.bool_]:
-    """Tell for each partition and each rack that has members whether a replica is on it."""
+    """Return for each partition and each rack with members whether a replica is on it."""
     holds = np.zeros((spec.partition_count, len(racks)), np.bool_)
     partitions = np.repeat(np.arange(spec.partition_count), np.diff(spec.rack_starts))
     place = np.searchsorted(racks, spec.partition_racks)
@@ -72,7 +72,7 @@ def _racks_of_partitions(spec: GroupSpec, racks: Int32s) -> NDArray[np.bool_]:
 
 
 def _number_rows(flags: NDArray[np.bool_], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give equal rows one number; in the order of ``numbers`` first."""
+    """Give equal rows the same number, ordered by ``numbers`` first."""
     kind = np.zeros(len(flags), np.int64)
     for first in range(0, flags.shape[1], _BITS):
         here = flags[:, first : first + _BITS]
@@ -85,9 +85,9 @@ def _number_rows(flags: NDArray[np.bool_], numbers: NDArray[np.int64]) -> NDArra
 def _subscriptions(
     spec: GroupSpec, racks: Int32s, topics: NDArray[np.int64], holds: NDArray[np.bool_]
 ) -> tuple[Int32s, list[Int32s]]:
-    """Find the class of each member, and the topics of each class, after the split.
+    """Return the class of each member, and the topics of each class, after the split.
 
-    ``topics`` and ``holds`` tell of each topic after the split which one it was, and its racks.
+    ``topics`` and ``holds`` give the original topic and the racks of each topic after the split.
     """
     place = np.where(
         spec.member_rack == NOBODY, len(racks), np.searchsorted(racks, spec.member_rack)

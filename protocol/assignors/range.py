@@ -1,8 +1,8 @@
 """Range: of each topic, the first members in order get the first partitions.
 
 Static members come first, by instance id, then dynamic ones by member id. Members with the same
-subscriptions get the same partition numbers of topics of the same size (co-partitioning), and the
-first members one more when the division leaves a rest. What was owned before does not matter.
+subscriptions get the same partition indexes of topics of the same size (co-partitioning), and the
+first members get one more when the division leaves a remainder. Previous owners do not matter.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from protocol.assignors.subscribers import Arrays, arrays_of, find_subscribers, 
 
 
 class RangeAssignor:
-    """Kafka's ``range`` of consumer groups."""
+    """Kafka's ``range`` assignor of consumer groups."""
 
     name = "range"
 
     def assign(self, spec: GroupSpec) -> GroupAssignment:
-        """Give every partition of a subscribed topic an owner."""
+        """Assign an owner to every partition of a subscribed topic."""
         check_spec(spec)
         if spec.member_count == 0:
             return GroupAssignment(np.full(spec.partition_count, NOBODY, np.int32))

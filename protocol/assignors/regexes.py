@@ -1,6 +1,6 @@
-"""Which topics match regular expressions, by RE2: linear in the text, whatever the expression.
+"""Matches topics with regular expressions by RE2: linear in the text for any expression.
 
-KIP-848 asks for RE2's syntax, and for the whole name to match.
+KIP-848 requires RE2's syntax, and that the whole name matches.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def matching_topics(regexes: Sequence[str], topics: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Find the topics that match each expression, sorted; an invalid one matches nothing."""
+    """Return the topics that match each expression, sorted; an invalid one matches nothing."""
     names = sorted(topics)
     return {regex: _matching(regex, names) for regex in regexes}
 
 
 def why_invalid(regex: str) -> str | None:
-    """Say what is wrong with an expression; None: nothing is."""
+    """Return what is wrong with an expression; None if it is valid."""
     try:
         re2.compile(regex, _options())
     except re2.error as error:

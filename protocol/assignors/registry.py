@@ -1,9 +1,9 @@
 """The assignors by name: Kafka's own two, and custom ones that are installed as entry points.
 
-A package adds an assignor by an entry point of the group ``rollcall.assignors``; its object is an
-:class:`~protocol.assignors.spec.Assignor`, or a class or function that makes one when it is called
-without arguments. Its entry point's name is what ``group.consumer.assignors`` and members call it.
-Custom assignors are loaded in worker processes only: the coordinator merely knows their names.
+A package adds an assignor by an entry point of the group ``rollcall.assignors``. Its object is an
+:class:`~protocol.assignors.spec.Assignor`, or a class or function that returns one when called
+without arguments. ``group.consumer.assignors`` and members use the entry point's name. Custom
+assignors are loaded in worker processes only: the coordinator knows only their names.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ BUILT_IN: Final = ("uniform", "range")
 
 @cache
 def custom_names() -> frozenset[str]:
-    """Name the custom assignors that are installed, without loading any."""
+    """Return the names of the installed custom assignors, without loading any."""
     return frozenset(each.name for each in entry_points(group=ENTRY_POINTS)) - {*BUILT_IN}
 
 
 def is_known(name: str) -> bool:
-    """Tell whether there is an assignor of this name."""
+    """Return whether an assignor of this name exists."""
     return name in BUILT_IN or name in custom_names()
 
 
 @cache
 def assignor(name: str) -> Assignor:
-    """Load an assignor; one that is not known, or does not load, is an AssignorError."""
+    """Load an assignor; raise AssignorError if it is unknown or does not load."""
     if name == "uniform":
         from protocol.assignors.uniform import UniformAssignor
 
@@ -69,9 +69,9 @@ def assignor(name: str) -> Assignor:
 def assign(
     name: str, spec: GroupSpec, *, is_shared: bool = False
 ) -> GroupAssignment | SharedAssignment:
-    """Run an assignor and check what it gives; whatever is wrong is an AssignorError's sentence.
+    """Run an assignor and check its result; raise AssignorError if anything is wrong.
 
-    ``is_shared``: it must give a SharedAssignment; otherwise a GroupAssignment.
+    ``is_shared``: it must return a SharedAssignment; otherwise a GroupAssignment.
     """
     chosen = assignor(name)
     return run_checked(chosen.assign, name, spec, is_shared=is_shared)
@@ -89,7 +89,7 @@ def run_checked(
         assignment = run(spec)
     except AssignorError:
         raise
-    except (Exception, SystemExit) as error:  # it may not end the process that it runs in
+    except (Exception, SystemExit) as error:  # it must not end its process
         raise AssignorError(f"the assignor {name!r} failed: {_said(error)}") from error
     if is_shared:
         return _checked_shared(assignment, name, spec)
@@ -139,14 +139,14 @@ def _checked_shared(shared: object, name: str, spec: GroupSpec) -> SharedAssignm
 
 
 def why_invalid(spec: GroupSpec, owner: Int32s) -> str | None:
-    """Say what is wrong with an assignment of the right length; None: nothing is."""
+    """Return what is wrong with an assignment of the right length; None if it is valid."""
     if len(owner) and not (owner.min() >= NOBODY and owner.max() < spec.member_count):
         return f"an owner is no member, of which there are {spec.member_count}"
     return None if _is_valid(spec, owner.astype(np.int32)) else _what_is_wrong(spec, owner)
 
 
 def _is_valid(spec: GroupSpec, owner: Int32s) -> bool:
-    """Tell whether every owner would keep what it has, and nothing that is wanted has none."""
+    """Return whether every owner may have its partitions, and no wanted partition lacks one."""
     from protocol.assignors.subscribers import arrays_of, keep_owners
 
     kept, _, unowned = keep_owners(arrays_of(spec)._replace(previous_owner=owner))
@@ -164,7 +164,7 @@ def _what_is_wrong(spec: GroupSpec, owner: Int32s) -> str | None:
     rows = np.repeat(np.arange(spec.class_count), np.diff(spec.class_starts))
     subscribes[rows, spec.class_topics] = True
     populated = np.bincount(spec.member_class, minlength=spec.class_count) > 0
-    # Nobody's class is the last row: the topics that no member subscribes to.
+    # NOBODY's class is the last row: the topics that no member subscribes to.
     subscribes[-1] = ~subscribes[:-1][populated].any(axis=0)
     class_of = np.append(spec.member_class, spec.class_count)
     topics = np.repeat(np.arange(spec.topic_count), np.diff(spec.partition_starts))

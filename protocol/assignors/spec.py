@@ -1,17 +1,17 @@
-"""What an assignor is given and what it gives back: flat arrays, no object per member.
+"""The input and output of an assignor: flat arrays, no object per member.
 
 Everything is an index into a sorted list that the caller keeps, so that the result is a function of
-the group and never of the order in which members came:
+the group and never of the order in which members joined:
 
 - *topics* are the subscribed topics that exist, sorted by topic id (as 16 bytes);
 - *members* are sorted by member id (by UTF-16 code units, as Java sorts strings);
-- *partitions* are numbered through, topic by topic: partition ``p`` of topic ``t`` is
+- *partitions* are numbered consecutively, topic by topic: partition ``p`` of topic ``t`` is
   ``partition_starts[t] + p``;
 - *classes* are the different subscriptions in the group; members that subscribe to the same topics
   share one.
 
 All arrays are ``int32``, one-dimensional and C-contiguous; "CSR" means that row ``i`` of ``values``
-is ``values[starts[i]:starts[i + 1]]``. Arrays are never written to by whoever is given them.
+is ``values[starts[i]:starts[i + 1]]``. A function that receives arrays never writes to them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from numpy.typing import NDArray
 Int32s: TypeAlias = NDArray[np.int32]
 
 NOBODY: Final = -1
-"""The owner of a partition that has none; also "no rack" and "not static"."""
+"""The owner of a partition without one; also "no rack" and "not static"."""
 
 
 class AssignorError(Exception):
-    """An assignor failed or gave an assignment that is not one; the sentence says how."""
+    """An assignor failed or returned an invalid assignment; the message says how."""
 
 
 def no_values() -> Int32s:
-    """Make an empty array."""
+    """Return an empty array."""
     return np.zeros(0, np.int32)
 
 
@@ -46,7 +46,7 @@ class GroupSpec:
     ``member_class`` (M): the class of each member.
     ``instance_rank`` (M): the place of a static member when static members are sorted by instance
     id, ``NOBODY`` for a dynamic member. Empty: there are no static members.
-    ``previous_owner`` (P): the member that owns the partition in the target assignment so far, or
+    ``previous_owner`` (P): the member that owns the partition in the previous target assignment, or
     ``NOBODY``. It may be a member that no longer subscribes to the topic. Where partitions are
     shared it is one of the owners.
     ``member_rack`` (M): index of the member's rack or ``NOBODY``. Empty: racks do not matter.
@@ -81,12 +81,12 @@ class GroupSpec:
 
     @property
     def class_count(self) -> int:
-        """C; a class may be without members."""
+        """C; a class may have no members."""
         return len(self.class_starts) - 1
 
     @property
     def is_rack_aware(self) -> bool:
-        """Tell whether any member's rack can be matched with a replica's."""
+        """Whether any member's rack can match a replica's."""
         return bool(
             len(self.member_rack)
             and len(self.partition_racks)
@@ -99,7 +99,7 @@ class GroupAssignment:
     """``owner`` (P): the member that each partition belongs to, or ``NOBODY``.
 
     Each partition of a topic that some member subscribes to has exactly one owner, which subscribes
-    to it; all others have none.
+    to it; all others have no owner.
     """
 
     owner: Int32s
@@ -126,7 +126,7 @@ class Assignor(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that members and configs know it by."""
+        """The name that members and configs use for it."""
 
     def assign(self, spec: GroupSpec) -> GroupAssignment | SharedAssignment:
-        """Give every partition an owner; raise AssignorError when that cannot be done."""
+        """Assign an owner to every partition; raise AssignorError when that is impossible."""

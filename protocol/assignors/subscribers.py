@@ -1,4 +1,4 @@
-"""Who subscribes to each topic, from the subscriptions of the classes; and who owns what so far."""
+"""The subscribers of each topic, from the subscriptions of the classes; and the present owners."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Subscribers(NamedTuple):
 
 
 def arrays_of(spec: GroupSpec) -> Arrays:
-    """Take what every kernel reads."""
+    """Return the arrays that every kernel reads."""
     return Arrays(*(writable(getattr(spec, name)) for name in Arrays._fields))
 
 
 def populated_classes(spec: GroupSpec) -> Int32s:
-    """Find the classes that have members, ascending; only the first if all have the same topics."""
+    """Return the classes with members, ascending; only the first if all have the same topics."""
     counts = np.bincount(spec.member_class, minlength=spec.class_count)
     found = np.flatnonzero(counts).astype(np.int32)
     if len(found) > 1:
@@ -50,7 +50,7 @@ def populated_classes(spec: GroupSpec) -> Int32s:
 
 @kernel
 def find_subscribers(arrays: Arrays) -> Subscribers:
-    """Turn "topics of each member" around."""
+    """Invert "topics of each member" to "members of each topic"."""
     class_starts, class_topics = arrays.class_starts, arrays.class_topics
     topics = len(arrays.partition_starts) - 1
     sizes = np.zeros(len(class_starts) - 1, np.int32)
@@ -77,7 +77,8 @@ def find_subscribers(arrays: Arrays) -> Subscribers:
 def keep_owners(arrays: Arrays) -> tuple[Int32s, Int32s, Int32s]:
     """Leave each partition with its owner if that still subscribes.
 
-    Gives the owners, how many partitions each member has, and how many of each topic nobody owns.
+    Return the owners, the number of partitions of each member, and the number of partitions of each
+    topic without an owner.
     """
     starts, member_class = arrays.partition_starts, arrays.member_class
     class_starts, class_topics = arrays.class_starts, arrays.class_topics

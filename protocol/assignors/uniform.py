@@ -1,6 +1,6 @@
-"""Uniform: every member gets as many partitions as the others, and what moves is kept small.
+"""Uniform: every member gets as many partitions as the others, with as few moves as possible.
 
-With racks known, partitions first go where a replica is: see :mod:`protocol.assignors.racks`.
+If racks are known, partitions first go where a replica is: see :mod:`protocol.assignors.racks`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class UniformAssignor:
     name = "uniform"
 
     def assign(self, spec: GroupSpec) -> GroupAssignment:
-        """Give every partition of a subscribed topic an owner."""
+        """Assign an owner to every partition of a subscribed topic."""
         check_spec(spec)
         if spec.is_rack_aware and spec.partition_count:
             split = split_by_racks(spec)

@@ -1,4 +1,4 @@
-"""Compiles every kernel before the first assignment, or loads what an earlier process compiled."""
+"""Compiles every kernel before the first assignment, or loads code that is cached on disk."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def warm_up() -> None:
-    """Compile every kernel, or load what an earlier process has compiled; before the first run.
+    """Compile every kernel, or load the code that an earlier process cached.
 
-    From a cold start it takes about twenty seconds, with the cache one.
+    A cold start takes about twenty seconds, one with the cache one second.
     """
     for spec in _tiny_groups():
         sort_rows(spec.class_topics, spec.class_starts[1:].copy(), spec.topic_count)
@@ -34,7 +34,7 @@ def warm_up() -> None:
 
 
 def _tiny_groups() -> list[GroupSpec]:
-    """Make groups of two members that between them run every kernel."""
+    """Return groups of two members that together run every kernel."""
 
     def array(*values: int) -> Int32s:
         return np.array(values, np.int32)

@@ -1,7 +1,7 @@
-"""Encodes requests and decodes answers; what clients repeat is encoded and decoded once.
+"""Encodes requests and decodes answers; repeated ones are encoded and decoded only once.
 
-A load that spends its time in codecs is late itself, and measures that. A member's heartbeat is the
-same each time, and so is its answer: only the correlation id differs.
+A load generator that spends its time in codecs is late, and then measures its own delay. A member's
+heartbeat is the same each time, and so is its answer: only the correlation id differs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FIND_COORDINATOR, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT = 10, 12, 68
 REPEATED: Final = frozenset({FIND_COORDINATOR, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT})
 REMEMBERED_MAX: Final = 32_768
-"""So many requests and as many answers are kept: a heartbeat is one while its generation lasts."""
+"""Number of cached requests, and of cached answers: one heartbeat per member and generation."""
 
 
 def encode(message: RequestPayload, version: int, correlation_id: int, client_id: str) -> bytes:

@@ -1,9 +1,9 @@
 """One connection of a client, without its socket.
 
-Its adapter writes what :meth:`ClientConnection.data_to_send` gives, hands in what came with
-:meth:`ClientConnection.receive`, and calls :meth:`ClientConnection.ended` when the socket has
-ended. A broker answers the requests of one connection in their order, so the correlation id is held
-against the oldest request that has no answer.
+Its adapter writes the bytes that :meth:`ClientConnection.data_to_send` returns, passes received
+bytes to :meth:`ClientConnection.receive`, and calls :meth:`ClientConnection.ended` when the socket
+has closed. A broker answers the requests of one connection in order, so the correlation id is
+checked against the oldest request without an answer.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload
 
 RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
-"""A longer answer is refused: ``FrameError``."""
+"""A longer answer is refused with ``FrameError``."""
 IN_FLIGHT_MAX: Final = 65_536
-"""Requests of one connection that have no answer yet; one more is refused."""
+"""Requests of one connection without an answer; one more is refused."""
 CORRELATION_IDS: Final = 0x7FFF_FFFF
 
 
 class NotServedError(Exception):
-    """The broker does not serve an API in any version that is known here."""
+    """The broker serves no version of an API that this client knows."""
 
     def __init__(self, api_key: int) -> None:
         super().__init__(f"the broker does not serve {API[api_key].name}")
@@ -59,8 +59,8 @@ class _InFlight(NamedTuple):
 class ClientConnection:
     """Requests and answers of one connection.
 
-    ``agreed`` are the versions to send in, by API key; None asks the broker for its own first
-    (ApiVersions, KIP-35), and requests wait until they are known.
+    ``agreed`` are the versions to send in, by API key. With None the connection first asks the
+    broker for its versions (ApiVersions, KIP-35), and requests wait for that.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ClientConnection:
 
     @property
     def in_flight(self) -> int:
-        """Requests that have no answer yet, those that wait for the versions included."""
+        """Requests without an answer, including those that wait for the versions."""
         return len(self._in_flight) + len(self._waiting)
 
     def ask(self, message: RequestPayload, token: Any = None, client_id: str | None = None) -> None:
@@ -100,7 +100,7 @@ class ClientConnection:
             raise NotServedError(message.__api_key__)
 
     def ask_frame(self, frame: bytes | bytearray, token: Any = None) -> None:
-        """Send a request that is encoded already, with its length; its answer is a frame, too."""
+        """Send an encoded request, with its length; its answer is returned as a frame, too."""
         if self.in_flight >= IN_FLIGHT_MAX:
             raise TooManyInFlightError(f"{IN_FLIGHT_MAX} requests have no answer")
         correlation_id = int.from_bytes(frame[CORRELATION_AT : CORRELATION_AT + 4], signed=True)
@@ -108,17 +108,17 @@ class ClientConnection:
         self._unsent.append(bytes(frame))
 
     def data_to_send(self) -> bytes:
-        """Return the bytes to write now, and forget them."""
+        """Take out the bytes to write now."""
         data = b"".join(self._unsent)
         self._unsent.clear()
         return data
 
     def receive(self, data: bytes) -> list[Answer]:
-        """Take bytes that came; return the answers that are whole.
+        """Handle received bytes; return the answers that are complete.
 
-        Raises ``BadFrame`` or ``FrameError``: close the connection then. Look at
-        :meth:`data_to_send` afterwards. A request that waited for the versions and is not served
-        is answered by a :class:`NotServedError`, not raised: other requests are in flight.
+        Raises ``BadFrame`` or ``FrameError``: close the connection then. Call :meth:`data_to_send`
+        afterwards. A request that waited for the versions and turns out not to be served gets a
+        :class:`NotServedError` as its answer; raising it would affect other requests in flight.
         """
         answers: list[Answer] = []
         for frame in self._frames.feed(data):
@@ -126,7 +126,7 @@ class ClientConnection:
         return answers
 
     def ended(self) -> list[Any]:
-        """Forget what is in flight, as the socket has ended; return the tokens left unanswered."""
+        """Drop all requests in flight after the socket has closed; return their tokens."""
         tokens = [each.token for each in self._in_flight if each.token is not _VERSIONS]
         tokens += [token for _, token, _ in self._waiting]
         self._in_flight.clear()
@@ -159,7 +159,7 @@ class ClientConnection:
         self._send(request, version, _VERSIONS, self._client_id)
 
     def _agree(self, version: int, response: Any, answers: list[Answer]) -> None:
-        """Take the broker's versions; one that does not know ours is asked in version 0."""
+        """Store the broker's versions; if it does not know ours, ask again in version 0."""
         if response.error_code is ErrorCode.unsupported_version and version:
             self._ask_versions(0)
             return

@@ -1,4 +1,4 @@
-"""Request frames made once and sent many times, and what an answer's fixed places hold.
+"""Request frames that are encoded once and sent many times, and fixed fields of answers.
 
 For load generators, which must be far cheaper than the server that they measure.
 """
@@ -21,10 +21,10 @@ CLIENT_ID: Final = "rollcall-bench"
 LENGTH: Final = struct.Struct(">i")
 INT32: Final = struct.Struct(">i")
 CORRELATION_AT: Final = 8
-"""Where a request's correlation id is, after length (4), API key (2) and version (2)."""
+"""The offset of a request's correlation id: after length (4), API key (2) and version (2)."""
 ERROR_AT: Final = 9
-"""Where an answer, given without its length, has its error: after correlation id (4), header tags
-(1) and throttle time (4). So it is in JoinGroup 6+, SyncGroup 4+, Heartbeat 4+ and
+"""The offset of the error in an answer without its length: after correlation id (4), header tags
+(1) and throttle time (4). This holds for JoinGroup 6+, SyncGroup 4+, Heartbeat 4+ and
 ConsumerGroupHeartbeat."""
 AFTER_ERROR: Final = ERROR_AT + 2
 HEARTBEAT_ANSWER: Final = struct.Struct(">iiq")
@@ -50,9 +50,9 @@ def error_in(frame: bytes) -> int:
 
 
 class Template:
-    """A request with places left open: one for each of ``marks``, in the order of its bytes.
+    """A request with placeholders: one for each of ``marks``, in the order of its bytes.
 
-    A mark is the bytes of a value that stands nowhere else in the request.
+    A mark is the bytes of a value that occurs only once in the request.
     """
 
     __slots__ = ("_pieces", "_size")
@@ -68,7 +68,7 @@ class Template:
         self._size = sum(map(len, self._pieces))
 
     def fill(self, *parts: bytes) -> bytes:
-        """Return the whole frame with ``parts`` in the open places."""
+        """Return the whole frame with ``parts`` in the places of the marks."""
         pieces = self._pieces
         filled = [b"", pieces[0]]
         size = self._size
@@ -85,9 +85,9 @@ MARKED: Final = compact.string(MARK)
 
 
 def by_frame(take: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Return what takes a connection's bytes and gives each whole answer to ``take``.
+    """Return a function that takes a connection's bytes and passes each whole answer to ``take``.
 
-    An answer comes without its length. A length that is impossible raises ``FrameError``.
+    An answer is passed without its length. An invalid length raises ``FrameError``.
     """
     feed = FrameBuffer(ANSWER_BYTES_MAX).feed
 

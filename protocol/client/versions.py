@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def version_of(message: RequestPayload) -> int:
-    """Return the newest version of a request that names topics."""
+    """Return the newest version of a request that identifies topics by name."""
     return api_of(message).newest_by_name
 
 
 def newest() -> dict[int, int]:
-    """Return that version of every API."""
+    """Return, for every API, the newest version that identifies topics by name."""
     return {key: api.newest_by_name for key, api in API.items()}
 
 
 def agreed(api_keys: Iterable[Any]) -> dict[int, int]:
-    """Choose for each API the newest version that both sides know.
+    """Return for each API the newest version that both sides know.
 
-    ``api_keys`` are the rows of the broker's ApiVersions answer. An API without a version in common
-    is left out.
+    ``api_keys`` are the rows of the broker's ApiVersions answer. An API without a common version is
+    left out.
     """
     ours = newest()
     versions = {}

@@ -1,8 +1,8 @@
 """Kafka's range assignor, as a classic group's leader runs it.
 
-Topic by topic, the subscribed members in order each take a run of neighbouring partitions. Static
-members come first, in order of instance id, so that a member which returns under a new member id
-gets the same run again (KIP-345, "Client Behavior Changes").
+Topic by topic, the subscribed members in order each get a range of consecutive partitions. Static
+members come first, in order of instance id, so that a member that returns under a new member id
+gets the same range again (KIP-345, "Client Behavior Changes").
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Subscriber:
     topics: tuple[str, ...]
 
     def rank(self) -> tuple[bool, str, str]:
-        """Orders static members by instance id, then dynamic ones by member id."""
+        """Sort key: static members by instance id, then dynamic ones by member id."""
         return self.instance_id is None, self.instance_id or "", self.member_id
 
 
 def range_assign(
     subscribers: Iterable[Subscriber], partitions: Mapping[str, int]
 ) -> dict[str, list[TopicPartition]]:
-    """Share out ``partitions`` (topic name to partition count) among the subscribers.
+    """Assign ``partitions`` (topic name to partition count) to the subscribers.
 
-    Every subscriber is in the answer, with an empty list if nothing was left for it; topics that
-    ``partitions`` does not know are left out, as a leader does that has no metadata for them.
+    Every subscriber is in the result, with an empty list if nothing was left for it. Topics that
+    are not in ``partitions`` are left out, as by a leader that has no metadata for them.
     """
     assignment: dict[str, list[TopicPartition]] = {}
     subscribed: dict[str, list[str]] = {}

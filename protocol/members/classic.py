@@ -1,10 +1,10 @@
 """A classic consumer-group member, dynamic or static, without sockets and without a clock.
 
-The member finds its coordinator, joins (KIP-394: once more when it is told its member id), assigns
-if it is the group's leader (not when KIP-814 tells it to skip), heartbeats, commits, joins again
+The member finds its coordinator and joins (KIP-394: again, once it knows its member id). As leader
+it computes the assignment, unless KIP-814 tells it to skip that. It heartbeats, commits, rejoins
 when told to, and leaves with a reason (KIP-800). A static member never leaves: it just stops, and
-whoever runs its instance id next takes its place (KIP-345). A JoinGroup may
-stay unanswered for the whole rebalance timeout.
+the next member with its instance id takes its place (KIP-345). A JoinGroup may stay unanswered for
+the whole rebalance timeout.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ class MemberConfig:
 class ClassicMember(MemberClient):
     """One member's conversation with its coordinator.
 
-    ``partitions_of`` (topic name to partition count) is what the member knows of the topics when
-    it assigns as the leader; its driver may replace it at any time. ``requests`` writes what it
-    sends.
+    ``partitions_of`` (topic name to partition count) is the member's metadata when it assigns as
+    the leader; its driver may replace it at any time. ``requests`` encodes its requests.
     """
 
     def __init__(
@@ -89,11 +88,11 @@ class ClassicMember(MemberClient):
         self._leave_reason = reason
 
     def rejoin(self) -> None:
-        """Join again with the next poll, as a member does whose subscription changed."""
+        """Rejoin with the next poll, like a member whose subscription changed."""
         self.state = State.UNJOINED
         self._joins_because = ErrorAction.REJOIN
 
-    # What to send.
+    # Requests.
 
     def _next_message(self, now: int) -> Any:
         if self._leave_reason is not None and (self.config.instance_id or not self.member_id):
@@ -107,14 +106,14 @@ class ClassicMember(MemberClient):
         state = self.state
         is_due = now >= self._heartbeat_at and state is State.STABLE
         if is_due and self._leave_reason is None:
-            return self.requests.heartbeat(self)  # before commits: refused ones must not starve it
+            return self.requests.heartbeat(self)  # first: commits must not starve it
         if self._uncommitted and self._take_owned():
             return self.requests.commit(self, self._committing)
         if self._leave_reason is not None:
             return self.requests.leave(self, self._leave_reason)
         if state is State.UNJOINED:
             self.state = State.PREPARING_REBALANCE
-            self.partitions = ()  # given up before it joins: its subscription says so
+            self.partitions = ()  # revoked before the join: its subscription reports that
             self._overdue_at = now + self.config.rebalance_timeout_ms + JOIN_GRACE_MS
             return self.requests.join(self, JOIN_REASONS[self._joins_because])
         if state is State.COMPLETING_REBALANCE:
@@ -124,7 +123,7 @@ class ClassicMember(MemberClient):
     def _has_work(self) -> bool:
         return self.state is not State.STABLE or self._leave_reason is not None
 
-    # What came back.
+    # Answers.
 
     def _joined(self, response: JoinGroupResponse, now: int) -> None:
         if response.error_code is ErrorCode.member_id_required:
@@ -173,7 +172,7 @@ class ClassicMember(MemberClient):
         elif api_key in (JOIN_GROUP, SYNC_GROUP):
             self.state = State.UNJOINED
 
-    # What an error leads to.
+    # Errors.
 
     def _take_action(self, error: ErrorCode, now: int) -> None:
         needed = action_for(error)

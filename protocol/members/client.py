@@ -1,8 +1,9 @@
-"""What members of all kinds do alike in their conversation with the coordinator.
+"""The part of a member's conversation with the coordinator that all kinds of members share.
 
-Its driver (a test, the simulator, the load engine) asks ``poll(now)`` what to send, brings back
-each answer with ``receive`` or its absence with ``lost``, and polls again at ``next_deadline()``.
-At most one request is in flight. No sockets and no clock: times are the driver's, in milliseconds.
+The driver (a test, the simulator, the load engine) calls ``poll(now)`` for the request to send,
+passes each answer to ``receive``, or its absence to ``lost``, and polls again at
+``next_deadline()``. At most one request is in flight. No sockets and no clock: times are the
+driver's, in milliseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """Where a coordinator listens."""
+    """The address of a coordinator."""
 
     node_id: int
     host: str
@@ -39,7 +40,7 @@ class BrokerNode:
 class Outgoing:
     """A request to send: to the coordinator, or (``to`` None) to any node of the cluster.
 
-    ``message`` is what the member's ``requests`` made: a message, or a frame.
+    ``message`` comes from the member's ``requests``: a message, or a frame.
     """
 
     message: Any
@@ -47,9 +48,9 @@ class Outgoing:
 
 
 class State(StrEnum):
-    """Where the member stands.
+    """The state of a member.
 
-    UNJOINED: joins as soon as it may. PREPARING_REBALANCE: its JoinGroup is in flight.
+    UNJOINED: joins as soon as it can. PREPARING_REBALANCE: its JoinGroup is in flight.
     COMPLETING_REBALANCE: it syncs. STABLE: it heartbeats. LEFT and FAILED: it is done.
     """
 
@@ -62,7 +63,7 @@ class State(StrEnum):
 
 
 Receivers: TypeAlias = "Mapping[int, Callable[[Any, Any, int], None]]"
-"""API key to the method that takes an answer and the time."""
+"""API key to the method that handles an answer, with the time."""
 
 
 class RetrySettings(AnyConfig, Protocol):
@@ -70,7 +71,7 @@ class RetrySettings(AnyConfig, Protocol):
 
     @property
     def request_timeout_ms(self) -> int:
-        """How long an answer is waited for."""
+        """How long to wait for an answer."""
 
     @property
     def retry_backoff_ms(self) -> int:
@@ -82,7 +83,7 @@ class RetrySettings(AnyConfig, Protocol):
 
 
 class MemberClient(ABC):
-    """One member's conversation with its coordinator; its protocol says what, and when.
+    """One member's conversation with its coordinator; subclasses define its requests.
 
     ``generation`` is a consumer group member's epoch. ``partitions`` are the member's own, sorted.
     ``keeps_history`` may be set to False where thousands of members need none.
@@ -113,10 +114,10 @@ class MemberClient(ABC):
 
     @property
     def is_done(self) -> bool:
-        """Whether the member has left or failed for good."""
+        """Whether the member has left or failed permanently."""
         return self._is_done
 
-    # What the driver calls.
+    # Called by the driver.
 
     def poll(self, now: int) -> list[Outgoing]:
         """Return what to send now: one request or none."""
@@ -135,13 +136,13 @@ class MemberClient(ABC):
         return [self._in_flight]
 
     def receive(self, request: Outgoing, response: Any, now: int) -> None:
-        """Take the answer to ``request``; an answer that came too late changes nothing."""
+        """Handle the answer to ``request``; ignore an answer that came too late."""
         if request is self._in_flight:
             self._in_flight = None
             self.RECEIVERS[request.message.__api_key__](self, response, now)
 
     def lost(self, request: Outgoing, now: int) -> None:
-        """Take it that ``request`` will have no answer: its connection is gone."""
+        """Note that ``request`` will get no answer: its connection is gone."""
         if request is not self._in_flight:
             return
         self._in_flight = None
@@ -154,9 +155,9 @@ class MemberClient(ABC):
         self._back_off(now, ErrorAction.REDISCOVER)
 
     def disconnected(self, now: int) -> None:
-        """Take it that the idle connection to the coordinator is gone: look for it at once.
+        """Note that the idle connection to the coordinator is gone: find the coordinator at once.
 
-        A heartbeat follows as soon as it is found, as the group may have moved.
+        A heartbeat follows as soon as it is found, since the group may have moved.
         """
         if self._in_flight is None and self.coordinator is not None and not self.is_done:
             self._note(now, MemberHistoryKind.DISCONNECTED)
@@ -164,7 +165,7 @@ class MemberClient(ABC):
             self.coordinator = None
 
     def next_deadline(self) -> int | None:
-        """Return when to poll next if nothing happens before; None once the member is done."""
+        """Return when to poll next unless something happens first; None once the member is done."""
         if self._is_done:
             return None
         if self._in_flight is not None:
@@ -177,39 +178,39 @@ class MemberClient(ABC):
         self._heartbeat_at = now
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit ``offsets`` with the next poll, as far as their partitions are owned then."""
+        """Commit ``offsets`` with the next poll, for those partitions that are still owned then."""
         self._uncommitted.update(offsets)
 
-    # What a protocol says.
+    # Defined by each protocol.
 
     @abstractmethod
     def _next_message(self, now: int) -> Any:
-        """Give what is to be sent now; None: nothing yet.
+        """Return the request to send now; None: nothing yet.
 
-        It may put off the time at which the answer is overdue.
+        It may extend the time after which the answer is overdue.
         """
 
     @abstractmethod
     def _has_work(self) -> bool:
-        """Tell whether something is to be sent before the next heartbeat is due."""
+        """Return whether there is a request to send before the next heartbeat is due."""
 
     @abstractmethod
     def _unanswered(self, api_key: int, now: int) -> None:
-        """Take it that a request to this API, other than a commit, will have no answer."""
+        """Note that a request to this API, other than a commit, will get no answer."""
 
     @abstractmethod
     def _commit_refused(self, error: ErrorCode, now: int) -> None:
-        """Do what the refusal of a commit asks for, if it is about the member."""
+        """Handle a commit's refusal that concerns the member."""
 
     @abstractmethod
     def _take_action(self, error: ErrorCode, now: int) -> None:
-        """Do what an error asks for."""
+        """Take the action for an error."""
 
     def _reconnects(self, now: int) -> None:
         """Prepare for another connection: the next heartbeat is due at once."""
         self._heartbeat_at = now
 
-    # What both protocols take and do alike.
+    # Common to both protocols.
 
     def _coordinator_found(self, response: FindCoordinatorResponse, now: int) -> None:
         found = response.coordinators[0]
@@ -219,7 +220,7 @@ class MemberClient(ABC):
             self.coordinator = BrokerNode(found.node_id, found.host, found.port)
 
     def _take_owned(self) -> bool:
-        """Take the offsets of owned partitions out of the queue; the others are forgotten."""
+        """Take the offsets of owned partitions out of the queue; drop the others."""
         self._committing = {
             partition: self._uncommitted[partition]
             for partition in self.partitions
@@ -241,7 +242,7 @@ class MemberClient(ABC):
         self._commit_refused(error, now)
 
     def _back_off(self, now: int, needed: ErrorAction = ErrorAction.RETRY) -> None:
-        """Wait exponentially longer with each failure in a row, give or take a fifth."""
+        """Back off exponentially with each failure in a row, plus or minus a fifth."""
         config = self.config
         delay_ms = min(config.retry_backoff_ms << self._failures, config.retry_backoff_max_ms)
         self._failures = min(self._failures + 1, 10)

@@ -29,7 +29,7 @@ class ConsumerMemberConfig:
     """A member's settings under Kafka's names; ``instance_id`` makes it static.
 
     It subscribes to ``topics``, or to those that match ``topic_regex``. ``server_assignor`` None
-    leaves the choice to the group; ``heartbeat_interval_ms`` None follows the coordinator's word.
+    leaves the choice to the group; ``heartbeat_interval_ms`` None uses the coordinator's interval.
     """
 
     group_id: str
@@ -49,7 +49,7 @@ class ConsumerMemberConfig:
 class ConsumerMember(HeartbeatingMember):
     """One member's conversation with its coordinator.
 
-    ``topic_names`` tells what topic an id means; its driver may replace it.
+    ``topic_names`` maps topic ids to names; its driver may replace it.
     """
 
     HEARTBEAT_API: ClassVar[int] = CONSUMER_GROUP_HEARTBEAT
@@ -76,7 +76,7 @@ class ConsumerMember(HeartbeatingMember):
     def _told_topics(self) -> tuple[str, ...] | None:
         config = self.config
         is_static_join = self.generation == JOIN_EPOCH and config.instance_id is not None
-        if is_static_join:  # a predecessor's would stay in force if nothing were said of them
+        if is_static_join:  # otherwise a predecessor's would stay in force
             return self.topics
         return self.topics if config.topic_regex is None or self.topics else None
 

@@ -1,4 +1,4 @@
-"""What each error asks of a member: a table."""
+"""The table of a member's action for each error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ErrorAction(Enum):
-    """What an error asks of the member."""
+    """A member's reaction to an error."""
 
     RETRY = "the same again after a back-off"
     REDISCOVER = "ask who coordinates, after a back-off"
@@ -42,11 +42,11 @@ CONSUMER_ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
     ErrorCode.unreleased_instance_id: ErrorAction.RETRY,  # its predecessor's session has not ended
     ErrorCode.fenced_instance_id: ErrorAction.GIVE_UP,
 }
-"""The same for a member of a consumer group (KIP-848): it keeps its member id for good."""
+"""The same for a member of a consumer group (KIP-848): it keeps its member id forever."""
 
 
 def action_for(error: ErrorCode) -> ErrorAction:
-    """Return what ``error`` asks for: the table's row, else what Kafka says of retrying it."""
+    """Return the action for ``error``: the table's row, otherwise whether Kafka retries it."""
     return ERROR_ACTIONS.get(error) or (
         ErrorAction.RETRY if error.retriable else ErrorAction.GIVE_UP
     )
@@ -58,4 +58,4 @@ JOIN_REASONS: Final[Mapping[ErrorAction | None, str]] = {
     ErrorAction.NEW_GENERATION: "the member's generation is gone",
     ErrorAction.NEW_MEMBER_ID: "the coordinator does not know the member id",
 }
-"""KIP-800: why the member joins, by what made it join; None is its first time."""
+"""KIP-800: the reason for a join, by its cause; None is the first join."""

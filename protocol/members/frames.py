@@ -1,8 +1,8 @@
 """The requests of members as frames, for load generators with thousands of members.
 
-A generator shares its machine with the server that it measures, so it must be far cheaper. What
-members of one group send is written from a few templates, and of an answer only what the member
-asks for is read. Answers are given without their length.
+A generator shares its machine with the server that it measures, so it must be far cheaper. Requests
+of a group's members are filled in from a few templates, and of an answer only the fields that the
+member needs are read. Answers are given without their length.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ MARKED_INSTANCE: Final = compact.string(INSTANCE_MARK)
 MARKED_GENERATION: Final = INT32.pack(GENERATION_MARK)
 UUID_BYTES: Final = 16
 NULL_OWNED: Final = 2
-"""A heartbeat's last two bytes where it tells no partitions: null, and no tagged fields."""
+"""A heartbeat's last two bytes when it has no partitions: null, and no tagged fields."""
 VERSIONS: Final = newest()
 TEMPLATES_MAX: Final = 4_096
-"""Templates that are kept: one for each group, and one for each of its subscriptions."""
+"""Number of cached templates: one for each group, and one for each of its subscriptions."""
 _EPOCHS: Final = struct.Struct(">ii")
 _NULL_ASSIGNMENT: Final = 0xFF
 
@@ -63,7 +63,7 @@ class Framed:
 
 
 def framed(message: Any, client_id: str) -> Framed:
-    """Write a message that needs no template."""
+    """Encode a message that needs no template."""
     return Framed(message.__api_key__, bytes(frame_of(message, client_id)))
 
 
@@ -71,7 +71,7 @@ def framed(message: Any, client_id: str) -> Framed:
 
 
 class _Named(NamedTuple):
-    """What a template stands for in a member's place."""
+    """A stand-in for a member, with marks in its fields, to make a template."""
 
     config: Any
     member_id: str = MEMBER_MARK
@@ -81,7 +81,7 @@ class _Named(NamedTuple):
 class GroupFrames:
     """The templates of one group, whose members share their settings.
 
-    ``shares`` are the assignments that its leader brings, in range order, as compact bytes.
+    ``shares`` are the assignments that its leader sends, in range order, as compact bytes.
     """
 
     def __init__(self, config: Any, shares: Sequence[bytes]) -> None:
@@ -97,7 +97,7 @@ class GroupFrames:
         self.heartbeat = Template(beat, *marks, client_id=self.client_id)
 
     def join(self, reason: str) -> Template:
-        """Return the JoinGroup with this reason; there are a few."""
+        """Return the JoinGroup with this reason; there are only a few reasons."""
         template = self._joins.get(reason)
         if template is None:
             named: Any = _Named(self._config)
@@ -108,7 +108,7 @@ class GroupFrames:
 
 
 class ClassicFrames(ClassicMessages):
-    """One member's requests; it reads :class:`JoinAnswer` and no assignment."""
+    """One member's requests; it reads a :class:`JoinAnswer`, but no assignment."""
 
     def __init__(self, group: GroupFrames, instance_id: str | None) -> None:
         self._group = group
@@ -117,7 +117,7 @@ class ClassicFrames(ClassicMessages):
         self._steady_for: tuple[int, str] = (-1, "")
 
     def find_coordinator(self, member: AnyMember) -> Framed:
-        """Ask any node who coordinates the member's group."""
+        """Ask any node for the coordinator of the member's group."""
         return framed(super().find_coordinator(member), self._group.client_id)
 
     def commit(self, member: AnyMember, offsets: Mapping[TopicPartition, int]) -> Framed:
@@ -125,12 +125,12 @@ class ClassicFrames(ClassicMessages):
         return framed(super().commit(member, offsets), self._group.client_id)
 
     def join(self, member: AnyClassicMember, reason: str) -> Framed:
-        """Join under the member id held so far."""
+        """Join under the present member id."""
         template = self._group.join(reason)
         return Framed(JOIN_GROUP, template.fill(compact.string(member.member_id), self._instance))
 
     def sync(self, member: AnyClassicMember, protocol_name: str, assignments: Any) -> Framed:  # noqa: ARG002 - the template says it
-        """Fetch the assignment; the leader brings everybody's."""
+        """Fetch the assignment; the leader sends the assignments of all members."""
         frame = self._group.sync.fill(
             INT32.pack(member.generation), compact.string(member.member_id), self._instance
         )
@@ -140,7 +140,7 @@ class ClassicFrames(ClassicMessages):
         return Framed(SYNC_GROUP, frame)
 
     def heartbeat(self, member: AnyClassicMember) -> Framed:
-        """Say that the member lives."""
+        """Keep the member's session alive."""
         steady = member.generation, member.member_id
         if self._steady_for != steady:
             self._steady_for = steady
@@ -151,11 +151,11 @@ class ClassicFrames(ClassicMessages):
         return self._steady
 
     def leave(self, member: AnyClassicMember, reason: str) -> Framed:
-        """Leave, saying why."""
+        """Leave with a reason."""
         return framed(super().leave(member, reason), self._group.client_id)
 
     def assignments(self, member: AnyClassicMember, joined: JoinAnswer) -> bytes:  # noqa: ARG002 - the group's shares are ready
-        """Give every member its share, in range order; the last members may have none."""
+        """Return every member's share, in range order; the last members may have none."""
         answer = codec.decode(JOIN_GROUP, VERSIONS[JOIN_GROUP], joined.frame)
         ranked = sorted(
             (Subscriber(each.member_id, each.group_instance_id, ()) for each in answer.members),
@@ -168,12 +168,12 @@ class ClassicFrames(ClassicMessages):
         return compact.uvarint(len(rows) + 1) + b"".join(rows)
 
     def assigned(self, synced: Any) -> tuple[TopicPartition, ...]:  # noqa: ARG002
-        """Read nothing: nobody asks what a member of a load owns."""
+        """Return nothing: the load does not need a member's partitions."""
         return ()
 
 
 class JoinAnswer(NamedTuple):
-    """What a member reads in a JoinGroup answer; ``frame`` is all of it, for the leader."""
+    """The fields of a JoinGroup answer that a member reads; ``frame`` is all of it, for leaders."""
 
     error_code: ErrorCode
     generation_id: int
@@ -185,7 +185,7 @@ class JoinAnswer(NamedTuple):
 
 
 class ErrorAnswer(NamedTuple):
-    """What a member reads in an answer that has nothing but its error."""
+    """The error of an answer from which a member reads nothing else."""
 
     error_code: ErrorCode
 
@@ -213,10 +213,10 @@ def _read_join(frame: bytes) -> JoinAnswer:
 
 
 class ConsumerFrames(ConsumerMessages):
-    """One member's requests; what it owns is kept as the bytes that the coordinator sent.
+    """One member's requests; its owned partitions are kept as the bytes that the coordinator sent.
 
-    They are just the bytes that it wants back. Partitions are not named: :func:`partitions_in`
-    reads their topics' ids.
+    The member sends the same bytes back. Partitions are not named: :func:`partitions_in` reads
+    their topics' ids.
     """
 
     nothing: Any = b"\x01"
@@ -228,7 +228,7 @@ class ConsumerFrames(ConsumerMessages):
         self._steady_epoch = -1
 
     def find_coordinator(self, member: AnyMember) -> Framed:
-        """Ask any node who coordinates the member's group."""
+        """Ask any node for the coordinator of the member's group."""
         return framed(super().find_coordinator(member), self._client_id)
 
     def commit(self, member: AnyMember, offsets: Mapping[TopicPartition, int]) -> Framed:
@@ -236,7 +236,7 @@ class ConsumerFrames(ConsumerMessages):
         return framed(super().commit(member, offsets), self._client_id)
 
     def heartbeat(self, member: AnyConsumerMember, tells: HeartbeatFields) -> Framed:
-        """Say what has changed since the last answered heartbeat: mostly nothing."""
+        """Report what has changed since the last answered heartbeat: usually nothing."""
         if tells.joins:
             config: Any = member.config
             join = _consumer_join(config, tells.topics, self._client_id)
@@ -254,7 +254,7 @@ class ConsumerFrames(ConsumerMessages):
         return Framed(CONSUMER_GROUP_HEARTBEAT, b"".join(parts))
 
     def steady(self, member: AnyConsumerMember) -> Framed:
-        """Return the heartbeat that tells nothing new."""
+        """Return the heartbeat that has nothing new."""
         if self._steady_epoch != member.generation:
             if self._template is None:
                 config: Any = member.config
@@ -267,25 +267,25 @@ class ConsumerFrames(ConsumerMessages):
         return self._steady
 
     def leave(self, member: AnyConsumerMember, epoch: int) -> Framed:
-        """Leave, for good or (a static member) for a while."""
+        """Leave, permanently or (a static member) temporarily."""
         return framed(super().leave(member, epoch), self._client_id)
 
     def interval_ms(self, answer: ConsumerAnswer) -> int:
-        """Read how often the coordinator wants heartbeats."""
+        """Return the coordinator's heartbeat interval."""
         return answer.interval_ms
 
     def assigned(self, answer: ConsumerAnswer) -> bytes | None:
-        """Read what an answer assigns; None: nothing new."""
+        """Return the assignment in an answer; None: nothing new."""
         return answer.assignment
 
     def partitions(self, member: AnyConsumerMember, owned: bytes) -> tuple[TopicPartition, ...]:  # noqa: ARG002
-        """Name nothing."""
+        """Return nothing: topics have no names here."""
         return ()
 
 
 @lru_cache(maxsize=TEMPLATES_MAX)
 def _consumer_join(config: Any, topics: tuple[str, ...] | None, client_id: str) -> Template:
-    """Make the template of a heartbeat that joins, for members with the same settings."""
+    """Make the template of a joining heartbeat, for members with the same settings."""
     named: Any = _Named(config, generation=0)
     tells = HeartbeatFields(joins=True, everything=True, topics=topics, owned=True)
     message = CONSUMER_MESSAGES.heartbeat(named, tells)
@@ -294,13 +294,13 @@ def _consumer_join(config: Any, topics: tuple[str, ...] | None, client_id: str) 
 
 @lru_cache(maxsize=TEMPLATES_MAX)
 def _consumer_steady(config: Any, client_id: str) -> Template:
-    """Make the template of a heartbeat that tells nothing new."""
+    """Make the template of a heartbeat that has nothing new."""
     message = CONSUMER_MESSAGES.heartbeat(cast("Any", _Named(config)), NOTHING_NEW)
     return Template(message, MARKED_MEMBER, MARKED_GENERATION, client_id=client_id)
 
 
 class ConsumerAnswer(NamedTuple):
-    """What a member reads in a ConsumerGroupHeartbeat answer."""
+    """The fields of a ConsumerGroupHeartbeat answer that a member reads."""
 
     error_code: ErrorCode
     member_epoch: int
@@ -322,7 +322,7 @@ def _read_consumer(frame: bytes) -> ConsumerAnswer:
 
 
 def partitions_in(owned: bytes) -> Iterator[tuple[bytes, int]]:
-    """Read partitions as they stand on the wire: topic id and index."""
+    """Decode partitions from wire format: topic id and index."""
     topics, at = compact.read_uvarint(owned, 0)
     for _ in range(topics - 1):
         topic_id = owned[at : at + UUID_BYTES]
@@ -344,7 +344,7 @@ _READERS: Final[Mapping[int, Callable[[bytes], Any]]] = {
 
 
 def read_answer(api_key: int, frame: bytes) -> Any:
-    """Read the answer to a :class:`Framed` request; raises ``BadFrame``."""
+    """Decode the answer to a :class:`Framed` request; raises ``BadFrame``."""
     reader = _READERS.get(api_key)
     if reader is not None:
         try:

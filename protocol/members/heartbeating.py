@@ -1,11 +1,11 @@
-"""A member of a group whose coordinator assigns (KIP-848 and what follows it): one request.
+"""A member of a group with server-side assignment (KIP-848 and later protocols): one request.
 
-The first heartbeat (epoch 0) joins, each answer may bring a new epoch and assignment, the next
-heartbeat tells what is owned, and epoch -1 (-2 for a static member that will be back) leaves. A
-member revokes and takes over at once.
+The first heartbeat (epoch 0) joins. Each answer may bring a new epoch and assignment, and the next
+heartbeat reports the owned partitions. Epoch -1 leaves (-2: a static member that will return). A
+member revokes and takes over partitions at once.
 
-What a kind of group adds is in its subclass and in the requests that it is given: its API, its
-settings, the form of an assignment, and what its errors ask for.
+Each kind of group adds its parts in a subclass and in the requests that it is given: its API, its
+settings, the form of an assignment, and the actions for its errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_FOR_A_WHILE_EPOCH: Final = -2
-"""A static member leaves so: its partitions wait for it until its session ends."""
+"""A static member leaves with this epoch: its partitions are kept until its session ends."""
 
 
 NOTHING_NEW: Final = HeartbeatFields(joins=False, everything=False, topics=None, owned=False)
@@ -39,7 +39,7 @@ LEAVES: Final = HeartbeatFields(
 
 
 class HeartbeatRequests(MemberRequests, Protocol):
-    """How a kind of member writes its requests and reads its answers.
+    """Encodes the requests of a kind of member, and reads its answers.
 
     ``nothing`` is the assignment of a member that owns nothing; assignments are compared by ``==``.
     """
@@ -47,30 +47,30 @@ class HeartbeatRequests(MemberRequests, Protocol):
     nothing: Any
 
     def heartbeat(self, member: Any, tells: HeartbeatFields) -> Any:
-        """Say that the member lives, and what has changed."""
+        """Keep the member's session alive and report changes."""
 
     def leave(self, member: Any, epoch: int) -> Any:
-        """Leave under an epoch that says for how long."""
+        """Leave with an epoch that says for how long."""
 
     def interval_ms(self, answer: Any) -> int:
-        """Read how often the coordinator wants heartbeats."""
+        """Return the coordinator's heartbeat interval."""
 
     def assigned(self, answer: Any) -> Any:
-        """Read what an answer assigns; None: nothing new."""
+        """Return the assignment in an answer; None: nothing new."""
 
     def partitions(self, member: Any, owned: Any) -> tuple[TopicPartition, ...]:
-        """Name partitions that :meth:`assigned` read."""
+        """Return the names of partitions that :meth:`assigned` returned."""
 
 
 class HeartbeatingMember(MemberClient):
     """One member's conversation with its coordinator; ``generation`` is the member epoch.
 
-    STABLE: the member is in, and ``owned`` is what it was last assigned.
+    STABLE: the member has joined, and ``owned`` is its last assignment.
     """
 
     HEARTBEAT_API: ClassVar[int]
     ERROR_ACTIONS: ClassVar[Mapping[ErrorCode, ErrorAction]]
-    """What errors ask for; the others, what Kafka says of retrying them."""
+    """Actions for errors; for other errors, Kafka's retriable flag decides."""
 
     requests: HeartbeatRequests
     topics: tuple[str, ...]
@@ -93,28 +93,28 @@ class HeartbeatingMember(MemberClient):
         self._heartbeat_at = 0
 
     def leave(self, reason: str = "", *, for_good: bool = False) -> None:  # noqa: ARG002 - not told
-        """Leave the group with the next poll; a static member says that it will be back.
+        """Leave the group with the next poll; a static member announces that it will return.
 
-        ``for_good``: it does not. The request carries no ``reason``.
+        With ``for_good`` it does not. The request carries no ``reason``.
         """
         self._leaves = True
         self._is_for_good = for_good
 
     @property
     def has_news(self) -> bool:
-        """Whether the next heartbeat tells topics or what is owned."""
+        """Whether the next heartbeat reports topics or owned partitions."""
         return self._tells_topics or self._tells_owned
 
     @property
     def tells_topics(self) -> bool:
-        """Whether the next heartbeat tells other topics."""
+        """Whether the next heartbeat reports other topics."""
         return self._tells_topics
 
-    # What to send.
+    # Requests.
 
     @abstractmethod
     def _told_topics(self) -> tuple[str, ...] | None:
-        """Give the topics that a heartbeat names which tells the subscription."""
+        """Return the topics for a heartbeat that reports the subscription."""
 
     def _next_message(self, now: int) -> Any:
         if self._leaves and self.generation == JOIN_EPOCH:
@@ -124,7 +124,7 @@ class HeartbeatingMember(MemberClient):
             return self.requests.find_coordinator(self)
         if self._leaves:
             return self._leaving()
-        if now >= self._heartbeat_at:  # before commits: refused ones must not starve it
+        if now >= self._heartbeat_at:  # first: refused commits must not starve heartbeats
             return self._heartbeat()
         if self._uncommitted and self._take_owned():
             return self.requests.commit(self, self._committing)
@@ -151,12 +151,12 @@ class HeartbeatingMember(MemberClient):
     def _has_work(self) -> bool:
         return self._leaves
 
-    # What came back.
+    # Answers.
 
     @property
     @abstractmethod
     def _interval_ms(self) -> int | None:
-        """The interval of heartbeats; None: as the coordinator wants them."""
+        """The heartbeat interval; None: as the coordinator wants."""
 
     def _heartbeat_answered(self, response: Any, now: int) -> None:
         told = self._told
@@ -188,7 +188,7 @@ class HeartbeatingMember(MemberClient):
             self._heartbeat_at = now
 
     def _assigned(self, owned: Any, now: int) -> None:
-        """Revoke and take over at once, and tell the coordinator so if anything changed."""
+        """Revoke and take over at once; report it to the coordinator if anything changed."""
         partitions = self.requests.partitions(self, owned)
         if partitions != self.partitions or owned != self.owned:
             self._tells_owned = True
@@ -204,7 +204,7 @@ class HeartbeatingMember(MemberClient):
         self._tells_all = True
         super()._reconnects(now)
 
-    # What an error leads to.
+    # Errors.
 
     def _take_action(self, error: ErrorCode, now: int) -> None:
         needed = self.ERROR_ACTIONS.get(error) or action_for(error)

@@ -1,4 +1,4 @@
-"""What a member lived through, as values: tests, the load and the simulator read the same list."""
+"""A member's history, as values: tests, the load and the simulator read the same list."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class MemberHistoryKind(StrEnum):
     JOINED = "joined"  # JoinGroup was answered: a member id and a generation
     ASSIGNED = "assigned"  # SyncGroup was answered: the partitions of this generation
     HEARTBEAT = "heartbeat"  # a heartbeat was answered without error
-    REBALANCING = "rebalancing"  # the coordinator asked the member to join again
+    REBALANCING = "rebalancing"  # the coordinator asked the member to rejoin
     LOST = "lost"  # the coordinator no longer knows the member id or the generation
     RETRIED = "retried"  # the coordinator could not answer now; tried again after a back-off
     DISCONNECTED = "disconnected"  # a request's answer will never come
     COMMITTED = "committed"  # every offset of a commit was acknowledged
     COMMIT_FAILED = "commit-failed"  # an offset was refused, or the answer never came
-    FAILED = "failed"  # an error that no retry can cure; FENCED_INSTANCE_ID is one
+    FAILED = "failed"  # an error that no retry can resolve, such as FENCED_INSTANCE_ID
     LEFT = "left"  # the member is out of the group, or (static) just stopped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberHistoryEvent:
-    """One line of a member's history; ``time_ms`` is the driver's clock.
+    """One event of a member's history; ``time_ms`` is the driver's clock.
 
-    ``partitions`` and ``generation`` are what the member held right after the event. ``offsets``
-    is filled for commits, ``error`` where there was one: Kafka's name of it in lower case.
+    ``partitions`` and ``generation`` are the member's right after the event. ``offsets`` is filled
+    for commits, ``error`` for errors: Kafka's name in lower case.
     """
 
     time_ms: int

@@ -1,7 +1,7 @@
-"""The kinds of members: a row for each; share and streams members are two more.
+"""The kinds of members: one row each; share and streams members are two more.
 
-A kind is known by the class of its settings. Drivers (tests, simulator, drills, loads) make members
-here and look at the row's traits, never at a member's class.
+The class of a member's settings determines its kind. Drivers (tests, simulator, drills, loads)
+create members here and check the row's traits, never a member's class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Member: TypeAlias = ClassicMember | ConsumerMember
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMetadata:
-    """What members know of the topics; a driver may change the mappings at any time."""
+    """The topics that members know; a driver may change the mappings at any time."""
 
     partitions_of: Mapping[str, int] = field(default_factory=dict)
     names: Mapping[UUID, str] = field(default_factory=dict)
@@ -33,9 +33,9 @@ class TopicMetadata:
 class MemberKind:
     """One row.
 
-    ``make`` makes a member of its settings, a generator of chance and what it knows of the topics.
-    ``is_modern``: its coordinator assigns, it may subscribe to other topics while it is a member.
-    ``replaces_silent``: a static member takes the place of one that has not said that it leaves.
+    ``make`` creates a member from its settings, a random generator and the topics it knows.
+    ``is_modern``: its coordinator assigns, and it may change its subscription while it is a member.
+    ``replaces_silent``: a static member may replace one that has not announced that it leaves.
     """
 
     make: Callable[[Any, random.Random, TopicMetadata], Member]
@@ -63,5 +63,5 @@ def kind_of(config: AnyConfig) -> MemberKind:
 
 
 def member_of(config: AnyConfig, rng: random.Random, topics: TopicMetadata) -> Member:
-    """Make the member that these settings describe."""
+    """Create the member that these settings describe."""
     return kind_of(config).make(config, rng, topics)

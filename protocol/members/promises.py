@@ -1,9 +1,9 @@
-"""What the histories of members must never show, and what a rebalance is: one definition for all.
+"""Checks of members' histories, and the definition of a rebalance: one definition for all users.
 
-Drills judge live and simulated clusters by the functions at the end, and the load's analysis in
-Spark maps them over groups. The simulator checks every SyncGroup by :class:`Owners`. It checks
+Drills check live and simulated clusters with the functions at the end, and the load's analysis in
+Spark maps them over groups. The simulator checks every SyncGroup with :class:`Owners`. It checks
 commits by a finer rule (``failover.simulation.checkers.values``): there commits overlap, some are
-applied late, and offsets are deleted and expire. A test holds that both agree on all others.
+applied late, and offsets are deleted and expire. A test checks that both agree in all other cases.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 P = TypeVar("P")
-"""A partition, in the form that the history names it."""
+"""A partition, in the form that the history uses."""
 
 
 class OwnedTwice(NamedTuple, Generic[P]):
-    """A partition that several members were assigned in one generation."""
+    """A partition that was assigned to several members in one generation."""
 
     generation: int
     partition: P
@@ -27,17 +27,17 @@ class OwnedTwice(NamedTuple, Generic[P]):
 
 
 class Owners(Generic[P]):
-    """Who was assigned what in each generation of one group.
+    """The assignments of each generation of one group.
 
-    A partition has at most one owner in a generation. A member is known by what it keeps for life:
-    its instance id if it is static.
+    A partition has at most one owner in a generation. A member is identified by its lasting id: the
+    instance id if it is static.
     """
 
     def __init__(self) -> None:
         self._owners: dict[int, dict[P, tuple[str, ...]]] = {}
 
     def assigned(self, generation: int, partition: P, name: str) -> tuple[str, ...]:
-        """Note an assignment; return all that the partition was assigned to, sorted."""
+        """Note an assignment; return all members that the partition was assigned to, sorted."""
         of_generation = self._owners.setdefault(generation, {})
         known = of_generation.get(partition, ())
         if name not in known:
@@ -45,7 +45,7 @@ class Owners(Generic[P]):
         return known
 
     def owned_twice(self) -> Iterator[OwnedTwice[P]]:
-        """Find partitions with several owners: there must be none."""
+        """Return partitions with several owners: there must be none."""
         for generation, owners in self._owners.items():
             for partition, names in owners.items():
                 if len(names) > 1:
@@ -53,7 +53,7 @@ class Owners(Generic[P]):
 
 
 class LostCommit(NamedTuple, Generic[P]):
-    """An acknowledged offset that is gone; ``there`` is what is committed, None: nothing."""
+    """An acknowledged offset that is lost; ``there`` is the committed offset, None: nothing."""
 
     partition: P
     acknowledged: int
@@ -61,9 +61,9 @@ class LostCommit(NamedTuple, Generic[P]):
 
 
 class Commits(Generic[P]):
-    """The largest acknowledged offset of each partition: its offsets only grow.
+    """The largest acknowledged offset of each partition, whose offsets only grow.
 
-    So a committed offset below that, or none, is an acknowledged commit lost.
+    So a smaller committed offset, or none, means that an acknowledged commit was lost.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Commits(Generic[P]):
         self._acknowledged[partition] = max(offset, self._acknowledged.get(partition, -1))
 
     def lost(self, committed: Mapping[P, int]) -> Iterator[LostCommit[P]]:
-        """Find acknowledged offsets that are gone: there must be none."""
+        """Return acknowledged offsets that are lost: there must be none."""
         for partition, offset in self._acknowledged.items():
             there = committed.get(partition)
             if there is None or there < offset:
@@ -83,10 +83,10 @@ class Commits(Generic[P]):
 
 @dataclass(slots=True)
 class Generations:
-    """One group's generations before and after a moment, as its members were assigned in them.
+    """One group's generations before and after a point in time, by its members' assignments.
 
-    A rebalance after that moment is a generation that is newer than all before it: a member that
-    is given its old assignment again has not seen one.
+    A rebalance after that point is a generation newer than all before it: a member that gets its
+    old assignment again has not seen one.
     """
 
     since_ms: int
@@ -102,12 +102,12 @@ class Generations:
 
     @property
     def rebalances(self) -> int:
-        """How many there were after the moment."""
+        """The number of rebalances after the point in time."""
         return sum(generation > self._before for generation in self._after)
 
 
 def backward(told: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Find generations or epochs that a member was told after a newer one: there must be none."""
+    """Return generations or epochs that a member got after a newer one: there must be none."""
     before = None
     for generation in told:
         if before is not None and generation < before:
@@ -116,7 +116,7 @@ def backward(told: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 class Assigned(NamedTuple, Generic[P]):
-    """An assignment that a member of a group was told; ``name`` as in :class:`Owners`."""
+    """An assignment that a member of a group received; ``name`` as in :class:`Owners`."""
 
     time_ms: int
     generation: int
@@ -125,7 +125,7 @@ class Assigned(NamedTuple, Generic[P]):
 
 
 def owned_twice(assignments: Iterable[Assigned[P]]) -> Iterator[OwnedTwice[P]]:
-    """Find partitions that several members of one group were assigned in one generation."""
+    """Return partitions that were assigned to several members in one generation of a group."""
     owners = Owners[P]()
     for each in assignments:
         for partition in each.partitions:
@@ -134,7 +134,7 @@ def owned_twice(assignments: Iterable[Assigned[P]]) -> Iterator[OwnedTwice[P]]:
 
 
 def rebalances(assignments: Iterable[Assigned[P]], since_ms: int) -> int:
-    """Count the rebalances of one group since a moment."""
+    """Count the rebalances of one group since a point in time."""
     generations = Generations(since_ms)
     for each in assignments:
         generations.assigned(each.time_ms, each.generation)
@@ -144,7 +144,7 @@ def rebalances(assignments: Iterable[Assigned[P]], since_ms: int) -> int:
 def lost_commits(
     acknowledged: Iterable[tuple[P, int]], committed: Mapping[P, int]
 ) -> Iterator[LostCommit[P]]:
-    """Find acknowledged offsets that are gone; ``committed`` is what is there in the end."""
+    """Return acknowledged offsets that are lost; ``committed`` are the offsets at the end."""
     commits = Commits[P]()
     for partition, offset in acknowledged:
         commits.acknowledged(partition, offset)

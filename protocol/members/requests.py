@@ -1,8 +1,8 @@
-"""The requests of members as messages, and what members read in the answers.
+"""The requests of members as messages, and the fields of the answers that members read.
 
-A member says what to send and takes what came back; how that is written is not its concern. Here
-it is written as messages, which tests, simulator and drills want. A load generator that needs
-thousands of members writes frames instead (:mod:`protocol.members.frames`).
+A member decides what to send and handles the answers; the encoding is not its concern. Here
+requests are messages, for tests, simulator and drills. A load generator that needs thousands of
+members builds frames instead (:mod:`protocol.members.frames`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CONSUMER_GROUP_HEARTBEAT: Final = ConsumerGroupHeartbeatRequest.__api_key__
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatFields:
-    """What a heartbeat tells: ``topics`` None are not told; ``leaves``: nothing but that."""
+    """The content of a heartbeat: ``topics`` None: not sent; ``leaves``: nothing but that."""
 
     joins: bool
     everything: bool
@@ -90,23 +90,23 @@ class AnyMember(Protocol):
 
 
 class AnyClassicConfig(AnyConfig, Protocol):
-    """The settings that a classic group's member tells (times in milliseconds)."""
+    """The settings that a classic group's member sends (times in milliseconds)."""
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What it subscribes to."""
+        """The topics that it subscribes to."""
 
     @property
     def session_timeout_ms(self) -> int:
-        """After so long in silence it is removed."""
+        """The time without a heartbeat after which it is removed."""
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """So long others wait for it to join again."""
+        """The time that others wait for it to rejoin."""
 
 
 class AnyClassicMember(AnyMember, Protocol):
-    """What requests tell of a classic group's member."""
+    """The state of a classic group's member that its requests contain."""
 
     @property
     def config(self) -> AnyClassicConfig:
@@ -116,7 +116,7 @@ class AnyClassicMember(AnyMember, Protocol):
 
 
 class AnyConsumerConfig(AnyConfig, Protocol):
-    """The settings that a consumer group's member tells (times in milliseconds)."""
+    """The settings that a consumer group's member sends (times in milliseconds)."""
 
     @property
     def topic_regex(self) -> str | None:
@@ -124,19 +124,19 @@ class AnyConsumerConfig(AnyConfig, Protocol):
 
     @property
     def rack_id(self) -> str | None:
-        """The rack on which it is."""
+        """The rack that it is on."""
 
     @property
     def server_assignor(self) -> str | None:
-        """The assignor that it wants; None leaves the choice to the group."""
+        """The assignor that it asks for; None leaves the choice to the group."""
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """So long it may take to revoke."""
+        """The time that it may take to revoke partitions."""
 
 
 class AnyConsumerMember(AnyMember, Protocol):
-    """What requests tell of a consumer group's member."""
+    """The state of a consumer group's member that its requests contain."""
 
     @property
     def config(self) -> AnyConsumerConfig:
@@ -147,10 +147,10 @@ class AnyConsumerMember(AnyMember, Protocol):
 
 
 class MemberRequests(Protocol):
-    """How members of all kinds write what they send: as messages, or as frames."""
+    """Builds the requests of all kinds of members: as messages, or as frames."""
 
     def find_coordinator(self, member: AnyMember) -> Any:
-        """Ask any node who coordinates the member's group."""
+        """Ask any node for the coordinator of the member's group."""
 
     def commit(self, member: AnyMember, offsets: Mapping[TopicPartition, int]) -> Any:
         """Commit ``offsets`` in the member's generation or epoch."""
@@ -160,7 +160,7 @@ class MemberMessages:
     """The messages that members of all kinds send."""
 
     def find_coordinator(self, member: AnyMember) -> Any:
-        """Ask any node who coordinates the member's group."""
+        """Ask any node for the coordinator of the member's group."""
         return FindCoordinatorRequest(
             key_type=GROUP_KEY, coordinator_keys=(member.config.group_id,)
         )
@@ -190,7 +190,7 @@ class ClassicMessages(MemberMessages):
     """The messages of a classic group's member."""
 
     def join(self, member: AnyClassicMember, reason: str) -> Any:
-        """Join under the member id held so far; the first time there is none."""
+        """Join under the present member id; the first time there is none."""
         config = member.config
         subscription = encode_subscription(config.topics)
         return JoinGroupRequest(
@@ -205,7 +205,7 @@ class ClassicMessages(MemberMessages):
         )
 
     def sync(self, member: AnyClassicMember, protocol_name: str, assignments: Any) -> Any:
-        """Fetch the assignment; the leader brings everybody's."""
+        """Fetch the assignment; the leader sends the assignments of all members."""
         return SyncGroupRequest(
             group_id=member.config.group_id,
             generation_id=member.generation,
@@ -217,7 +217,7 @@ class ClassicMessages(MemberMessages):
         )
 
     def heartbeat(self, member: AnyClassicMember) -> Any:
-        """Say that the member lives."""
+        """Keep the member's session alive."""
         return HeartbeatRequest(
             group_id=member.config.group_id,
             generation_id=member.generation,
@@ -226,14 +226,14 @@ class ClassicMessages(MemberMessages):
         )
 
     def leave(self, member: AnyClassicMember, reason: str) -> Any:
-        """Leave, saying why (KIP-800)."""
+        """Leave with a reason (KIP-800)."""
         return LeaveGroupRequest(
             group_id=member.config.group_id,
             members=(MemberIdentity(member_id=member.member_id, reason=reason),),
         )
 
     def assignments(self, member: AnyClassicMember, joined: Any) -> Any:
-        """Assign as the leader does: the assignments that :meth:`sync` brings."""
+        """Compute the leader's assignments, which :meth:`sync` sends."""
         subscribers = []
         for each in joined.members:
             subscription = decode_subscription(each.metadata)
@@ -245,7 +245,7 @@ class ClassicMessages(MemberMessages):
         )
 
     def assigned(self, synced: Any) -> tuple[TopicPartition, ...]:
-        """Read which partitions a SyncGroup answer assigns."""
+        """Return the partitions that a SyncGroup answer assigns."""
         return tuple(sorted(decode_assignment(synced.assignment) or ()))
 
 
@@ -253,14 +253,14 @@ class ConsumerMessages(MemberMessages):
     """The messages of a consumer group's member (KIP-848)."""
 
     nothing: Any = ()
-    """What a member owns that owns nothing."""
+    """The owned partitions of a member without any."""
 
     def heartbeat(self, member: AnyConsumerMember, tells: HeartbeatFields) -> Any:
-        """Say what has changed since the last answered heartbeat: mostly nothing."""
+        """Report what has changed since the last answered heartbeat: usually nothing."""
         config, everything = member.config, tells.everything
         regex = config.topic_regex
         if tells.joins and config.instance_id is not None:
-            regex = regex or ""  # a predecessor's would stay in force if nothing were said of it
+            regex = regex or ""  # otherwise a predecessor's would stay in force
         rebalance_timeout = timedelta(milliseconds=config.rebalance_timeout_ms)
         return ConsumerGroupHeartbeatRequest(
             group_id=config.group_id,
@@ -276,7 +276,7 @@ class ConsumerMessages(MemberMessages):
         )
 
     def leave(self, member: AnyConsumerMember, epoch: int) -> Any:
-        """Leave, for good or (a static member) for a while."""
+        """Leave, permanently or (a static member) temporarily."""
         return ConsumerGroupHeartbeatRequest(
             group_id=member.config.group_id,
             member_id=member.member_id,
@@ -286,12 +286,12 @@ class ConsumerMessages(MemberMessages):
         )
 
     def interval_ms(self, answer: Any) -> int:
-        """Read how often the coordinator wants heartbeats."""
+        """Return the coordinator's heartbeat interval."""
         interval: timedelta = answer.heartbeat_interval
         return round(interval.total_seconds() * 1000)
 
     def assigned(self, answer: Any) -> Any:
-        """Read what an answer assigns, in the form in which it is told; None: nothing new."""
+        """Return the assignment in an answer, in the form of a request; None: nothing new."""
         if answer.assignment is None:
             return None
         return tuple(
@@ -300,7 +300,7 @@ class ConsumerMessages(MemberMessages):
         )
 
     def partitions(self, member: AnyConsumerMember, owned: Any) -> tuple[TopicPartition, ...]:
-        """Name partitions that :meth:`assigned` read."""
+        """Return the names of partitions that :meth:`assigned` returned."""
         names = member.topic_names
         return tuple(
             sorted(

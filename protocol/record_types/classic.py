@@ -18,8 +18,8 @@ class OffsetCommitKey(Legacy):
 class OffsetCommitValue(Legacy):
     """Timestamps in Unix milliseconds, -1 for none.
 
-    ``expire_timestamp`` is set only by clients that name a retention time (OffsetCommit 2-4), and
-    makes the value a version 1 one, which carries neither leader epoch nor topic id.
+    ``expire_timestamp`` is set only by clients that send a retention time (OffsetCommit 2-4). The
+    value is then written in version 1, which has neither leader epoch nor topic id.
     """
 
     offset: int = wire("int64")
@@ -38,7 +38,7 @@ class GroupMetadataKey(Legacy):
 
 
 class Written:
-    """Keeps the bytes of a value once they are made; no field: two equal values stay equal."""
+    """Caches the encoded bytes of a value; this is not a field: equal values stay equal."""
 
     __slots__ = ("written",)
     written: bytes

@@ -54,7 +54,7 @@ class ConsumerGroupPartitionMetadataValue(Flexible):
 
 @key
 class ConsumerGroupMemberMetadataKey(Legacy):
-    """Type 5: what a member says of itself."""
+    """Type 5: a member's metadata."""
 
     group_id: str = wire("string")
     member_id: str = wire("string")
@@ -70,7 +70,7 @@ class ClassicProtocol(Flexible):
 
 @entity
 class ClassicMemberMetadata(Flexible):
-    """Kept while a member still speaks the classic protocol (online migration)."""
+    """Kept while a member still uses the classic protocol (online migration)."""
 
     session_timeout_ms: int = wire("int32")
     supported_protocols: tuple[ClassicProtocol, ...] = wire()
@@ -83,8 +83,8 @@ EMPTY_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_p
 class ConsumerGroupMemberMetadataValue(Flexible):
     """A member's subscription and client.
 
-    ``classic_member_metadata`` is None for a member that speaks the consumer protocol; Kafka writes
-    that out, and reads a missing field as an empty struct.
+    ``classic_member_metadata`` is None for a member that uses the consumer protocol; Kafka writes
+    that explicitly, and reads a missing field as an empty struct.
     """
 
     instance_id: str | None = wire("string")
@@ -113,8 +113,8 @@ class ConsumerGroupTargetAssignmentMetadataKey(Legacy):
 class ConsumerGroupTargetAssignmentMetadataValue(Flexible):
     """``assignment_timestamp``: when the assignor finished, Unix milliseconds (KIP-1263).
 
-    ``arriving_epoch`` is ours, and Kafka passes over it: the members' records of a target
-    assignment of that epoch are coming, and are in force only with the next record of this type.
+    ``arriving_epoch`` is our own field, which Kafka skips: the members' records of a target
+    assignment of that epoch follow, and take effect only with the next record of this type.
     """
 
     assignment_epoch: int = wire("int32")
@@ -147,7 +147,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Flexible):
 
 @key
 class ConsumerGroupCurrentMemberAssignmentKey(Legacy):
-    """Type 8: what a member owns now."""
+    """Type 8: a member's current assignment."""
 
     group_id: str = wire("string")
     member_id: str = wire("string")

@@ -8,7 +8,7 @@ from protocol.wire.schema import Flexible, Legacy, entity, key, wire
 
 @key
 class ShareGroupMemberMetadataKey(Legacy):
-    """Type 10: what a member says of itself."""
+    """Type 10: a member's metadata."""
 
     group_id: str = wire("string")
     member_id: str = wire("string")
@@ -50,7 +50,7 @@ class ShareGroupTargetAssignmentMetadataKey(Legacy):
 class ShareGroupTargetAssignmentMetadataValue(Flexible):
     """``assignment_timestamp``: when the assignor finished, Unix milliseconds (KIP-1263).
 
-    ``arriving_epoch`` is ours, as in ``ConsumerGroupTargetAssignmentMetadataValue``.
+    ``arriving_epoch`` is our own, as in ``ConsumerGroupTargetAssignmentMetadataValue``.
     """
 
     assignment_epoch: int = wire("int32")
@@ -75,7 +75,7 @@ class ShareGroupTargetAssignmentMemberValue(Flexible):
 
 @key
 class ShareGroupCurrentMemberAssignmentKey(Legacy):
-    """Type 14: what a member owns now."""
+    """Type 14: a member's current assignment."""
 
     group_id: str = wire("string")
     member_id: str = wire("string")
@@ -93,14 +93,14 @@ class ShareGroupCurrentMemberAssignmentValue(Flexible):
 
 @key
 class ShareGroupStatePartitionMetadataKey(Legacy):
-    """Type 15: how far the share state of each topic is."""
+    """Type 15: the progress of each topic's share state."""
 
     group_id: str = wire("string")
 
 
 @entity
 class ShareTopicPartitions(Flexible):
-    """Partitions of a topic whose share state exists or is being made."""
+    """Partitions of a topic whose share state exists or is being created."""
 
     topic_id: uuid.UUID | None = wire("uuid")
     topic_name: str = wire("string")
@@ -117,7 +117,7 @@ class ShareTopic(Flexible):
 
 @entity
 class ShareGroupStatePartitionMetadataValue(Flexible):
-    """Topics by the state of their share state."""
+    """Topics by the progress of their share state."""
 
     initializing_topics: tuple[ShareTopicPartitions, ...] = wire()
     initialized_topics: tuple[ShareTopicPartitions, ...] = wire()

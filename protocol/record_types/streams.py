@@ -20,7 +20,7 @@ class StreamsGroupMetadataKey(Legacy):
 
 @entity
 class StreamsGroupMetadataValue(Flexible):
-    """``validated_topology_epoch``: the topology whose topics were found to be in order."""
+    """``validated_topology_epoch``: the topology whose topics were found to be valid."""
 
     epoch: int = wire("int32")
     metadata_hash: int = wire("int64")
@@ -30,7 +30,7 @@ class StreamsGroupMetadataValue(Flexible):
 
 @key
 class StreamsGroupMemberMetadataKey(Legacy):
-    """Type 19: what a member says of itself."""
+    """Type 19: a member's metadata."""
 
     group_id: str = wire("string")
     member_id: str = wire("string")
@@ -70,7 +70,7 @@ class StreamsGroupTargetAssignmentMetadataKey(Legacy):
 class StreamsGroupTargetAssignmentMetadataValue(Flexible):
     """``assignment_timestamp``: when the assignor finished, Unix milliseconds (KIP-1263).
 
-    ``arriving_epoch`` is ours, as in ``ConsumerGroupTargetAssignmentMetadataValue``.
+    ``arriving_epoch`` is our own, as in ``ConsumerGroupTargetAssignmentMetadataValue``.
     """
 
     assignment_epoch: int = wire("int32")
@@ -105,7 +105,7 @@ class StreamsGroupTargetAssignmentMemberValue(Flexible):
 
 @key
 class StreamsGroupCurrentMemberAssignmentKey(Legacy):
-    """Type 22: what a member owns now."""
+    """Type 22: a member's current assignment."""
 
     group_id: str = wire("string")
     member_id: str = wire("string")

@@ -1,6 +1,6 @@
-"""Requests and responses of administration that this cluster has little to say to.
+"""Requests and responses of administration APIs that this cluster barely supports.
 
-Like ``messages``, which holds all others: the newest shape of each, one import place.
+Like ``messages``, which holds all others: the newest version of each, in one place to import from.
 """
 
 from __future__ import annotations

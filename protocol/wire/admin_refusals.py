@@ -1,4 +1,4 @@
-"""Where the responses of ``admin_messages`` keep their errors, if not at the top."""
+"""The places of errors in the responses of ``admin_messages``, where not at the top."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One served API with all its traits: what any part of the program may ask about a request.
+"""One served API with all its traits: everything that any code may need to know about a request.
 
-The rows are in :mod:`protocol.wire.api_rows` and :mod:`protocol.wire.api_rows_groups`, made by
-:mod:`protocol.wire.api_makers`. A trait that a row lacks is an error when the table is made.
+The rows are in :mod:`protocol.wire.api_rows` and :mod:`protocol.wire.api_rows_groups`, built by
+:mod:`protocol.wire.api_makers`. A row that lacks a trait is an error when the table is built.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Route(Enum):
-    """The kind of route that a request takes: who answers it."""
+    """A request's route: which part of the cluster answers it."""
 
     NODE = auto()
-    """The node that got it, from the catalogue and what it knows of the cluster."""
+    """The node that received it, from the catalogue and its view of the cluster."""
     GROUP = auto()
-    """The partition of the one group that it names."""
+    """The partition of the one group in the request."""
     GROUPS = auto()
-    """The partitions of the groups that it names; their answers are merged."""
+    """The partitions of the groups in the request; their answers are merged."""
     ALL_GROUPS = auto()
     """Every partition led by the node."""
     CATALOG = auto()
@@ -50,9 +50,9 @@ RETRY_ERRORS: Final[Mapping[Route, ErrorCode]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """What Kafka's authorizer is asked before it answers: a resource type and an operation.
+    """The permission that Kafka's authorizer checks: a resource type and an operation.
 
-    Nothing is asked here yet: whoever reaches a coordinator may ask it everything.
+    It is not checked here yet: every client that reaches a coordinator may send any request.
     """
 
     resource: str
@@ -67,14 +67,14 @@ class GroupTraits:
     """The traits of a request about one group.
 
     ``needs_id``: the empty group id is refused with INVALID_GROUP_ID.
-    ``is_believed``: while the partition's log is read, the request is answered without an error, as
-    in Kafka: nobody expires meanwhile. ``is_leased``: an answer may come with a lease, so that the
-    connection repeats it. ``has_few_answers``: good answers are the same few objects, so that their
-    bytes are kept. ``changes_memory``: its handler changes what no record holds.
-    ``waits_for_members``: the answer may wait for the group's other members. ``too_large``: the
-    error if its records exceed what one batch may hold. ``writes``: whether it may take a record;
-    without room on the disk it is refused. ``weight``: how often it is sent, against 2 for an
-    administrator's request.
+    ``is_believed``: while the partition's log is being read, the request is answered without an
+    error, as in Kafka: no member expires meanwhile. ``is_leased``: an answer may come with a lease,
+    so that the connection repeats it. ``has_few_answers``: successful answers are a few shared
+    objects, so that their bytes are cached. ``changes_memory``: its handler changes state that is
+    in no record. ``waits_for_members``: the answer may wait for the group's other members.
+    ``too_large``: the error if its records exceed the size of a batch. ``writes``: whether it may
+    write a record; if so it is refused while the disk is full. ``weight``: how often it is sent,
+    against 2 for an administrator's request.
     """
 
     needs_id: bool
@@ -90,7 +90,7 @@ class GroupTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsField:
-    """How a request names many groups (``names``) and is cut down to some of them (``cut``).
+    """How a request names many groups (``names``) and is reduced to some of them (``cut``).
 
     ``parts`` is the response's field with one element per group. ``writes`` and ``weight`` as in
     :class:`GroupTraits`.
@@ -104,17 +104,17 @@ class GroupsField:
 
 
 def never(_message: Any) -> bool:
-    """Tell that no record is written."""
+    """Return that no record is written."""
     return False
 
 
 def always(_message: Any) -> bool:
-    """Tell that a record may be written, whatever the message says."""
+    """Return that a record may be written, whatever the message contains."""
     return True
 
 
 RARE: Final = 2
-"""The weight of what only administrators send, or a client once per connection."""
+"""The weight of requests that only administrators send, or a client once per connection."""
 
 NO_GROUP: Final = GroupTraits(
     needs_id=False,
@@ -134,12 +134,12 @@ NO_GROUP: Final = GroupTraits(
 class Api:
     """One row.
 
-    ``request`` and ``response`` are the newest shapes, as in ``messages``. ``refuse`` puts an error
-    in the response where Kafka puts it. ``acl`` None: Kafka asks for no permission.
-    ``group`` has the traits of a request about groups, ``groups`` is given with
-    :attr:`Route.GROUPS` alone. ``newest_by_name`` is the newest version that names topics by their
-    names, for clients that know no topic ids. ``is_switched_off``: answered as by a Kafka in which
-    what it is about is switched off.
+    ``request`` and ``response`` are the newest versions, as in ``messages``. ``refuse`` puts an
+    error in the response where Kafka puts it. ``acl`` None: Kafka requires no permission.
+    ``group`` has the traits of a request about groups; ``groups`` is set for :attr:`Route.GROUPS`
+    only. ``newest_by_name`` is the newest version that identifies topics by name, for clients that
+    know no topic ids. ``is_switched_off``: answered as by a Kafka broker on which the feature is
+    disabled.
     """
 
     key: int
@@ -158,19 +158,19 @@ class Api:
     advertised_min_version: int
     """The lowest version that ApiVersions lists: lower than what is served where Kafka does so."""
     elements_max: int
-    """Most elements in all arrays of a request; a connection that sends more is closed."""
+    """The most elements in all arrays of a request; a connection that sends more is closed."""
 
     @property
     def retry_error(self) -> ErrorCode | None:
-        """The error that makes a client try again later; None if such a request never waits."""
+        """The error that makes a client retry later; None if such a request never waits."""
         return RETRY_ERRORS.get(self.route)
 
     @property
     def weight(self) -> int:
-        """How often it is sent, for load and fuzzers."""
+        """How often it is sent, for loads and fuzzers."""
         return self.group.weight if self.groups is None else self.groups.weight
 
     def writes(self, message: Any) -> bool:
-        """Tell whether answering ``message`` may take a record in a group's log."""
+        """Return whether answering ``message`` may write a record to a group's log."""
         traits = self.group if self.groups is None else self.groups
         return traits.writes(message)

@@ -1,7 +1,7 @@
-"""What makes the rows of the table of APIs, one function for each kind of route.
+"""Builders of the rows of the API table, one function for each kind of route.
 
-Each is given the first and last version, the newest shapes of request and response, what Kafka's
-authorizer is asked, the traits, and where an error stands (None: at the top of the response).
+Each gets the first and last version, the newest versions of request and response, the permission
+that Kafka's authorizer checks, the traits, and the place of an error (None: top of the response).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from protocol.wire.refusals import Refuse
 
 ELEMENTS_MAX: Final = 100_000
-"""No request has more elements in its arrays: each costs 5 to 45 microseconds from the request's
+"""The most elements in a request's arrays: each costs 5 to 45 microseconds from the request's
 bytes to the answer's, and all partitions of the process wait meanwhile."""
 
 COSTLY_ELEMENTS_MAX: Final = 20_000
-"""The same for APIs whose elements cost more and of which no client sends so many: up to 60."""
+"""The same for APIs with costlier elements (up to 60) of which no client sends so many."""
 
 READ_GROUP: Final = Acl("Group", "Read")
 DESCRIBE_GROUP: Final = Acl("Group", "Describe")
@@ -76,7 +76,7 @@ def node(
     acl: Acl | None,
     refuse: Refuse | None = None,
 ) -> Api:
-    """Make the row of an API that any node answers."""
+    """Build the row of an API that any node answers."""
     return _api(versions, Route.NODE, shapes, acl, refuse)
 
 
@@ -86,7 +86,7 @@ def catalog(
     acl: Acl | None,
     refuse: Refuse | None = None,
 ) -> Api:
-    """Make the row of a change of topics or configs: its records are in the catalogue's log."""
+    """Build the row of a change of topics or configs: its records are in the catalogue's log."""
     return _api(versions, Route.CATALOG, shapes, acl, refuse)
 
 
@@ -97,7 +97,7 @@ def group(
     traits: GroupTraits,
     refuse: Refuse | None = None,
 ) -> Api:
-    """Make the row of a request about one group, which its ``group_id`` names."""
+    """Build the row of a request about one group, given by its ``group_id``."""
     return _api(versions, Route.GROUP, shapes, acl, refuse, traits)
 
 
@@ -108,7 +108,7 @@ def groups(
     traits: GroupsField,
     refuse: Refuse,
 ) -> Api:
-    """Make the row of a request about many groups."""
+    """Build the row of a request about many groups."""
     return _api(versions, Route.GROUPS, shapes, acl, refuse, traits)
 
 
@@ -118,20 +118,20 @@ def all_groups(
     acl: Acl | None,
     refuse: Refuse | None = None,
 ) -> Api:
-    """Make the row of a request that every partition led by the node answers."""
+    """Build the row of a request that every partition led by the node answers."""
     return _api(versions, Route.ALL_GROUPS, shapes, acl, refuse)
 
 
 def costly(api: Api) -> Api:
-    """Let a request have fewer elements: each costs more than elsewhere."""
+    """Lower the limit on a request's elements: each costs more than in other APIs."""
     return replace(api, elements_max=COSTLY_ELEMENTS_MAX)
 
 
 def switched_off(api: Api) -> Api:
-    """Mark what is answered as by a Kafka in which it is switched off."""
+    """Mark an API that is answered as by a Kafka broker on which it is disabled."""
     return replace(api, is_switched_off=True)
 
 
 def by_name_until(version: int, api: Api) -> Api:
-    """Mark the newest version that names topics by their names; later ones have their ids."""
+    """Set the newest version that identifies topics by name; later ones use ids."""
     return replace(api, newest_by_name=version)

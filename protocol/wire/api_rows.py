@@ -1,8 +1,8 @@
-"""The rows of the table of APIs: key, versions served, and every trait of a request.
+"""The rows of the API table: key, versions served, and every trait of a request.
 
-The versions are exactly those of Kafka 4.3.1. What is not in the table is not advertised, and a
-request for it closes the connection: most of what belongs to transactions, delegation tokens, share
-and streams groups. How to add one: ``docs/how-to/add-a-request.md``.
+The versions are exactly those of Kafka 4.3.1. An API that is not in the table is not advertised,
+and a request for it closes the connection: most APIs for transactions, delegation tokens, share and
+streams groups. To add one, see ``docs/how-to/add-a-request.md``.
 """
 
 from __future__ import annotations
@@ -183,5 +183,5 @@ _ADVERTISED: Final = tuple(
 
 
 def api_versions_response(code: ErrorCode = ErrorCode.none) -> m.ApiVersionsResponse:
-    """List what is served; with UNSUPPORTED_VERSION, the answer to a too new ApiVersions."""
+    """Return the APIs served; with UNSUPPORTED_VERSION, the answer to a too new ApiVersions."""
     return m.ApiVersionsResponse(error_code=code, api_keys=_ADVERTISED, throttle_time=m.NO_THROTTLE)

@@ -1,4 +1,4 @@
-"""The rows of requests about groups: what members send, and what administrators ask."""
+"""The API table's rows of requests about groups, from members and administrators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNCHANGED: Final = timedelta(milliseconds=-1)
 
 
 def says_something_new(message: Any) -> bool:
-    """Tell whether a ConsumerGroupHeartbeat joins, leaves or changes: else it takes no record."""
+    """Return whether a ConsumerGroupHeartbeat joins, leaves or changes: others write no record."""
     beat = cast("m.ConsumerGroupHeartbeatRequest", message)
     says_nothing_new = (
         beat.member_epoch > 0
@@ -139,7 +139,7 @@ MEMBERS: Final = (
         ),
     ),
 )
-"""What members of groups send."""
+"""Requests that members of groups send."""
 
 ABOUT_GROUPS: Final = (
     by_name_until(
@@ -230,4 +230,4 @@ ABOUT_GROUPS: Final = (
         )
     ),
 )
-"""What administrators and members ask about groups."""
+"""Requests about groups from administrators and members."""

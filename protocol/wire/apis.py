@@ -1,4 +1,4 @@
-"""The table of APIs, by key, and what can be asked of it.
+"""The table of APIs, by key, and functions that look things up in it.
 
 A row has all the traits of a request (:mod:`protocol.wire.api`); the rows are in
 :mod:`protocol.wire.api_rows`.
@@ -44,28 +44,28 @@ API: Final[Mapping[int, Api]] = MappingProxyType({row.key: row for row in ROWS})
 
 
 def api_of(message: Any) -> Api:
-    """Find the row of a request, given in its newest shape."""
+    """Return the row of a request, given in its newest version."""
     return API[int(message.__api_key__)]
 
 
 def group_id(request: Any) -> str:
-    """Name the group of a request whose route is GROUP."""
+    """Return the group id of a request whose route is GROUP."""
     named: str = request.group_id
     return named
 
 
 def group_ids(api_key: int, request: Any) -> tuple[str, ...]:
-    """Name the groups of a request whose route is GROUPS, in the request's order."""
+    """Return the group ids of a request whose route is GROUPS, in the request's order."""
     return _groups(api_key).names(request)
 
 
 def for_groups(api_key: int, request: Any, wanted: Callable[[str], bool]) -> Entity:
-    """Cut a GROUPS request down to the groups that ``wanted`` accepts."""
+    """Reduce a GROUPS request to the groups that ``wanted`` accepts."""
     return _groups(api_key).cut(request, wanted)
 
 
 def merge(api_key: int, request: Any, responses: Sequence[Any]) -> Entity:
-    """Join the answers to the parts of a GROUPS request, in the order of the request."""
+    """Merge the answers to the parts of a GROUPS request, in the order of the request."""
     row = _groups(api_key)
     found: dict[str, list[Any]] = {}
     for response in responses:
@@ -90,7 +90,7 @@ def error_response(
 ) -> Entity:
     """Answer ``request`` with an error in the place or places where Kafka puts it.
 
-    Give the client's ``api_version`` where it is at hand: OffsetFetch 1 and Fetch before 13 carry
+    Pass the client's ``api_version`` where it is known: OffsetFetch 1 and Fetch before 13 have
     their errors in the partitions.
     """
     api = API[api_key]
@@ -99,8 +99,8 @@ def error_response(
 
 
 def wants_no_answer(api_key: int, request: Any) -> bool:
-    """Tell whether a request is one that is never answered: a Produce with acks = 0.
+    """Return whether a request is never answered: a Produce with acks = 0.
 
-    When it cannot be carried out the connection closes: nothing else would tell the producer.
+    If it fails the connection closes, since nothing else would tell the producer.
     """
     return api_key == PRODUCE and request.acks == 0

@@ -1,4 +1,4 @@
-"""Kafka's compact types, for the few records that kio cannot write, or not from arrays.
+"""Kafka's compact types, for the few records that kio cannot encode, or not from arrays.
 
 A string or an array is preceded by its length plus one as a varint; 0 is null.
 """
@@ -17,7 +17,7 @@ _SMALL: Final = tuple(bytes([number]) for number in range(128))
 
 
 def uvarint(value: int) -> bytes:
-    """Write a number that is not negative."""
+    """Encode a non-negative number."""
     if value < 128:
         return _SMALL[value]
     parts = bytearray()
@@ -29,7 +29,7 @@ def uvarint(value: int) -> bytes:
 
 
 def string(text: str | None) -> bytes:
-    """Write a string, or null."""
+    """Encode a string, or null."""
     if text is None:
         return NULL
     encoded = text.encode()
@@ -38,24 +38,24 @@ def string(text: str | None) -> bytes:
 
 @lru_cache(maxsize=16_384)
 def name(text: str) -> bytes:
-    """Write a string that is written again and again, such as a topic's name."""
+    """Encode a string that is encoded often, such as a topic's name; results are cached."""
     return string(text)
 
 
 def names(texts: Sequence[str]) -> bytes:
-    """Write an array of such strings."""
+    """Encode an array of such strings."""
     return uvarint(len(texts) + 1) + b"".join(map(name, texts))
 
 
 def blob(data: bytes) -> bytes:
-    """Write bytes."""
+    """Encode bytes."""
     return uvarint(len(data) + 1) + data
 
 
 def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number that is not negative; return it and where it ends.
+    """Decode a non-negative number; return it and where it ends.
 
-    Raises IndexError where the bytes end too early, or the number has more than five of them.
+    Raises IndexError if the bytes end too early, or the number has more than five bytes.
     """
     value = data[at]
     at += 1
@@ -72,7 +72,7 @@ def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_string(data: bytes, at: int) -> tuple[str, int]:
-    """Read a string (null as empty); return it and where it ends."""
+    """Decode a string (null as empty); return it and where it ends."""
     size, at = read_uvarint(data, at)
     end = at + max(size - 1, 0)
     return data[at:end].decode(), end

@@ -1,11 +1,11 @@
-"""Copies a message into another shape of itself: one function per pair of classes, made once.
+"""Copies a message to another version of its class: one function per pair of classes, made once.
 
-Fields meet by name. A field that the source lacks gets the target's default, or else the zero of
-its type; a null meets a field that may not be null as that same default. What the names cannot say
-(LeaveGroup 2's one member against LeaveGroup 3's list) is handed in as ``special`` functions.
+Fields are matched by name. A field that the source lacks gets the target's default, or the zero of
+its type; so does a null for a field that is not nullable. Changes that names cannot express
+(LeaveGroup 2's one member against LeaveGroup 3's list) are passed in as ``special`` functions.
 
-The function is generated as source text, as dataclasses generate ``__init__``: a loop over fields
-at run time would cost several times the copy.
+The function is generated as source text, like the ``__init__`` of dataclasses: a loop over fields
+at run time would take several times as long as the copy.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ ZEROS: Final[Mapping[str, object]] = MappingProxyType(
 SHARED_ITEMS: Final = frozenset(
     {"CreatableTopicConfigs", "DescribeConfigsResourceResult", "PartitionReplicas"}
 )
-"""Names of structs of which one message holds the same object many times: the configs and the
-placements that topics have in common. Each object is copied, and written, once."""
+"""Names of structs of which one message has the same object many times: the configs and the
+placements that topics share. Each object is copied, and encoded, once."""
 
 SHARED_KEPT: Final = 4096
 
 
 def once_each(make: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Keep what was made of the last few thousand objects, known again by identity alone.
+    """Cache the results for the last few thousand objects, recognised by identity alone.
 
-    The object is kept beside what was made of it, so that its identity stays its own.
+    The object is kept with its result, so that its identity is not reused.
     """
     known: dict[int, tuple[Any, T]] = {}
 
@@ -68,7 +68,7 @@ def once_each(make: Callable[[Any], T]) -> Callable[[Any], T]:
 
 
 def unwrap(column: Field[Any]) -> tuple[Any, bool, bool]:
-    """Split a field's type: (type of the item, is it an array, may it be null)."""
+    """Split a field's type: (type of the item, whether it is an array, whether it is nullable)."""
     kind: Any = column.type
     nullable = False
     if get_origin(kind) in (UnionType, Union):
@@ -80,7 +80,7 @@ def unwrap(column: Field[Any]) -> tuple[Any, bool, bool]:
 
 
 def default_of(column: Field[Any]) -> object:
-    """Tell what a field reads as in a version that has no such field."""
+    """Return the value of a field in a version that does not have it."""
     if "absent" in column.metadata:
         return column.metadata["absent"]
     if column.default is not MISSING:
@@ -97,7 +97,7 @@ def default_of(column: Field[Any]) -> object:
 
 
 def blank(cls: type[T], **values: object) -> T:
-    """Build a message from some of its fields; the others read as their defaults."""
+    """Build a message from some of its fields; the others get their defaults."""
     defaults = {
         column.name: default_of(column)
         for column in fields(cls)  # type: ignore[arg-type]
@@ -107,12 +107,12 @@ def blank(cls: type[T], **values: object) -> T:
 
 
 def converter(source: type, target: type, special: Mapping[str, Convert] = NO_SPECIALS) -> Convert:
-    """Make the function that copies a ``source`` into a ``target``; the same class is not copied.
+    """Make the function that copies a ``source`` to a ``target``; the same class is not copied.
 
     ``special`` maps a field of the target to a function of the whole source message.
 
     The slots are filled one by one: a frozen dataclass's own ``__init__`` takes more than twice as
-    long over it, and an offset commit is copied three times over (request, topic, partition).
+    long, and an offset commit is copied three times over (request, topic, partition).
     """
     if source is target and not special:
         return _same
@@ -136,7 +136,7 @@ def converter(source: type, target: type, special: Mapping[str, Convert] = NO_SP
 
 
 def _copied(source: Field[Any], target: Field[Any], index: int, names: dict[str, Any]) -> str:
-    """Write the expression that carries one field over."""
+    """Return the expression that copies one field."""
     kind, is_array, target_nullable = unwrap(target)
     source_kind, _, source_nullable = unwrap(source)
     value = f"x.{source.name}"

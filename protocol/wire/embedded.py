@@ -1,8 +1,8 @@
 """The blobs that classic consumers put into JoinGroup and SyncGroup: subscription and assignment.
 
-The coordinator carries them unread, but for a few places that want to know the topics; there,
-whatever cannot be read is None, for a group may speak another protocol altogether. A version
-newer than ours is read as our newest, as Kafka does.
+The coordinator passes them on without decoding them, except in a few places that need the topics.
+There an undecodable blob becomes None, since a group may use another protocol altogether. A version
+newer than ours is decoded as our newest, as in Kafka.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WRITE_ASSIGNMENT: Final = encoder(assignment_v3.ConsumerProtocolAssignment)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedSubscription:
-    """What a classic consumer wants, and what it owned when it said so."""
+    """A classic consumer's subscription, and the partitions that it owned at that time."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
@@ -57,7 +57,7 @@ class EmbeddedSubscription:
 def encode_subscription(
     topics: Iterable[str] | EmbeddedSubscription, version: int = NEWEST
 ) -> bytes:
-    """Write the metadata of a JoinGroup protocol; topics alone will do."""
+    """Encode the metadata of a JoinGroup protocol; topics alone are enough."""
     wanted = (
         topics
         if isinstance(topics, EmbeddedSubscription)
@@ -77,7 +77,7 @@ def encode_subscription(
 
 
 def decode_subscription(data: bytes) -> EmbeddedSubscription | None:
-    """Read the metadata of a JoinGroup protocol of type ``consumer``; None if it is not one."""
+    """Decode the metadata of a JoinGroup protocol of type ``consumer``; None if it is invalid."""
     version = int.from_bytes(data[:2], "big", signed=True)
     if len(data) < 2 or version < 0:
         return None
@@ -98,7 +98,7 @@ def decode_subscription(data: bytes) -> EmbeddedSubscription | None:
 def encode_assignment(
     partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = NEWEST
 ) -> bytes:
-    """Write one member's assignment of a SyncGroup."""
+    """Encode one member's assignment of a SyncGroup."""
     entity = assignment_v3.ConsumerProtocolAssignment(
         assigned_partitions=tuple(
             assignment_v3.TopicPartition(topic=topic, partitions=numbers)
@@ -111,14 +111,14 @@ def encode_assignment(
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedAssignment:
-    """What a classic consumer was assigned, and what its assignor told it besides."""
+    """A classic consumer's assignment, and the user data of its assignor."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None
 
 
 def decode_assigned(data: bytes) -> EmbeddedAssignment | None:
-    """Read one member's assignment; None if it is not one."""
+    """Decode one member's assignment; None if it is invalid."""
     if len(data) < 2 or int.from_bytes(data[:2], "big", signed=True) < 0:
         return None
     try:
@@ -129,21 +129,21 @@ def decode_assigned(data: bytes) -> EmbeddedAssignment | None:
 
 
 def decode_assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
-    """Read the partitions of one member's assignment; None if it is not one."""
+    """Decode the partitions of one member's assignment; None if it is invalid."""
     assignment = decode_assigned(data)
     return None if assignment is None else assignment.partitions
 
 
 def version_of(data: bytes) -> int:
-    """Tell the version that a subscription is written in, as far as it is one that is known here.
+    """Return the version of a subscription, or the newest known one if it is newer.
 
-    An assignment is written in the same, so that its reader knows it.
+    An assignment is encoded in the same version, so that the member can decode it.
     """
     return min(max(int.from_bytes(data[:2], "big", signed=True), 0), NEWEST)
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> Iterable[tuple[str, tuple[int, ...]]]:
-    """Gather partitions by topic, in the order in which the topics come up."""
+    """Group partitions by topic, in the order in which the topics first occur."""
     numbers: dict[str, list[int]] = {}
     for topic, partition in partitions:
         numbers.setdefault(topic, []).append(partition)

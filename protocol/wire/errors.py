@@ -1,4 +1,4 @@
-"""The one shape of a Kafka error inside the cluster."""
+"""The form of a Kafka error inside the cluster."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ("ErrorCode", "KafkaError")
 
 
 MESSAGE_MAX: Final = 4_000
-"""Characters of a message: it may repeat what a client has sent, and some responses hold no more
-than 32,767 bytes of it."""
+"""Characters of a message: it may repeat a client's text, and some responses hold no more than
+32,767 bytes of it."""
 
 
 class KafkaError(Exception):
-    """A request is answered with ``code``; ``message`` where the response has room for one.
+    """A request is answered with ``code``; ``message`` is added if the response has a field for it.
 
-    Handlers raise it before their first record, never after. ``apis.error_response`` knows where
-    each response keeps its error.
+    Handlers raise it before their first record, never after. ``apis.error_response`` knows the
+    place of the error in each response.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:

@@ -1,10 +1,10 @@
-"""From a connection's bytes to typed requests, and from typed answers back to bytes.
+"""Converts a connection's bytes to typed requests, and typed answers to bytes.
 
-A frame is a length (int32) and that many bytes: a header and a message. Whatever the bytes, only
-FrameError, BadFrame and UnsupportedApiVersion come out of here.
+A frame is a length (int32) and that many bytes: a header and a message. For any input, only
+FrameError, BadFrame and UnsupportedApiVersion are raised here.
 
 The correlation id has a fixed place in every frame, so that an answer can be repeated for another
-request without being written again: see :func:`correlation_id` and :func:`answer_again`.
+request without encoding it again: see :func:`correlation_id` and :func:`answer_again`.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _UNSUPPORTED: Final = int(ErrorCode.unsupported_version).to_bytes(2, "big")
 
 
 class FrameError(Exception):
-    """The length before a frame is impossible: the connection is not Kafka's, or not sane."""
+    """The length before a frame is invalid: the connection is not Kafka's, or is broken."""
 
 
 class BadFrame(Exception):  # noqa: N818 - names the thing, as Kafka's errors do
-    """A frame that cannot be read: the sentence is for the log, and the connection closes."""
+    """A frame that cannot be decoded: the message is for the log, and the connection closes."""
 
 
 class UnsupportedApiVersion(Exception):  # noqa: N818 - Kafka's name
     """An API or version that is not served.
 
-    ``answer`` is what to send before carrying on, for an ApiVersions request only: a client that
-    is newer than us learns what it may speak (KIP-511). Without one the connection closes.
+    ``answer`` is to be sent before going on, for an ApiVersions request only: a client newer than
+    this server learns which versions it may use (KIP-511). Without one the connection closes.
     """
 
     def __init__(self, api_key: int, api_version: int, answer: bytes | None) -> None:
@@ -56,7 +56,7 @@ class UnsupportedApiVersion(Exception):  # noqa: N818 - Kafka's name
 
 
 class Decoded(NamedTuple):
-    """A request as it came, its message in the newest shape of its API."""
+    """A received request, its message in the newest version of its API."""
 
     api_key: int
     api_version: int
@@ -66,29 +66,29 @@ class Decoded(NamedTuple):
 
 
 class FrameBuffer:
-    """Cuts a stream of bytes into frames; holds at most one unfinished frame."""
+    """Cuts a stream of bytes into frames; holds at most one incomplete frame."""
 
     __slots__ = ("_max_bytes", "_pending")
 
     def __init__(self, max_bytes: int) -> None:
-        """Frames longer than ``max_bytes`` (``socket.request.max.bytes``) are refused."""
+        """Refuse frames longer than ``max_bytes`` (``socket.request.max.bytes``)."""
         self._max_bytes = max_bytes
         self._pending = bytearray()
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of a frame that has not come whole."""
+        """The number of bytes received of an incomplete frame."""
         return len(self._pending)
 
     @property
     def wanted_bytes(self) -> int:
-        """The length of the frame that has not come whole; 0 while that is not known."""
+        """The length of the incomplete frame; 0 while it is not known."""
         return int.from_bytes(self._pending[:4], "big") if len(self._pending) >= 4 else 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take what came; give the whole frames, without their lengths."""
+        """Add received bytes; return the complete frames, without their lengths."""
         if not self._pending:
-            # Nearly always one read brings exactly one request.
+            # One read nearly always brings exactly one request.
             size = int.from_bytes(data[:4], "big", signed=True)
             if len(data) == size + 4 and 0 < size <= self._max_bytes:
                 return [data[4:]]
@@ -115,7 +115,7 @@ class FrameBuffer:
 
 
 class _Codec(NamedTuple):
-    """Everything one API version needs, looked up once."""
+    """The functions and fields for one API version, looked up once."""
 
     decode: Callable[[bytes, int], Any]
     up: Callable[[Any], Any]
@@ -127,7 +127,7 @@ _CODECS: Final[dict[tuple[int, int], _Codec]] = {}
 
 
 def _request_codec(api_key: int, version: int, correlation: int) -> _Codec:
-    """Make a codec at its first use. Only what is served is kept: clients choose the key."""
+    """Make a codec at its first use. Cache served APIs only: clients choose the key."""
     api = API.get(api_key)
     if api is None or not api.min_version <= version <= api.max_version:
         raise UnsupportedApiVersion(api_key, version, _refusal(api_key, correlation))
@@ -143,7 +143,7 @@ def _request_codec(api_key: int, version: int, correlation: int) -> _Codec:
 
 
 def preparations() -> Iterator[None]:
-    """Prepare to read and write every version served; each step prepares one.
+    """Prepare the codecs of every version served; each step prepares one.
 
     The first use of a version imports kio's modules of it and compiles its functions: some
     milliseconds each, about a second for all.
@@ -157,9 +157,9 @@ def preparations() -> Iterator[None]:
 
 
 def group_id_in(frame: bytes) -> bytes | None:
-    """Return the group that a request is about, without reading all of it.
+    """Return the group id of a request without decoding all of it.
 
-    None: it is about none, or that cannot be told so easily (the first of its API and version).
+    None: it has none, or that is not known cheaply (for the first request of its API and version).
     """
     if len(frame) < 10:
         return None
@@ -183,7 +183,7 @@ def group_id_in(frame: bytes) -> bytes | None:
 
 
 def decode_request(frame: bytes) -> Decoded:
-    """Read a request frame (without its length)."""
+    """Decode a request frame (without its length)."""
     if len(frame) < 10:
         raise BadFrame(f"a frame of {len(frame)} bytes is too short for a request header")
     api_key, version, correlation, size = _HEADER.unpack_from(frame)
@@ -206,7 +206,7 @@ def decode_request(frame: bytes) -> Decoded:
 
 
 def _refusal(api_key: int, correlation: int) -> bytes | None:
-    """Answer a too new ApiVersions in version 0, which every client can read."""
+    """Answer a too new ApiVersions in version 0, which every client can decode."""
     if api_key != API_VERSIONS:
         return None
     answer = api_versions_response(ErrorCode.unsupported_version)
@@ -215,7 +215,7 @@ def _refusal(api_key: int, correlation: int) -> bytes | None:
 
 @cache
 def _response_writer(api_key: int, version: int) -> Callable[[int, Any], bytes]:
-    """Make the function that writes one API version's answers, length and header included."""
+    """Make the function that encodes one API version's answers, length and header included."""
     plan = response_plan(api_key, version)
     write_shape, down = encoder(plan.shape), plan.down
 
@@ -241,14 +241,14 @@ def _response_writer(api_key: int, version: int) -> Callable[[int, Any], bytes]:
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Any) -> bytes:
-    """Write an answer, given in the newest shape, in the version that the client asked in."""
+    """Encode an answer, given in the newest version, in the version that the client used."""
     return _response_writer(api_key, api_version)(correlation_id, message)
 
 
 def encode_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Any
 ) -> bytes:
-    """Write a request of our own, given in the newest shape, with its length."""
+    """Encode a request of our own, given in the newest version, with its length."""
     plan = request_plan(api_key, api_version)
     body = encoder(plan.shape)(plan.down(message))
     name = b"" if client_id is None else client_id.encode()
@@ -260,7 +260,7 @@ def encode_request(
 
 
 def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Any]:
-    """Read an answer to a request of our own: its correlation id and the newest shape."""
+    """Decode an answer to a request of our own: its correlation id and the newest version."""
     if len(frame) < 4:
         raise BadFrame(f"a frame of {len(frame)} bytes is too short for a response header")
     correlation = int.from_bytes(frame[:4], "big", signed=True)
@@ -278,17 +278,17 @@ def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, 
 
 
 def correlation_id(frame: bytes) -> bytes:
-    """Give the four bytes of a request frame's correlation id."""
+    """Return the four bytes of a request frame's correlation id."""
     return frame[4:8]
 
 
 def without_correlation_id(frame: bytes) -> bytes:
-    """Give what makes a request the same as another one of its connection."""
+    """Return the part of a request that is equal in repeated requests of a connection."""
     return frame[:4] + frame[8:]
 
 
 def answer_again(response: bytes, frame: bytes) -> bytes:
-    """Address a written answer (with its length) to another request frame (without)."""
+    """Address an encoded answer (with its length) to another request frame (without)."""
     return response[:4] + frame[4:8] + response[8:]
 
 

@@ -1,7 +1,7 @@
-"""Every request and response in its newest shape, one import place for the whole project.
+"""Every request and response in its newest version, in one place to import from.
 
-Most are kio's newest version as it is. Where the newest version dropped a field that older
-clients still send or read (a topic's name, once topic ids came), ``superset`` adds it again.
+Most are kio's newest version unchanged. Where the newest version dropped a field that older clients
+still send or read (a topic's name, once topic ids came), ``superset`` adds it again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Turns bytes into messages: kio's native reader, and what Kafka demands beyond it.
+"""Decodes bytes to messages: kio's native reader, and the rules that Kafka adds to it.
 
 kio refuses a tagged field that its schema does not know, where Kafka skips it so that clients may
-be newer than the server (KIP-482); and it lets a null array pass where the schema knows no null.
-The first is rare, so it is met by reading such a message again in Python; the second is checked by
-a function compiled per class, which is no work at all for a message without arrays.
+be newer than the server (KIP-482); and it accepts a null array where the schema allows no null.
+The first is rare, so such a message is decoded again in Python. The second is checked by a function
+compiled per class, which costs nothing for a message without arrays.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Read: TypeAlias = "Callable[[bytes, int], tuple[Any, int]]"
 
 
 LARGE: Final = 1 << 20
-"""Requests of more bytes than this have their elements counted while they are read."""
+"""In requests with more bytes than this, elements are counted during decoding."""
 TEXT_BYTES_MAX: Final = 0x7FFF
 """UTF-8 bytes of any string in a request: Kafka's readers refuse longer ones, in every version."""
 
 
 class UnreadableError(Exception):
-    """The bytes are not the message that they should be; the sentence says where it failed."""
+    """The bytes are not a valid message; the text says where decoding failed."""
 
 
 @cache
 def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
-    """Make the function that reads a message of ``shape`` from an offset on.
+    """Make the function that decodes a message of ``shape`` from an offset on.
 
-    Bytes behind the message are left alone, as Kafka leaves them.
+    Bytes after the message are ignored, as in Kafka.
     """
     if _has_tagged_struct(shape):
         return partial(_read_carefully, shape)
@@ -66,14 +66,14 @@ def decoder(shape: type[Entity]) -> Callable[[bytes, int], Any]:
 HUGE_CLAIM: Final = re.compile(rb"[\x80-\xff]{3}[\x20-\xff]")
 """Bytes that, read as the varint length of an array, claim 64 million elements or more.
 
-kio's native reader makes room for as many elements as a compact array says it has, and ends the
-process when there is no such memory. Any message with these bytes, whatever they are (a -1, text),
-is read in Python instead, where a length is held against the bytes that are there.
+kio's native reader allocates as many elements as a compact array claims to have, and aborts the
+process if there is not enough memory. Any message with these bytes, whatever they are (a -1, text),
+is decoded in Python instead, where a length is checked against the number of bytes.
 """
 
 
 def _could_claim(shape: type[Entity]) -> bool:
-    """Tell whether a message has an array whose length is a varint."""
+    """Return whether a message has an array whose length is a varint."""
     if not shape.__flexible__:
         return False
     for column in fields(shape):
@@ -84,7 +84,7 @@ def _could_claim(shape: type[Entity]) -> bool:
 
 
 class _Counted(bytes):
-    """A message's bytes, and how many elements of arrays may still be read from them."""
+    """A message's bytes, and how many array elements may still be decoded from them."""
 
     left: int
     most: int
@@ -94,8 +94,8 @@ class _Counted(bytes):
 def request_decoder(shape: type[Entity], elements_max: int) -> Callable[[bytes, int], Any]:
     """Make a :func:`decoder` that refuses more than ``elements_max`` elements in all arrays.
 
-    100 MB of empty structs would become gigabytes of objects and stop the process for seconds. So a
-    message of more than LARGE bytes is read in Python, counting.
+    100 MB of empty structs would become gigabytes of objects and stall the process for seconds. So
+    a message of more than LARGE bytes is decoded in Python, which counts the elements.
     """
     decode = decoder(shape)
     could_claim = _could_claim(shape)
@@ -116,7 +116,7 @@ def request_decoder(shape: type[Entity], elements_max: int) -> Callable[[bytes, 
                 message = _read_carefully(shape, data, offset)
             else:
                 message = decode(data, offset)
-            # An element has a byte at least.
+            # An element has at least one byte.
             if count_elements is not None and len(data) > elements_max:
                 _check_count(count_elements(message), elements_max)
             return message
@@ -137,7 +137,7 @@ def _is_long(text: str | None) -> bool:
 def _text_check(shape: type[Entity]) -> Callable[[Any], bool] | None:
     """Compile "some string is too long"; None when the message has no strings.
 
-    Only a compact string can be: the others have a length of 16 bits.
+    Only compact strings can be too long: the others have a length of 16 bits.
     """
     names: dict[str, Any] = {"is_long": _is_long}
     claims = []
@@ -195,7 +195,7 @@ def _element_count(shape: type[Entity]) -> Callable[[Any], int] | None:
 
 
 def _has_tagged_struct(shape: type[Entity]) -> bool:
-    """Tell whether a struct that may be null is tagged: kio then misses the byte that says so."""
+    """Return whether a nullable struct is tagged: kio then misses the byte that marks a null."""
     for column in fields(shape):
         kind, is_array, nullable = unwrap(column)
         if is_dataclass(kind):
@@ -208,7 +208,7 @@ def _has_tagged_struct(shape: type[Entity]) -> bool:
 
 @cache
 def _null_check(shape: type[Entity]) -> Callable[[Any], bool] | None:
-    """Compile "an array that may not be null is null"; None when no array could be."""
+    """Compile "an array that is not nullable is null"; None when there is no such array."""
     names: dict[str, Any] = {}
     claims = []
     for index, column in enumerate(fields(shape)):
@@ -230,7 +230,7 @@ def _null_check(shape: type[Entity]) -> Callable[[Any], bool] | None:
 
 
 def _read_carefully(shape: type[Entity], data: bytes, offset: int) -> Any:
-    """Read a message in Python, skipping the tagged fields that its schema does not know."""
+    """Decode a message in Python, skipping tagged fields that its schema does not know."""
     try:
         message = _careful(shape)(data, offset)[0]
     except Exception as error:
@@ -269,7 +269,7 @@ def _careful(shape: type[Entity]) -> Read:
 def _read_tags(
     data: bytes, at: int, tagged: dict[int, tuple[str, Read]], values: dict[str, Any]
 ) -> int:
-    """Read a section of tagged fields into ``values``; tell where it ends."""
+    """Decode a section of tagged fields into ``values``; return where it ends."""
     count, size = read_unsigned_varint(data, at)
     at += size
     for _ in range(count):
@@ -287,7 +287,7 @@ def _read_tags(
 
 
 def skip_tags(data: bytes, at: int) -> int:
-    """Pass over a header's tagged fields, of which none is known; tell where they end."""
+    """Skip a header's tagged fields, none of which is known; return where they end."""
     try:
         return _read_tags(data, at, {}, {})
     except Exception as error:
@@ -295,7 +295,7 @@ def skip_tags(data: bytes, at: int) -> int:
 
 
 def _field(shape: type[Entity], column: Field[Any]) -> Read:
-    """Make the reader of one field; structs are read carefully too."""
+    """Make the reader of one field; structs are also decoded in Python."""
     kind, is_array, nullable = unwrap(column)
     if not is_dataclass(kind):
         native = get_field_reader(
@@ -314,7 +314,7 @@ def _field(shape: type[Entity], column: Field[Any]) -> Read:
 
 
 def _array_length(data: bytes, offset: int, *, compact: bool) -> tuple[int, int]:
-    """Read how long an array is, -1 for null, and how many bytes say so."""
+    """Decode the length of an array, -1 for null; return it and its size in bytes."""
     if compact:
         above, size = read_unsigned_varint(data, offset)
         length = above - 1
@@ -349,7 +349,7 @@ def _array(item: Read, *, compact: bool) -> Read:
     return read
 
 
-# Kafka says "null" with any negative byte before a struct, but with a zero before a tagged one.
+# Any negative byte before a struct is Kafka's null, but before a tagged one it is a zero.
 _NULL: Final = range(128, 256)
 _TAGGED_NULL: Final = range(1)
 

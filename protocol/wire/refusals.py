@@ -1,6 +1,6 @@
-"""Where each response keeps its error: one function per API, the table is in ``apis``.
+"""The place of the error in each response: one function per API, used by the table in ``apis``.
 
-Each takes the request in its newest shape and the version that the client used, for the few APIs
+Each takes the request in its newest version and the version that the client used, for the few APIs
 whose older versions have no top-level error.
 """
 
@@ -24,7 +24,7 @@ NO_OFFSET = -1
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The error, its sentence where the response has room for one, and the client's version."""
+    """The error, its message if the response has a field for it, and the client's version."""
 
     code: ErrorCode
     message: str | None
@@ -32,7 +32,7 @@ class Refusal:
 
 
 def at_top(response: type[Entity]) -> Refuse:
-    """Put the error (and its sentence, where there is room) at the top of the response."""
+    """Put the error (and its message, if there is a field) at the top of the response."""
     has_message = "error_message" in response.__dataclass_fields__
 
     def refuse(request: Any, why: Refusal) -> Entity:  # noqa: ARG001
@@ -54,7 +54,7 @@ _ECHOING = frozenset(
 
 
 def join_group(request: m.JoinGroupRequest, why: Refusal) -> Entity:
-    """Answer with the member id only where Kafka does."""
+    """Include the member id in the answer only where Kafka does."""
     member_id = request.member_id if why.code in _ECHOING else ""
     return blank(m.JoinGroupResponse, error_code=why.code, member_id=member_id)
 
@@ -78,7 +78,7 @@ def offset_commit(request: m.OffsetCommitRequest, why: Refusal) -> Entity:
 
 
 def offset_fetch(request: m.OffsetFetchRequest, why: Refusal) -> Entity:
-    """Put the error in every group; version 1 knows only errors of partitions."""
+    """Put the error in every group; version 1 has errors of partitions only."""
     groups = tuple(refused_fetch(group, why) for group in request.groups)
     return m.OffsetFetchResponse(throttle_time=m.NO_THROTTLE, groups=groups)
 
@@ -147,7 +147,7 @@ def delete_groups(request: m.DeleteGroupsRequest, why: Refusal) -> Entity:
 
 
 def find_coordinator(request: m.FindCoordinatorRequest, why: Refusal) -> Entity:
-    """Put the error in every key; older versions have just one."""
+    """Put the error in every key; older versions have only one."""
     return blank(
         m.FindCoordinatorResponse,
         coordinators=tuple(
@@ -165,7 +165,7 @@ def find_coordinator(request: m.FindCoordinatorRequest, why: Refusal) -> Entity:
 
 
 def metadata(request: m.MetadataRequest, why: Refusal) -> Entity:
-    """Put the error in every topic asked for by name or id, and at the top (from 13 on)."""
+    """Put the error in every topic requested by name or id, and at the top (from 13 on)."""
     topics = tuple(
         blank(
             m.MetadataResponseTopic,

@@ -1,7 +1,7 @@
 """Declares messages of our own in kio's entity form, every version of them in one class.
 
-kio's generated modules hold one class per version. A log record's value is declared once instead,
-in its newest shape; :func:`at_version` derives the class of an older version from the
+kio's generated modules hold one class per version. Here a log record's value is declared once, in
+its newest version; :func:`at_version` derives the class of an older version from the
 ``since``/``until`` of the fields.
 """
 
@@ -31,9 +31,9 @@ def wire(
 ) -> Any:
     """Declare a field: ``kafka_type`` as in Kafka's schemas, None for a struct or array of them.
 
-    ``versions`` are the first and the last that carry it; where it is missing it reads as
-    ``default``. ``absent`` is what a tagged field reads as when it is not there, where that is not
-    what a caller who leaves it out would mean.
+    ``versions`` are the first and the last with the field; in others it is read as ``default``.
+    ``absent`` is the value of a missing tagged field, where that differs from the default for
+    callers who leave it out.
     """
     metadata: dict[str, object] = {"versions": versions}
     if kafka_type is not None:
@@ -48,7 +48,7 @@ def wire(
 
 
 class Legacy:
-    """Fixed fields, no tagged ones."""
+    """Fixed fields, no tagged fields."""
 
     __slots__ = ()
     __type__: ClassVar[EntityType] = EntityType.data
@@ -67,19 +67,19 @@ class Flexible:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(wire,))
 def key(cls: type[T]) -> type[T]:
-    """Make a record's key: frozen, hashable, and short enough to be built by position."""
+    """Declare a record's key: frozen, hashable, and short enough to be built by position."""
     return dataclass(frozen=True, slots=True)(cls)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(wire,))
 def entity(cls: type[T]) -> type[T]:
-    """Make a record's value, or a struct within one."""
+    """Declare a record's value, or a struct within one."""
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)
 
 
 @cache
 def at_version(cls: type[Entity], version: int, *, flexible: bool) -> type[Entity]:
-    """Derive the class that kio reads and writes for one version of ``cls``."""
+    """Derive the class that kio encodes and decodes for one version of ``cls``."""
     columns = []
     for column in fields(cls):
         since, until = column.metadata["versions"]

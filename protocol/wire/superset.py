@@ -1,7 +1,7 @@
-"""Messages whose newest version dropped a field that older versions carry: both are kept.
+"""Messages whose newest version dropped a field that older versions have: these keep both.
 
 Topic ids replaced topic names in OffsetCommit 10 and OffsetFetch 10 (KIP-848), in Fetch 13 and in
-Produce 13 (KIP-516). Here a topic holds both: ``name`` (``topic`` in Fetch) is "" and ``topic_id``
+Produce 13 (KIP-516). Here a topic has both: ``name`` (``topic`` in Fetch) is "" and ``topic_id``
 None where the client's version has no such field.
 """
 
@@ -32,7 +32,7 @@ class OffsetCommitRequestTopic(offset_commit_request.OffsetCommitRequestTopic):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitRequest(offset_commit_request.OffsetCommitRequest):
-    """``retention_time`` is minus one millisecond when unset; only versions 2-4 carry it."""
+    """``retention_time`` is minus one millisecond when unset; only versions 2-4 have it."""
 
     topics: tuple[OffsetCommitRequestTopic, ...]
     retention_time: timedelta = field(
@@ -63,14 +63,14 @@ class OffsetFetchRequestTopics(offset_fetch_request.OffsetFetchRequestTopics):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestGroup(offset_fetch_request.OffsetFetchRequestGroup):
-    """One group; ``topics`` None asks for all of them."""
+    """One group; ``topics`` None requests all of them."""
 
     topics: tuple[OffsetFetchRequestTopics, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequest(offset_fetch_request.OffsetFetchRequest):
-    """Versions 1-7 name a single group; they arrive here as one entry of ``groups``."""
+    """Versions 1-7 name a single group; here it becomes one entry of ``groups``."""
 
     groups: tuple[OffsetFetchRequestGroup, ...]
 
@@ -91,7 +91,7 @@ class OffsetFetchResponseGroup(offset_fetch_response.OffsetFetchResponseGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponse(offset_fetch_response.OffsetFetchResponse):
-    """To versions 1-7 the single entry of ``groups`` is the whole answer."""
+    """For versions 1-7 the single entry of ``groups`` is the whole answer."""
 
     groups: tuple[OffsetFetchResponseGroup, ...]
 
@@ -112,7 +112,7 @@ class ForgottenTopic(fetch_request.ForgottenTopic):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest(fetch_request.FetchRequest):
-    """``replica_id`` (versions 4-14) is -1 for a consumer; later ones say it in a tagged field."""
+    """``replica_id`` (versions 4-14) is -1 for a consumer; later ones have it in a tagged field."""
 
     topics: tuple[FetchTopic, ...]
     forgotten_topics_data: tuple[ForgottenTopic, ...]
@@ -135,7 +135,7 @@ class FetchResponse(fetch_response.FetchResponse):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequest(metadata_request.MetadataRequest):
-    """``topics`` None asks for all of them; version 0 says so with an empty list."""
+    """``topics`` None requests all of them; version 0 uses an empty list for that."""
 
     include_cluster_authorized_operations: bool = field(
         default=False, metadata={"kafka_type": "bool"}
@@ -144,7 +144,7 @@ class MetadataRequest(metadata_request.MetadataRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataResponse(metadata_response.MetadataResponse):
-    """Only versions 8-10 carry the cluster's authorized operations; later, DescribeCluster."""
+    """Only versions 8-10 have the cluster's authorized operations; later, DescribeCluster."""
 
     cluster_authorized_operations: int = field(
         default=NO_OPERATIONS, metadata={"kafka_type": "int32"}
@@ -174,6 +174,6 @@ class TopicProduceResponse(produce_response.TopicProduceResponse):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceResponse(produce_response.ProduceResponse):
-    """What became of the records of each partition."""
+    """The result for each partition."""
 
     responses: tuple[TopicProduceResponse, ...]

@@ -1,7 +1,7 @@
-"""Every version of an API meets here: requests come up to the newest shape, answers go down.
+"""Conversion between API versions: requests to the newest version, answers to the client's.
 
-Field names and defaults do nearly all of it (see ``convert``). What they cannot say is in the
-tables at the foot: the APIs that once spoke of one group, key or member and now speak of many.
+Field names and defaults do nearly all of it (see ``convert``). The rest is in the tables at the
+end: APIs that once had one group, key or member and now have many.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class UnsupportedVersionError(Exception):
-    """A message says something that the other side's version has no words for."""
+    """A message has content that the other side's version cannot express."""
 
 
 class ConversionPlan(NamedTuple):
-    """How one version of a request or response is read and written.
+    """How one version of a request or response is decoded and encoded.
 
-    ``shape`` is kio's class; ``up`` copies it to the newest shape and ``down`` back. Where the
-    two are one class neither copies.
+    ``shape`` is kio's class; ``up`` copies it to the newest version and ``down`` back. Where the
+    two are the same class, neither copies.
     """
 
     shape: type[Entity]
@@ -41,14 +41,14 @@ class ConversionPlan(NamedTuple):
 
 @cache
 def request_plan(api_key: int, version: int) -> ConversionPlan:
-    """Find the plan of a request."""
+    """Return the plan of a request."""
     newest = API[api_key].request
     return _plan(load_request_schema(api_key, version), newest, REQUESTS.get(api_key, ()))
 
 
 @cache
 def response_plan(api_key: int, version: int) -> ConversionPlan:
-    """Find the plan of a response."""
+    """Return the plan of a response."""
     newest = API[api_key].response
     return _plan(load_response_schema(api_key, version), newest, RESPONSES.get(api_key, ()))
 
@@ -70,7 +70,7 @@ _NONE: Final[Fields] = MappingProxyType({})
 class Special(NamedTuple):
     """For versions up to ``last_version``: fields that are not simply copied.
 
-    Each function takes the whole message and gives the field's value: ``up`` the newest shape's
+    Each function takes the whole message and returns the field's value: ``up`` the newest version's
     fields from the old message, ``down`` the old version's fields from the newest message.
     """
 
@@ -80,7 +80,7 @@ class Special(NamedTuple):
 
 
 def _one(items: Any, what: str) -> Any:
-    """Take the only item; an old version has room for just one."""
+    """Return the only item; an old version has room for only one."""
     if len(items) != 1:
         raise UnsupportedVersionError(f"this version has room for one {what}, not {len(items)}")
     return items[0]
@@ -138,7 +138,7 @@ def _coordinator(field: str) -> Convert:
 
 
 def _left_error(new: Any) -> ErrorCode:
-    """Tell the one member's error where there is none above it."""
+    """Return the only member's error when there is no top-level error."""
     if new.error_code != ErrorCode.none or not new.members:
         return new.error_code  # type: ignore[no-any-return]
     return _one(new.members, "member").error_code  # type: ignore[no-any-return]
