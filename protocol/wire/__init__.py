@@ -1,1 +1,1 @@
-"""Bytes to messages and back: frames, the API table, and conversions between message versions."""
+"""Bytes to messages and back: frames, the API table, and the mapping between message versions."""

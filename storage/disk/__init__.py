@@ -1,1 +1,1 @@
-"""The data directory: the log in RocksDB, its sync, its identity, damage and outdated copies."""
+"""The data directory: the log in RocksDB, its sync, its identity, damage and stale copies."""
