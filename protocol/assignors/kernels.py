@@ -21,7 +21,7 @@ R = TypeVar("R")
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile at the first call, without the interpreter lock; cache the code for later processes.
 
-    The cache is beside the source, otherwise in the user's cache directory. Where neither is
+    The cache is next to the source, otherwise in the user's cache directory. Where neither is
     writable, every process compiles for itself (about ten seconds for all assignors).
     """
     try:

@@ -52,7 +52,7 @@ class Context:
     groups, by group id. ``topic_hashes`` are cached for the topics they were made of;
     ``rack_hashes`` (of topics with the racks of their partitions) while the racks stay the same.
     ``topics_version`` counts the topics images that had new topics. ``emitted`` holds the
-    assignment that a member last got, beside the bytes of its record, so that its replay need not
+    assignment that a member last got, with the bytes of its record, so that its replay need not
     decode them. ``executor`` runs assignors in place; it is set at the first such run. ``last_run``
     is the number of the last run of any group. ``failures`` are groups to rebuild from the log, by
     group id; they are not served until then. ``unused_record_types`` are the first bytes of keys

@@ -104,12 +104,12 @@ class GroupsField:
 
 
 def never(_message: Any) -> bool:
-    """Return that no record is written."""
+    """Return False: no record is written."""
     return False
 
 
 def always(_message: Any) -> bool:
-    """Return that a record may be written, whatever the message contains."""
+    """Return True: a record may be written, whatever the message contains."""
     return True
 
 

@@ -1,4 +1,4 @@
-"""The files in a data directory beside RocksDB's, and the errors about a directory.
+"""The files in a data directory other than RocksDB's, and the errors about a directory.
 
 Every error is one sentence that names the directory and says what to do.
 """

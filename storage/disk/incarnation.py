@@ -6,7 +6,7 @@ looks like the original, so it must be recognised by what it does not know:
 * Each start of a directory draws a random token, increments a number, and stores both before it
   answers anything (:meth:`Incarnation.next`).
 * Each peer that has seen a start stores it in its own log (:class:`SeenIncarnations`) and reports
-  it in the handshake of a link; a file beside the directory stores it too.
+  it in the handshake of a link; a file next to the directory stores it too.
 * A later start must descend from every start that was seen (:func:`descends`). A copy does not: it
   lacks the token of each start after the copy was made, however often it is started itself.
 * A node sends and accepts no replica messages until its peers have checked its start

@@ -12,7 +12,7 @@ family     key                             value
 
 Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity and the
 Partitions and offsets are big-endian, so RocksDB's order is the log's order. The identity and the
-id of the directory are also in ``meta.properties`` beside the database (Kafka's name and format),
+id of the directory are also in ``meta.properties`` next to the database (Kafka's name and format),
 where they are checked before anything is opened. The database takes precedence: an empty one is not
 the replica that those files name.
 """
@@ -421,7 +421,7 @@ class RocksLog:
         self.incarnation = Incarnation(last.directory_id, last.number, tuple(last.tokens))
 
     def _begin(self) -> None:
-        """Record this start: in the database first, then beside the directory."""
+        """Record this start: in the database first, then next to the directory."""
         seen, last = self._witness, self.incarnation
         if not last.number:
             witness.save(

@@ -1,10 +1,10 @@
-"""The file beside a log's directory that tells the directory from a copy of it.
+"""The file next to a log's directory that tells the directory from a copy of it.
 
-``node-0.incarnation`` is beside ``node-0``. It records the last start of the directory, and the
+``node-0.incarnation`` is next to ``node-0``. It records the last start of the directory, and the
 inode of its ``meta.properties``, which reveals a copy that was made while the node ran. A hard link
 to that file, ``node-0.mark``, keeps the inode from being reused.
 
-When the file beside the directory is itself a copy (its own inode is not the one recorded in it),
+When the file next to the directory is itself a copy (its own inode is not the one recorded in it),
 the whole data directory was copied, and inodes prove nothing; the last start is still compared.
 """
 
@@ -30,7 +30,7 @@ ACCEPTED_STARTS: Final = 1_000
 
 @dataclass(slots=True)
 class Witness:
-    """The record beside one directory. ``inodes`` are by directory id."""
+    """The record stored next to one directory. ``inodes`` are by directory id."""
 
     starts: SeenIncarnations = field(default_factory=SeenIncarnations)
     inodes: dict[str, int] = field(default_factory=dict)

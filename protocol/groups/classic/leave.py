@@ -64,7 +64,7 @@ def _leave(
     member_id = identity.member_id
     if not member_id:
         member_id = group.static_members.get(identity.group_instance_id or "", "")
-        # An instance id must not be dropped here; an empty one matches no member by accident only.
+        # Without a member id the instance id is required: None must not count as an empty one.
         if identity.group_instance_id is None:
             raise KafkaError(ErrorCode.unknown_member_id)
     elif member_id in group.pending:

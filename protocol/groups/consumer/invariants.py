@@ -1,4 +1,4 @@
-"""The invariants of a shard's consumer groups, beside those of all modern groups."""
+"""The invariants of a shard's consumer groups, in addition to those of all modern groups."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def classic_metadata(
 
 
 def _assigned(ctx: Context, group: ClassicGroupRuntime, data: bytes) -> Iterable[Partition]:
-    """Decode an assignment; refuse one with user data of another program."""
+    """Decode an assignment; refuse one with user data, which a custom assignor depends on."""
     if not data:
         return ()
     assignment = decode_assigned(data)

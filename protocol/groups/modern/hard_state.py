@@ -1,7 +1,7 @@
 """Hard state of a modern group: the content of the log. Written by replays only.
 
 Consumer, share and streams groups share these classes; each type extends them with subclasses.
-Beside the content of the records, some sums are maintained as records arrive, so that no request
+Besides the content of the records, sums are maintained as records arrive, so that no request
 costs time proportional to the number of members: the holder of each partition, the members per
 subscription, the subscriptions per topic, the settled members per epoch.
 """
