@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from storage.messages import ReplicaKey
 
 NEVER_MS = -(1 << 62)
-"""When a peer was last heard that was never heard."""
+"""The time of the last answer of a peer that has never answered."""
 
 MESSAGE_BYTES_MAX = 1 << 20
 IN_FLIGHT_BYTES_MAX = 4 << 20

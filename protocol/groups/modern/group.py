@@ -253,7 +253,7 @@ def lease(session: Session) -> HeartbeatLease:
 
 
 def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
-    """Apply new configs: they hold from each member's next heartbeat on, which is not skipped."""
+    """Apply new configs: no earlier answer is repeated to the members' next heartbeats."""
     for session in runtime.sessions.values():
         session.session_timeout_ms = session_timeout_ms(ctx, runtime, session.member)
         session.answer = None

@@ -68,7 +68,7 @@ def drop_unused(ctx: Context, group: ModernGroup[Any]) -> None:
 
 
 def resolve_if_due(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Request a resolution: of new expressions at once, of all after topic changes or a time."""
+    """Resolve new expressions at once, and all of them after new topics or a long time."""
     group = runtime.group
     if runtime.resolving is not None or not group.regex_members:
         return
