@@ -1,4 +1,4 @@
-"""Wait for a condition by asking for it: one helper that blocks, one for an event loop."""
+"""Wait for a condition by polling: one helper that blocks, one for an event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 POLL_S: Final = 0.05
-"""How long to pause between two asks."""
+"""The pause between two polls."""
 
 
 def poll(
@@ -22,9 +22,9 @@ def poll(
     every_s: float = POLL_S,
     retry: tuple[type[Exception], ...] = (),
 ) -> T:
-    """Call ``look`` until ``is_done`` with what it returns; after ``within_s`` return its last.
+    """Call ``look`` until ``is_done`` accepts the result; after ``within_s`` return the last one.
 
-    An exception in ``retry`` is tried again, and raised when the time is up.
+    An exception in ``retry`` leads to another call, and is raised when the time is up.
     """
     deadline_s = time.monotonic() + within_s
     while True:
@@ -47,7 +47,7 @@ async def poll_async(
     is_done: Callable[[Any], object] = bool,
     every_s: float = POLL_S,
 ) -> T:
-    """Do as :func:`poll` does, without blocking the event loop; ``look`` must not block it."""
+    """Do the same as :func:`poll` without blocking the event loop; ``look`` must not block it."""
     import asyncio  # programs that only use ``poll`` start without it
 
     deadline_s = time.monotonic() + within_s
@@ -60,5 +60,5 @@ async def poll_async(
 
 
 def is_answered(_found: object) -> bool:
-    """Take whatever ``look`` returns: only its exceptions are tried again."""
+    """Accept every result of ``look``: only its exceptions lead to another call."""
     return True

@@ -1,9 +1,9 @@
-"""``rollcall bench all [--kafka]``: every headline benchmark in turn, into one dated file.
+"""``rollcall bench all [--kafka]``: run every headline benchmark, and write one dated file.
 
-Each part is the command that its entry in the file names, in a process of its own, with sizes that
-let all of them end in about 25 minutes on two cores. The file is written after each part, so a run
-that was interrupted can be gone on with (``--resume``), and a part can be measured again alone
-(``--only``). ``docs/performance.md`` is made of the newest file (:mod:`bench.report.page`).
+Each part runs the command that its entry in the file names, in its own process, with sizes such
+that all parts together take about 25 minutes on two cores. The file is written after each part, so
+an interrupted run can be continued (``--resume``), and a single part can be repeated (``--only``).
+``docs/performance.md`` is generated from the newest file (:mod:`bench.report.page`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PART_SECONDS_MAX: Final = 900
 
 @dataclass(frozen=True, slots=True)
 class BenchPart:
-    """One part: the benchmark with its sizes, and whether Apache Kafka is measured beside it."""
+    """One part: the benchmark with its sizes, and whether Apache Kafka is also measured."""
 
     words: tuple[str, ...]
     has_peer: bool = True
@@ -63,7 +63,7 @@ PARTS: Final[Mapping[str, BenchPart]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the parts that were asked for; return the exit code."""
+    """Run the requested parts; return the exit code."""
     asked = _parser().parse_args(arguments)
     names = asked.only or list(PARTS)
     if unknown := [name for name in names if name not in PARTS]:
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> dict[str, Any] | None:
-    """Run one part; return what it measured, None when it failed."""
+    """Run one part; return its measurements, None when it failed."""
     with tempfile.TemporaryDirectory() as directory:
         told = Path(directory) / "rows.json"
         begun = time.monotonic()
@@ -118,7 +118,7 @@ def _command(words: Sequence[str]) -> str:
 
 
 def _write(into: Path, results: dict[str, Any]) -> None:
-    """Write the file, the parts in the order of the table."""
+    """Write the file, with the parts in the order of the table."""
     parts = results["parts"]
     results["parts"] = {name: parts[name] for name in PARTS if name in parts}
     into.parent.mkdir(parents=True, exist_ok=True)
@@ -141,9 +141,9 @@ def _empty(today: str) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """Name the commit that is measured, with a plus when something is not committed.
+    """Return the commit that is measured, with a plus if there are uncommitted changes.
 
-    Installed from a wheel it is the version.
+    When installed from a wheel, return the version.
     """
     if CHECKOUT is None:
         return version("rollcall")

@@ -114,7 +114,7 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
 
 @dataclass(frozen=True, slots=True)
 class StandaloneBench:
-    """A benchmark with options of its own; ``module`` of this package has its ``main``."""
+    """A benchmark with its own options; ``module`` of this package has its ``main``."""
 
     about: str
     module: str
@@ -248,7 +248,7 @@ def _positive(number: Callable[[str], float]) -> Callable[[str], float]:
             raise argparse.ArgumentTypeError(f"{text} is not greater than 0")
         return value
 
-    parse.__name__ = number.__name__  # argparse names it when the text is no number at all
+    parse.__name__ = number.__name__  # argparse prints its own error when the text is no number
     return parse
 
 

@@ -1,9 +1,9 @@
-"""``make demo``: a cluster, its members, ``kill -9`` of a coordinator, and what they saw.
+"""``make demo``: a cluster, its members, ``kill -9`` of a coordinator, and the effect on members.
 
 Three coordinators come up, each partition with a leader and two hot standbys. Spark drives the
 members (half of them static), the coordinator of some of their groups is killed in the middle, and
-a report says who kept what. The exit code is 0 only if no group rebalanced, no member lost its id,
-generation or partitions, and no acknowledged commit is gone.
+a report shows what each member kept. The exit code is 0 only if no group rebalanced, no member lost
+its id, generation or partitions, and no acknowledged commit was lost.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 LOAD_SECONDS: Final = 45
 JOINS_PER_SECOND: Final = 200
-"""The load of a large crowd lasts longer by this: so many join in a second, at the very least."""
+"""The load of a large crowd lasts longer by this: at least this many join in a second."""
 MEMBERS_MIN: Final = 20
 SETTLE_SECONDS: Final = 3
-"""From the moment when every group is Stable to the kill."""
+"""The time between all groups being Stable and the kill."""
 AFTERMATH_SECONDS_MIN: Final = 20
-"""What must be left of the load after the kill, for the report to mean anything."""
+"""The load must continue at least this long after the kill, for a meaningful report."""
 COME_BACK_SECONDS_MAX: Final = 30
-"""How long after the load a coordinator may still be away."""
+"""How long after the load a coordinator may still be unavailable."""
 OK, LOST, FAILURE = 0, 1, 1
 
 Address = tuple[str, int]
@@ -57,7 +57,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """The kill in the middle: when, whom, and whose groups it coordinated."""
+    """The kill in the middle: its time, the node, and the groups that it coordinated."""
 
     time_ms: int
     pid: int
@@ -174,7 +174,7 @@ def _all_stable(coordinators: dict[str, Address], crowd: Crowd) -> bool:
 def _committed(
     bootstrap: Sequence[Address], group_ids: Sequence[str]
 ) -> list[tuple[str, str, int]]:
-    """Return every group's committed offsets, as soon as its coordinator can tell them."""
+    """Return every group's committed offsets, once its coordinator can return them."""
     addresses = itertools.cycle(bootstrap)
     return poll(
         lambda: _committed_now(next(addresses), group_ids),

@@ -1,7 +1,7 @@
 """``rollcall drill NAME``: one rehearsed failure on a live cluster, and its verdict.
 
-The cluster is one that is started for the drill and stopped after; only ``--running`` takes the one
-that runs here. Members are driven over real sockets; processes get real signals.
+The drill starts its own cluster and stops it at the end; only ``--running`` uses the cluster that
+runs here. Members use real sockets; processes get real signals.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ OK, FAILURE, BAD_INPUT = 0, 1, 2
 STABLE_MS_MAX: Final = 60_000
 STABLE_MS_PER_MEMBER: Final = 15
 WARM_UP_S: Final = 3.0
-"""From Stable to the first step: every member has had a heartbeat and a commit."""
+"""The time from Stable to the first step: every member has had a heartbeat and a commit."""
 OWN_CONFIGS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "1000"}
 OWN_NODES: Final = 3
 SMALL_DISK_MIB: Final = 128
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False) -> Verdict:
-    """Run a drill on a cluster of its own, on that of ``data_dir``, or the one that runs here."""
+    """Run a drill on its own cluster, on that of ``data_dir``, or on the one that runs here."""
     with ExitStack() as stack:
         is_guest = running_one or data_dir is not None
         if is_guest:
@@ -110,12 +110,12 @@ def run(drill: Drill, data_dir: Path | None = None, *, running_one: bool = False
         if is_guest:
             stack.callback(played.clean_up)
         stack.enter_context(live.left_whole())
-        gc_tuning.freeze_heap()  # this process is the load: it must not stand still by itself
+        gc_tuning.freeze_heap()  # this process is the load: it must not block itself
         return played.play()
 
 
 def _seconds_least(drill: Drill) -> int:
-    """Return what a drill takes apart from waiting for the cluster: one can only say "from"."""
+    """Return the least time of a drill without waits for the cluster, which have no upper bound."""
     workload = drill.workload
     own_ms = workload.heartbeat_interval_ms + workload.settle_ms
     return round(WARM_UP_S + (own_ms + sum(step.after_ms for step in drill.steps)) / 1000)
@@ -128,7 +128,7 @@ def _own_cluster(drill: Drill) -> Iterator[RegisteredCluster]:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         if drill.does(Action.FILL_DISK):
             with running_rollcall(OWN_CONFIGS, directory / "data"):
-                pass  # it makes its directories itself
+                pass  # it creates its directories itself
             _mount_disks(directory / "data", stack)
         stack.enter_context(running_rollcall(OWN_CONFIGS, directory / "data"))
         found = registry.find(directory / "data", default_data_dir())
@@ -138,7 +138,7 @@ def _own_cluster(drill: Drill) -> Iterator[RegisteredCluster]:
 
 
 def _mount_disks(data_dir: Path, stack: ExitStack) -> None:
-    """Give each node a small file system of its own, in memory; takes the right to mount."""
+    """Mount a small file system in memory for each node; needs the right to mount."""
     for node_id in range(OWN_NODES):
         directory = data_dir / f"node-{node_id}"
         directory.rename(before := data_dir / f"before-{node_id}")
@@ -169,7 +169,7 @@ class DrillRun:
         self._replicated_ms: int | None = None
 
     def play(self) -> Verdict:
-        """Let the members join, take every step, and judge."""
+        """Let the members join, carry out every step, and judge."""
         from bench.load.live import LiveLoad
 
         drill, live = self.drill, self.live
@@ -210,7 +210,7 @@ class DrillRun:
         return judge(drill, record)
 
     def clean_up(self) -> None:
-        """Take the drill's groups and topics off the cluster; say what could not be deleted."""
+        """Delete the drill's groups and topics from the cluster; log what could not be deleted."""
         static: dict[str, list[str]] = {group_id: [] for group_id in self._group_ids}
         for config in self.drill.workload.configs(self._prefix):
             if config.instance_id is not None:
@@ -249,7 +249,7 @@ class DrillRun:
         return _targets(nodes, self.live.kill(nodes))
 
     def start(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """See what was killed back; Ray starts it."""
+        """Wait until the killed processes are back; Ray restarts them."""
         self.live.wait(self.live.is_led, step.within_ms, "led by nodes that all serve")
         return ""
 
@@ -259,23 +259,23 @@ class DrillRun:
         return _targets(nodes, self.live.freeze(nodes))
 
     def thaw(self, _step: DrillStep, _crowd: LiveLoad) -> str:
-        """Let them go on."""
+        """Resume them."""
         self.live.thaw()
         return ""
 
     def cut(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Part nodes from their peers."""
+        """Cut nodes off from their peers."""
         nodes = self._nodes(step)
         self.live.cut(nodes)
         return _targets(nodes, ())
 
     def mend(self, _step: DrillStep, _crowd: LiveLoad) -> str:
-        """Bring them together."""
+        """Restore all links."""
         self.live.mend()
         return ""
 
     def lose_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Kill nodes and take what they wrote."""
+        """Kill nodes and delete their data."""
         nodes = self._nodes(step)
         return _targets(nodes, self.live.lose_disk(nodes))
 
@@ -288,23 +288,23 @@ class DrillRun:
         return ""
 
     def fill_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Leave no space."""
+        """Fill the disk."""
         nodes = self._nodes(step)
         return _targets(nodes, ()) + f", {self.live.fill_disk(nodes) >> 20} MiB filled"
 
     def free_disk(self, _step: DrillStep, _crowd: LiveLoad) -> str:
-        """Give it back."""
+        """Free the disk."""
         self.live.free_disk()
         return ""
 
     def slow_disk(self, step: DrillStep, _crowd: LiveLoad) -> str:
-        """Let syncs take longer."""
+        """Slow down syncs."""
         nodes = self._nodes(step)
         self.live.slow_disk(nodes, step.sync_ms)
         return _targets(nodes, ()) + f", {step.sync_ms} ms for each sync"
 
     def fast_disk(self, _step: DrillStep, _crowd: LiveLoad) -> str:
-        """Let them take their own time again."""
+        """Restore the normal speed of syncs."""
         self.live.slow_disk(self.live.nodes, 0)
         return ""
 
@@ -377,7 +377,7 @@ ACTIONS: Final[Mapping[Action, Callable[[DrillRun, DrillStep, LiveLoad], str]]] 
     Action.JOIN_MEMBERS: DrillRun.join_members,
     Action.WAIT: DrillRun.wait,
 }
-"""How a live cluster does what a step says; each returns what else to say of it."""
+"""How a live cluster carries out each action; each returns further text for the report."""
 
 
 def _targets(nodes: Sequence[int], pids: Sequence[int]) -> str:

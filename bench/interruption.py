@@ -1,4 +1,4 @@
-"""A long command that is interrupted: it stops what it started and shows no traceback."""
+"""Interrupt a long command: it stops what it started and shows no traceback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S: Final = 45.0
-"""For the command to stop what it started; longer than a cluster takes to stop."""
+"""The time for the command to stop what it started; longer than a cluster takes to stop."""
 
 
 class Interrupted(BaseException):
@@ -22,15 +22,16 @@ class Interrupted(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.exit_code = 128 + number  # as shells have it
+        self.exit_code = 128 + number  # as in shells
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Turn the first signal that asks to stop into :class:`Interrupted`; the next change nothing.
+    """Turn the first signal that asks to stop into :class:`Interrupted`; ignore the next ones.
 
-    Native code may keep the main thread from handling a signal at all: then the process ends by
-    itself after a while. What it started has to notice that (``discovery.PARENT_VARIABLE``).
+    Native code may keep the main thread from handling a signal at all: then the process ends on its
+    own after a while. The processes that it started must notice that
+    (``discovery.PARENT_VARIABLE``).
     """
     is_over = threading.Event()
     read, write = os.pipe()
@@ -63,8 +64,8 @@ def _handle() -> Mapping[signal.Signals, Any]:
 
 
 def _end_late(read: int, is_over: threading.Event) -> None:
-    """End the process when it has been asked to stop and has not after a while."""
-    number = os.read(read, 1)  # nothing when the other end is closed
+    """End the process if it was asked to stop and has not done so after a while."""
+    number = os.read(read, 1)  # empty when the other end is closed
     if number and not is_over.wait(PATIENCE_S):
         os._exit(128 + number[0])
     os.close(read)

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Final
 
 TOP: Final = Path(__file__).resolve().parents[len((__package__ or "").split("."))]
-"""The directory that our packages are imported from."""
+"""The directory from which our packages are imported."""
 
 CHECKOUT: Final = TOP if (TOP / "pyproject.toml").is_file() else None
-"""The checkout that this program runs from; None when it was installed from a wheel."""
+"""The checkout from which this program runs; None when it was installed from a wheel."""
 
 RESULTS: Final = CHECKOUT / "bench" / "results" if CHECKOUT else Path.cwd() / "rollcall-results"
 """The dated files of ``rollcall bench all``."""
 
 PAGE: Final = (CHECKOUT / "docs" if CHECKOUT else RESULTS) / "performance.md"
-"""The page that is made of the newest of them."""
+"""The page that is generated from the newest of them."""
 
 DOWNLOADS: Final = CHECKOUT / ".deps" if CHECKOUT else Path.home() / ".cache" / "rollcall"
-"""What is fetched once and kept: Kafka's jars and what is compiled against them."""
+"""Files that are downloaded once and kept: Kafka's jars and what is compiled against them."""

@@ -260,7 +260,7 @@ class Host:
     def peer_up(self, node_id: int, now: int) -> None:
         """Note that the link to another node is up; send it the known leaders and the time.
 
-        It may become leader at any moment. It must not write by a wrong clock of its own until the
+        It may become leader at any moment. It must not write with its own wrong clock before the
         others next send their time.
         """
         state = self._state

@@ -23,7 +23,7 @@ DEFAULT_PORT: Final = 9092
 
 
 def entry() -> int:
-    """Run as a program of its own."""
+    """Run as a program."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a command without a traceback
     skip_hypothesis()

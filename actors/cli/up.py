@@ -104,7 +104,7 @@ def down(data_dir: Path | None, address: str | None) -> int:
 
 
 def _stop(cluster: RegisteredCluster) -> None:
-    """Have its foreground ``rollcall up`` stop it, if there is one; then stop what is left."""
+    """Let its foreground ``rollcall up`` stop it, if there is one; then stop what is left."""
     if cluster.owner is not None:
         processes.send(cluster.owner, signal.SIGTERM)
         if not processes.wait_gone([cluster.owner], STOP_S):
@@ -132,7 +132,7 @@ def drain(cluster: RegisteredCluster, node_id: int, *, end: bool) -> int:
     return FAILURE if any(row.leader is None for row in moved) else 0
 
 
-# --- what is to be started
+# --- planning
 
 
 def _overrides(options: UpOptions) -> Mapping[str, str]:
@@ -248,7 +248,7 @@ def _spec(
     )
 
 
-# --- starting it
+# --- starting
 
 
 def _start(
@@ -286,7 +286,7 @@ class _Operator:
 
 
 def _environment(node: RayNode | None) -> dict[str, str]:
-    """Return this process's OpenTelemetry variables; a Ray of our own inherits them."""
+    """Return this process's OpenTelemetry variables; our own Ray inherits them."""
     if node is not None:
         return {}
     return {name: text for name, text in os.environ.items() if name.startswith("OTEL_")}

@@ -1,1 +1,1 @@
-"""What a cluster stands on: its data directories, ports, processes and Ray node."""
+"""The base of a cluster: its data directories, ports, processes and Ray node."""

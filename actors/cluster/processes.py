@@ -150,7 +150,7 @@ def reap() -> None:
 
 
 def die_with_parent(how: signal.Signals, parent: int = 0) -> None:
-    """Have the kernel send this process a signal when its parent thread ends, even by kill -9.
+    """Let the kernel signal this process when its parent thread ends, even by kill -9.
 
     ``parent`` is the parent's process id; if it has already ended, this process exits now.
     """

@@ -19,7 +19,7 @@ CallError = RayError
 LateError = GetTimeoutError
 """A call to an actor that was not answered in time; a :data:`CallError`."""
 ACTOR_FAILED: Final = (RayActorError, RayTaskError)
-"""What is raised by a call to an actor that is dead, or that raised an error of its own."""
+"""Raised by a call to an actor that is dead, or that itself raised an error."""
 NOT_ANSWERED: Final = (LateError, *ACTOR_FAILED)
 NOT_CONNECTED: Final = (ConnectionError, ValueError, RuntimeError, CallError)
 """What :func:`connect` raises."""
@@ -31,7 +31,7 @@ ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
     "max_restarts": -1,
     "max_concurrency": 1_000,
 }
-"""The options of all our actors. Ray does not retry calls: the caller decides that."""
+"""The options of all our actors. Ray does not retry calls: that is up to the caller."""
 
 SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
 """Spreads actors over the Ray nodes."""

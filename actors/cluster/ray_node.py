@@ -1,4 +1,4 @@
-"""A Ray cluster of our own on this machine, without the parts that we do not use.
+"""Our own Ray cluster on this machine, without the parts that we do not use.
 
 Ray's ``ray start --head`` also starts a dashboard server, an autoscaler and a log monitor: three
 Python processes, 250 MB and two seconds. Its ``Node`` class starts only the two processes that

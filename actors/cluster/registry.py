@@ -71,7 +71,7 @@ class RegisteredCluster:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its Ray's processes run; otherwise calls would block for ever."""
+        """Whether all of its Ray's processes run; otherwise calls would block forever."""
         if self.node is not None:
             return bool(self.node.processes) and all(map(is_alive, self.node.processes))
         return _listens(self.address)

@@ -142,7 +142,7 @@ class ClusterSpec:
         return Path(self.data_dir) / f"node-{node_id}"
 
     def incidents_path(self) -> Path:
-        """Return the directory of the files with what led to faults."""
+        """Return the directory of the files with the events before faults."""
         return Path(self.data_dir) / "incidents"
 
     def text_log_path(self, name: str) -> Path:

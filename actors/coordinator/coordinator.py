@@ -331,7 +331,7 @@ class Coordinator:
             self._disk.close()
         self._pump = self._disk = None
 
-    # --- what comes in
+    # --- incoming
 
     def now(self) -> int:
         """Return the current time in Unix milliseconds."""
@@ -351,7 +351,7 @@ class Coordinator:
         pump.schedule()
         return pump.host.catalog_event(NodeChanged(node), self.now())
 
-    # --- what peers say
+    # --- calls from peers
 
     def receive_peer(self, node_id: int, messages: Sequence[Message]) -> None:
         """Handle messages from a peer."""
@@ -394,7 +394,7 @@ class Coordinator:
             return None
         return self.spec.listeners[self.node_id].host, self._links.port
 
-    # --- what the controller and operators say
+    # --- calls from the controller and operators
 
     def campaign(self, partition: int) -> None:
         """Stand for election."""
@@ -409,7 +409,7 @@ class Coordinator:
             self._pump.schedule()
 
     async def record(self) -> Recorded:
-        """Return what the groups that are led here were told lately, as a file."""
+        """Return the recent events of the groups that are led here, as a file."""
         host = self._host
         if host is None:
             return Recorded(b"", ())
@@ -491,7 +491,7 @@ class Coordinator:
             self._pump.host.computed(partition, event, self.now())
             self._pump.schedule()
 
-    # --- what follows from turns and time
+    # --- after turns, and timers
 
     @property
     def _host(self) -> Host | None:

@@ -30,7 +30,7 @@ FAILED_S: Final = 5.0
 async def open_log(path: Path, owner: LogIdentity, say: Callable[[str], None]) -> RocksLog:
     """Open or create a node's log; wait while the disk is full.
 
-    ``say`` gets a sentence about the wait. Raises :class:`storage.log.LogError`.
+    ``say`` gets a message about the wait. Raises :class:`storage.log.LogError`.
     """
     is_waiting = False
     while True:

@@ -163,7 +163,7 @@ class CoordinatorActor:
         return self._coordinator.events(group_id)
 
     async def record(self) -> Recorded:
-        """Return what the groups that are led here were told lately, as a file."""
+        """Return the recent events of the groups that are led here, as a file."""
         return await self._coordinator.record()
 
     async def stop(self) -> None:
@@ -324,7 +324,7 @@ def events(node_id: int, group_id: str) -> list[MemberEvent]:
 
 
 def record(node_id: int) -> Recorded:
-    """Return what the groups that ``node_id`` leads were told lately."""
+    """Return the recent events of the groups that ``node_id`` leads."""
     recorded: Recorded = _ask_coordinator(node_id, "record")
     return recorded
 

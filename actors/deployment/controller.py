@@ -218,7 +218,7 @@ class Controller:
     # --- advice
 
     async def _look(self) -> None:
-        """Pass reports to the pure controller and its orders to the coordinators, for ever."""
+        """Pass reports to the pure controller and its orders to the coordinators, forever."""
         began_ms = boot_ms()
         while True:
             self._wake.clear()
@@ -268,7 +268,7 @@ class Controller:
             _log.warning("coordinator %d has a damaged log and starts with an empty one", node_id)
             await self._tell(node_id, "start_empty")
 
-    # --- for people
+    # --- for operators
 
     async def status(self) -> dict[str, Any]:
         """Return the cluster as ``rollcall status --json`` shows it."""

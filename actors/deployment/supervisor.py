@@ -1,7 +1,7 @@
 """Starts, watches and stops a cluster for ``rollcall up``, and handles its signals.
 
-Ray waits in native code, where Python handles no signal, and for ever if a process that it needs
-has died. So everything that uses Ray runs in a child process that can be killed at any time. The
+Ray waits in native code, where Python handles no signal, and forever if a process that it needs has
+died. So everything that uses Ray runs in a child process that can be killed at any time. The
 process that receives signals only waits: for its child, a signal or a timeout.
 """
 

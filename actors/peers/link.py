@@ -67,7 +67,7 @@ class Links(Protocol):
         """Handle a frame from a peer; raises :class:`RefusedError` if it is invalid."""
 
     def refused(self, link: Link, why: str) -> None:
-        """Handle a connection that is being closed because of the other end."""
+        """Handle a connection that is closed because of the other end."""
 
     def closed(self, link: Link) -> None:
         """Handle a connection that has ended."""

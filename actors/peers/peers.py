@@ -47,7 +47,7 @@ GRACE_S: Final = 0.1
 time; until then new connections stay in the backlog. A peer identifies itself at once."""
 BACKLOG: Final = 1_024
 EARLY_MAX: Final = 256
-"""So many frames of a peer are kept until the handler is told that the peer can be reached."""
+"""How many frames of a peer are kept until the handler is told that the peer can be reached."""
 
 
 class PeerHandler(Protocol):
@@ -260,7 +260,7 @@ class Peers:
         """Uncount a connection that failed to open."""
         self._entering -= 1
 
-    # --- what links tell
+    # --- calls from links
 
     def appeared(self, link: Link) -> None:
         """Count a connection whose caller has not identified itself yet."""

@@ -266,7 +266,7 @@ class Connection(asyncio.Protocol):
         """
         self.is_held_back = True
 
-    # --- what the sweep looks at
+    # --- for the sweep
 
     @property
     def is_full(self) -> bool:
@@ -377,7 +377,7 @@ class Connection(asyncio.Protocol):
             self._is_crowded = False
         self._read_or_not()
 
-    # --- what is read, and what is held
+    # --- reading and holding
 
     def _read_or_not(self) -> None:
         transport = self._transport

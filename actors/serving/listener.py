@@ -170,7 +170,7 @@ class Listener:
         """The number of requests without a response yet."""
         return len(self._tickets)
 
-    # --- what connections tell
+    # --- calls from connections
 
     def opened(self, connection: Connection) -> None:
         """Count a connection."""

@@ -69,7 +69,7 @@ class MetricRow:
     kafka: str = ""
     """Kafka's name, in the group ``group-coordinator-metrics``; empty: Kafka does not have it."""
     labels: tuple[str, ...] = ()
-    """Labels beside that of the scope."""
+    """Labels in addition to that of the scope."""
     percentiles: tuple[str, ...] = ()
     read: Callable[[Mapping[str, Any], str], Values]
 

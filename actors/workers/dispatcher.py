@@ -60,7 +60,7 @@ class Workers(Protocol):
 
 
 def load_assignors() -> None:
-    """Load the assignors: it takes seconds, in which a leader would lose its lease."""
+    """Load the assignors: this takes seconds, during which a leader would lose its lease."""
     from protocol.assignors.warm_up import warm_up
 
     warm_up()

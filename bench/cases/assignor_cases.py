@@ -1,4 +1,4 @@
-"""Groups that assignors are timed on: shapes of subscriptions and what has changed."""
+"""Groups for timing assignors: shapes of subscriptions, and what has changed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MODES: Final = ("full", "join", "leave", "unchanged")
 
 
 def group(shape: str, members: int, topics: int, partitions: int) -> GroupSpec:
-    """Make a group that owns nothing yet; ``partitions`` is the mean of a topic."""
+    """Create a group that owns nothing yet; ``partitions`` is the mean of a topic."""
     sizes = np.full(topics, partitions, np.int32)
     if shape == "chain":
         sizes[: topics // 2] = max(1, partitions // 2)
@@ -80,7 +80,7 @@ def group(shape: str, members: int, topics: int, partitions: int) -> GroupSpec:
 
 
 def without_last(spec: GroupSpec) -> GroupSpec:
-    """Take the last member out; what it owned has no owner."""
+    """Remove the last member; what it owned has no owner."""
     last = spec.member_count - 1
     owner = spec.previous_owner
     return replace(
@@ -91,5 +91,5 @@ def without_last(spec: GroupSpec) -> GroupSpec:
 
 
 def owning(spec: GroupSpec, owner: Int32s) -> GroupSpec:
-    """Let the group own what ``owner`` says."""
+    """Set the group's owned partitions from ``owner``."""
     return replace(spec, previous_owner=np.asarray(owner, np.int32))

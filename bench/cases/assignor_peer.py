@@ -1,4 +1,4 @@
-"""Kafka's own assignors in a JVM, on the groups that ours are given."""
+"""Kafka's own assignors in a JVM, for the same groups as ours."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS: Final = (
 class AssignorPeer:
     """A JVM that waits for groups; use it as a context manager.
 
-    Its heap is touched before it starts: else the first use of each page is counted as time of the
+    Its heap is touched at the start: otherwise the first use of each page counts as time of the
     assignor, which makes some calls ten times longer.
     """
 
@@ -63,13 +63,13 @@ class AssignorPeer:
         self._directory.cleanup()
 
     def assign(self, assignor: str, spec: GroupSpec) -> Int32s:
-        """Give the owners that Kafka's assignor finds."""
+        """Return the owners that Kafka's assignor computes."""
         return self.timed("assign", assignor, spec, calls=0, warm_up_ms=0)[0]
 
     def timed(
         self, what: str, assignor: str, spec: GroupSpec, *, calls: int, warm_up_ms: int
     ) -> tuple[Int32s, list[float]]:
-        """Give the owners, and how many ms each call took; ``what`` is ``assign`` or ``build``."""
+        """Return the owners, and how many ms each call took; ``what``: ``assign`` or ``build``."""
         path = Path(self._directory.name, "group")
         arrays = [getattr(spec, name) for name in FIELDS]
         path.write_bytes(b"".join(np.array([len(each), *each], ">i4").tobytes() for each in arrays))

@@ -2,7 +2,7 @@
 
 A process at the other end of a pipe does what an assignor worker does: it reads a task, updates its
 cached arrays, assigns, checks, writes the values of the target assignment's records, and answers.
-``full`` sends the whole group, ``join`` and ``leave`` only what has changed. Kafka's side is its
+``full`` sends the whole group, ``join`` and ``leave`` only the changes. Kafka's side is its
 ``TargetAssignmentBuilder`` alone, in place: its records are not written to bytes.
 """
 
@@ -61,13 +61,13 @@ class TimedWorker:
         return self._ask()
 
     def join(self) -> AssignmentComputed:
-        """Let the last member join the group that the worker holds."""
+        """Let the last member join the group that the worker has cached."""
         self._group.put_member(self._last.member_id, self._last.metadata)
         self._feed.member_changed(self._last.member_id)
         return self._ask()
 
     def leave(self) -> AssignmentComputed:
-        """Let the last member leave the group that the worker holds."""
+        """Let the last member leave the group that the worker has cached."""
         self._group.remove_member(self._last.member_id)
         self._feed.member_gone(self._last.member_id)
         return self._ask()

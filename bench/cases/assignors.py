@@ -1,10 +1,10 @@
 """``rollcall bench assignors``: our assignors and Kafka's on the same groups, in one run.
 
-What is timed is the assignor alone: ours from the arrays of the group, with the subscriptions
-already interned to classes, Kafka's from its own maps, as its JMH benchmark does it. Both are warm.
-A group that owns something owns what Kafka's assignor gave it (ours, when Kafka is left out), and
-Kafka is given the members in the order of their ids, so that both break ties alike. The rows "end
-to end" are told of in :mod:`bench.cases.assignor_worker`.
+Only the assignor is timed: ours from the arrays of the group, with the subscriptions already
+interned to classes, Kafka's from its own maps, as in its JMH benchmark. Both are warm. A group that
+owns partitions owns those that Kafka's assignor computed (ours, when Kafka is left out), and Kafka
+gets the members in the order of their ids, so that both break ties alike. The rows "end to end" are
+described in :mod:`bench.cases.assignor_worker`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OK, FAILURE = 0, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingOptions:
-    """What is timed, and how often."""
+    """What is timed, and how many times."""
 
     assignor: str
     calls: int
@@ -98,7 +98,7 @@ def _owner(assignment: GroupAssignment | SharedAssignment) -> Int32s:
 
 
 def _case(spec: GroupSpec, mode: str, asked: TimingOptions) -> GroupSpec:
-    """Let the group own what the mode says."""
+    """Give the group the partitions that the mode requires."""
     if mode == "full":
         return spec
     find: Callable[[GroupSpec], Int32s] = lambda each: _owner(assign(asked.assignor, each))  # noqa: E731
@@ -132,7 +132,7 @@ def _time_case(case: str, spec: GroupSpec, asked: TimingOptions) -> list[BenchRo
 def _time_whole(
     name: str, mode: str, specs: tuple[GroupSpec, GroupSpec], asked: TimingOptions
 ) -> list[BenchRow]:
-    """Time the way through a worker process; ``specs``: the group, and as it is in this mode."""
+    """Time the round trip through a worker process; ``specs``: the group before and after."""
     spec, case = specs
     ours = time_worker(spec, asked.assignor, mode, asked.calls)
     rows = [_ms_row(name, OURS, ours)]
@@ -164,9 +164,9 @@ def _row(case: str, server: str, spec: GroupSpec, owner: Int32s, took_ms: list[f
 def quality(spec: GroupSpec, owner: Int32s) -> Figures:
     """Measure balance and stickiness.
 
-    ``spread`` is the largest difference of two loads of members with the same subscriptions,
-    ``sum_of_squares`` that of all loads, ``moved`` counts partitions that go from one member to
-    another.
+    ``spread`` is the largest difference between the loads of two members with the same
+    subscriptions, ``sum_of_squares`` is over all loads, ``moved`` counts partitions that move from
+    one member to another.
     """
     load = np.bincount(owner[owner != NOBODY], minlength=spec.member_count)
     spread = max(
@@ -233,7 +233,7 @@ def _above(least: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{text} is less than {least}")
         return value
 
-    parse.__name__ = "int"  # argparse names it when the text is no number
+    parse.__name__ = "int"  # argparse prints its own error when the text is no number
     return parse
 
 

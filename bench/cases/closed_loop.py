@@ -1,4 +1,4 @@
-"""One closed-loop turn: the same shape of load for every kind of request."""
+"""Closed-loop load: one turn, in the same form for every kind of request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IN_FLIGHT: Final = 4
 def measure_closed_loop(
     server: Server, requests: Sequence[RepeatedRequest], seconds: float
 ) -> Figures:
-    """Keep ``IN_FLIGHT`` of the requests under way on each of ``CONNECTIONS`` connections."""
+    """Keep ``IN_FLIGHT`` requests in flight on each of ``CONNECTIONS`` connections."""
     reactor = Reactor()
     try:
         pipelines = [

@@ -1,7 +1,7 @@
-"""OffsetCommit, one partition per request: what every consumer does every few seconds.
+"""OffsetCommit, one partition per request: every consumer sends it every few seconds.
 
 1,000 members in 10 groups share 32 connections with 4 requests in flight on each; every request
-commits a new offset for the member's own partition and is answered once that is in the log: of one
+commits a new offset for the member's own partition and is answered once it is in the log: of one
 replica that does not wait for its disk, or of a majority of three (with ours, on their disks).
 """
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 GROUPS, MEMBERS_EACH = 10, 100
 PARTITIONS: Final = 3
-"""Of the offsets topic when there are three nodes; all groups are on the first."""
+"""Of the offsets topic when there are three nodes; the first node leads all groups."""
 WARM_UP_SECONDS: Final = 10.0
 OFFSET_COMMIT, VERSION = 8, 9
 OFFSET_MARK: Final = 0x0BAD_0FF5_E77E_4321
-"""Stands in the frame where the offset of each sending goes."""
+"""Placeholder in the frame for the offset of each sending."""
 
 
 def bench_commits(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
@@ -85,7 +85,7 @@ def _commits(server: Server, group_ids: Sequence[str]) -> list[RepeatedRequest]:
 
 
 def commit(plan: GroupPlan, member: JoiningMember, partition: int) -> RepeatedRequest:
-    """Return a member's commit of one partition of the topic of :data:`TOPIC`, to send again."""
+    """Return a member's commit of one partition of the topic of :data:`TOPIC`, to be repeated."""
     wanted = OffsetCommitRequestPartition(
         partition_index=partition, committed_offset=OFFSET_MARK, committed_metadata=""
     )

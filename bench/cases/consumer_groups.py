@@ -1,9 +1,9 @@
-"""Consumer groups at scale: how long many members take to settle, and what their heartbeats cost.
+"""Consumer groups at scale: how long many members take to converge, and the cost of heartbeats.
 
-Joins: all members join at the same moment over connections of their own, and heartbeat as often as
-the coordinator tells them; the time ends when each group's members are at one epoch and own every
-partition, each exactly once and each member its share, and have said so. The batching of
-assignments is each server's default.
+Joins: all members join at the same moment, each over its own connection, and heartbeat at the
+coordinator's interval. The time ends when each group's members are at one epoch, own every
+partition exactly once in equal shares, and have confirmed that. The batching of assignments is each
+server's default.
 
 Heartbeats: as in :mod:`bench.cases.heartbeats`, for members of consumer groups.
 """
@@ -40,7 +40,7 @@ ANSWER_SECONDS_MAX: Final = 10
 
 
 def bench_consumer_joins(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
-    """Measure how long groups take to settle, on every server."""
+    """Measure how long groups take to converge, on every server."""
     numbers = itertools.count()
 
     def turn_of(groups: int, members: int) -> Callable[[Server], Figures]:
@@ -143,7 +143,7 @@ def _paced(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
 
 
 def _steady(server: Server, prefix: str, groups: int) -> list[RepeatedRequest]:
-    """Settle groups; give each member's steady heartbeat with the answer that it has now."""
+    """Let groups converge; return each member's steady heartbeat with its current answer."""
     reactor = Reactor()
     try:
         by_group = [

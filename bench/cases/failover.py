@@ -1,13 +1,13 @@
-"""``kill -9`` of a leader: how long until its members, and a prober beside it, are answered again.
+"""``kill -9`` of a leader: how long until its members, and a separate prober, are answered again.
 
-*Members*: static members in groups of a hundred, all with a connection of their own, heartbeat
-every three seconds. The leader of the first group is killed; for each member that it coordinated
-the time counts from the kill to its next heartbeat answered without error: detection, reconnect and
-the whole storm of its neighbours included.
+*Members*: static members in groups of a hundred, each with its own connection, heartbeat every
+three seconds. The leader of the first group is killed; for each member that it coordinated the time
+counts from the kill to its next heartbeat answered without error. It includes detection,
+reconnecting and the whole storm of the other members.
 
-*Server-side*: a prober asks the surviving nodes again and again, every few milliseconds, who
-coordinates a group of the killed leader, and heartbeats there: the time from the kill to the first
-heartbeat answered. Once with few, once with many committed offsets on the partition.
+*Server-side*: every few milliseconds a prober asks the surviving nodes for the coordinator of a
+group of the killed leader, and heartbeats there. The time counts from the kill to the first
+answered heartbeat. Measured once with few and once with many committed offsets on the partition.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ INTERVAL_S: Final = 3.0
 SESSION: Final = timedelta(seconds=45)
 """Kafka's defaults of heartbeat.interval.ms and session.timeout.ms."""
 FEWER: Final = 100
-"""So many times fewer offsets are on the partition when it is measured first."""
+"""In the first measurement, the partition has this many times fewer offsets."""
 TOPIC: Final = "bench"
 PATIENCE_S: Final = 90.0
 PROBE_S: Final = 0.002
@@ -51,7 +51,7 @@ EXPELLED: Final = ("unknown_member_id", "fenced_instance_id")
 
 
 def bench_failover(setting: BenchSettings, with_kafka: bool) -> list[BenchRow]:
-    """Measure ours, then Kafka: two clusters at once would take each other's CPU."""
+    """Measure ours, then Kafka: two clusters at once would compete for the CPU."""
     rows = []
     for cluster in each_in_turn(CONFIGS, with_kafka):
         rows += list(_measure(cluster, setting))
@@ -103,7 +103,7 @@ def _plan(group_id: str, size: int) -> GroupPlan:
 def _join(
     cluster: RestartableCluster, heartbeaters: StaticHeartbeaters, reactor: Reactor, plan: GroupPlan
 ) -> None:
-    """Bring one group up and hand its members over; those before it go on heartbeating."""
+    """Bring one group up and add its members; the members added before keep heartbeating."""
     with BlockingClient(cluster.bootstrap[0]) as connection:
         address = connection.coordinator(plan.group_id)
     joiner = Joiner(plan, reactor, reactor.open(address, len(plan.instance_ids)))
@@ -114,7 +114,7 @@ def _join(
 
 
 def _kill_under(cluster: RestartableCluster, heartbeaters: StaticHeartbeaters) -> Figures:
-    """Kill the leader of the first group; return how its members fared."""
+    """Kill the leader of the first group; return the results of its members."""
     begun = time.perf_counter()
     if not heartbeaters.run(
         lambda: all(each.address and each.heard_at > begun for each in heartbeaters.heartbeaters),
@@ -149,7 +149,7 @@ def _kill_under(cluster: RestartableCluster, heartbeaters: StaticHeartbeaters) -
 
 
 def _probe(cluster: RestartableCluster, group_id: str, kills: int) -> Figures:
-    """Kill the leader of one group again and again; return how long nobody answers."""
+    """Kill the leader of one group repeatedly; return for how long no node answers."""
     wait_until_whole(cluster)
     name = next(groups_on(0, PARTITIONS, group_id))
     beat = _member(cluster, name)
@@ -165,7 +165,7 @@ def _probe(cluster: RestartableCluster, group_id: str, kills: int) -> Figures:
 
 
 def _member(cluster: RestartableCluster, group_id: str) -> HeartbeatRequest:
-    """Bring up a group of one; return its heartbeat."""
+    """Create a group of one member; return its heartbeat."""
     plan = GroupPlan(group_id=group_id, topic=TOPIC, instance_ids=(f"{group_id}-0",))
     with BlockingClient(cluster.bootstrap[0]) as connection:
         address = connection.coordinator(group_id)
@@ -206,7 +206,7 @@ def _answers(
     find: FindCoordinatorRequest,
     beat: HeartbeatRequest,
 ) -> bool:
-    """Ask one node who coordinates, and heartbeat there; the target itself may be back."""
+    """Ask one node for the coordinator, and heartbeat there; the killed node itself may be back."""
     found = connection.ask(find).coordinators[0]
     if found.error_code:
         return False

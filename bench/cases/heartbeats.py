@@ -1,7 +1,7 @@
-"""Steady classic heartbeats, the coordinator's commonest request, in a closed loop and paced.
+"""Steady classic heartbeats, the coordinator's most common request, in a closed loop and paced.
 
 Closed loop: 1,000 members in 10 groups share 32 connections with 4 requests in flight on each.
-Paced: 5,000 members in 50 groups, each with a connection of its own, heartbeat once a second.
+Paced: 5,000 members in 50 groups, each with its own connection, heartbeat once a second.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ PARTITIONS: Final = 3
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
 MIB: Final = 1 << 20
 MEMORY_BOUND_MIB: Final = 512
-"""What one coordinator may take beside what it took in the calm: 128 MiB for requests, as much for
-answers that are not read, and the groups, topics and offsets that the storm makes."""
+"""The memory that a coordinator may take in addition to the calm phase: 128 MiB for requests, as
+much for unread answers, plus the groups, topics and offsets that the storm creates."""
 
 P99_RATIO_MAX: Final = 2.0
 CALM, NEUTRAL, STORM = "calm", "neutral", "storm"
@@ -73,7 +73,7 @@ METHOD: Final = (
     " cluster."
 )
 QUIET_CPUS: Final = 0.1
-"""When others use more than this, the report says that the machine was not quiet."""
+"""Above this use by other processes, the report says that the machine was not quiet."""
 
 KEPT_PACE: Final = 0.9
 CALM_S: Final = 10.0
@@ -82,7 +82,7 @@ STATUS_S: Final = 30.0
 PROBE_S: Final = 2.0
 FLOODING_MEMBERS: Final = 20
 PACE_SHARE: Final = 0.95
-"""The frames are sent in this part of the time."""
+"""The frames are sent during this share of the time."""
 POLL_S: Final = 0.5
 FRAMES_PER_POOL: Final = 2_000_000
 POOL_FRAMES: Final = 6_000
@@ -90,7 +90,7 @@ POOL_FRAMES: Final = 6_000
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPhase:
-    """A stretch of time, in ``time.perf_counter()``, and the CPU time used in it."""
+    """A period, in ``time.perf_counter()``, and the CPU time used in it."""
 
     begun: float
     ended: float
@@ -99,13 +99,13 @@ class MeasuredPhase:
 
     @property
     def seconds(self) -> float:
-        """How long it was."""
+        """The duration in seconds."""
         return self.ended - self.begun
 
 
 @dataclass(slots=True)
 class Phases:
-    """Reads clocks and CPU times at both ends of each phase."""
+    """Reads clocks and CPU times at the start and end of each phase."""
 
     coordinators: Sequence[int]
     innocents: Sequence[int]
@@ -113,7 +113,7 @@ class Phases:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measure what happens in the block."""
+        """Measure the block."""
         begun = time.perf_counter()
         before = [machine.usage(pids) for pids in (self.coordinators, self.innocents)]
         yield
@@ -125,7 +125,7 @@ class Phases:
 
 @dataclass(slots=True)
 class ClusterObservation:
-    """What became of the cluster."""
+    """The observed state of the cluster."""
 
     calm_mib: list[float]
     most_mib: list[float]
@@ -133,7 +133,7 @@ class ClusterObservation:
     elections: int = 0
 
     def look(self, server: Server) -> None:
-        """Look at every coordinator's memory, and whether it is still there."""
+        """Read every coordinator's memory, and whether it still runs."""
         for number, pid in enumerate(server.serving):
             mib = processes.resident_bytes([pid]) / MIB
             self.most_mib[number] = max(self.most_mib[number], mib)
@@ -141,13 +141,13 @@ class ClusterObservation:
 
     @property
     def added_mib(self) -> float:
-        """The most that any coordinator has taken beside what it took in the calm."""
+        """The most that any coordinator has taken in addition to the calm phase."""
         pairs = zip(self.most_mib, self.calm_mib, strict=True)
         return max(most - calm for most, calm in pairs)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; return the exit code."""
+    """Run the benchmark; return the exit code."""
     asked = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     raise_open_files_limit()
     try:
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(server: Server, asked: argparse.Namespace) -> tuple[BenchRow, list[str], list[str]]:
-    """Let the storm loose on a running cluster; return figures, what was broken, and notes."""
+    """Run the storm on a running cluster; return figures, violated rules, and notes."""
     before = _epochs(server)
     group_ids = [next(groups_on(number, PARTITIONS, "innocent")) for number in range(PARTITIONS)]
     pool = Pool(asked.seed, POOL_FRAMES)
@@ -215,7 +215,7 @@ def run(server: Server, asked: argparse.Namespace) -> tuple[BenchRow, list[str],
 
 @contextlib.contextmanager
 def _storm(*arguments: Any) -> Iterator[HostileLoad]:
-    """Have a storm, all of whose connections are closed at the end."""
+    """Run a storm, and close all its connections at the end."""
     storm = HostileLoad(*arguments)
     try:
         yield storm
@@ -224,12 +224,12 @@ def _storm(*arguments: Any) -> Iterator[HostileLoad]:
 
 
 def _take_idle_time_only() -> None:
-    """Use only CPU time that no other process wants, from now on (SCHED_IDLE)."""
+    """From now on, use only CPU time that no other process wants (SCHED_IDLE)."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _floods(server: Server) -> dict[tuple[str, int], list[bytes]]:
-    """Make a group on each coordinator; return its members' heartbeats by the coordinator."""
+    """Create a group on each coordinator; return its members' heartbeats by coordinator."""
     floods: dict[tuple[str, int], list[bytes]] = {}
     names = [next(groups_on(number, PARTITIONS, "flooding")) for number in range(PARTITIONS)]
     members = stable_groups(server, names, FLOODING_MEMBERS)
@@ -305,7 +305,7 @@ def _figures(
 def _broken(
     figures: dict[str, float], result: WellBehavedResult, observed: ClusterObservation
 ) -> list[str]:
-    """Say in a sentence each what is not as it should be."""
+    """Return one sentence for each violated rule."""
     broken = []
     if observed.gone:
         broken.append("A coordinator's process ended.")
@@ -327,7 +327,7 @@ def _broken(
 
 
 def _notes(figures: dict[str, float]) -> list[str]:
-    """Say in a sentence each what a reader of the figures should know."""
+    """Return one sentence for each fact that a reader of the figures should know."""
     notes = [METHOD]
     others = max(figures[f"{name}_other_processes_cpus"] for name in (CALM, NEUTRAL, STORM))
     if others > QUIET_CPUS:
@@ -374,7 +374,7 @@ def _other_ports(server: Server) -> list[tuple[str, int]]:
 
 
 def _is_for_peers(address: tuple[str, int]) -> bool:
-    """Whether something answers to the peers' magic word; Ray listens at ports of its own."""
+    """Whether the port answers to the peers' magic word; Ray has listening ports, too."""
     word = msgpack.packb([MAGIC])
     try:
         with socket.create_connection(address, PROBE_S) as connection:

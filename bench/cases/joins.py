@@ -1,12 +1,12 @@
-"""A whole group at once: its first rebalance, and the return of all its static members.
+"""A whole group at once: its first rebalance, and the restart of all its static members.
 
 Joins: every member has its connection open and sends JoinGroup at the same moment; the time ends
-with the last SyncGroup answer. Either all join a group that is not there (without an initial
-delay, a server may need a second rebalance for it), or all but one join a group of one member,
-which takes exactly one rebalance.
+with the last SyncGroup answer. Either all join a group that does not exist (without an initial
+delay, a server may need a second rebalance), or all but one join a group of one member, which takes
+exactly one rebalance.
 
-Mass restart (KIP-345): the group is Stable, then every static member comes back over a new
-connection with an unknown member id, as after a rolled-out deployment.
+Mass restart (KIP-345): the group is Stable, then every static member returns over a new connection
+with an unknown member id, as after a rolling deployment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIZES: Final = (1_000, 5_000)
 TOPIC: Final = "bench-joins"
 WARM_UP_GROUPS: Final = 3
 SLOW_ROUNDS: Final = 1
-"""Rounds of the 5,000 static members' restart, which keeps a Kafka busy for most of a minute."""
+"""Rounds of the restart of 5,000 static members, which keeps Kafka busy for most of a minute."""
 
 
 def bench_joins(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
@@ -55,7 +55,7 @@ def bench_joins(servers: Sequence[Server], setting: BenchSettings) -> list[Bench
 
 
 def _plan(number: int, size: int, is_static: bool) -> GroupPlan:
-    """Plan a group that does not exist yet."""
+    """Return the plan of a group that does not exist yet."""
     group_id = f"joins-{number}"
     instance_ids = [f"{group_id}-{index:05d}" if is_static else None for index in range(size)]
     return GroupPlan(group_id=group_id, topic=TOPIC, instance_ids=instance_ids)

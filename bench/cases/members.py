@@ -1,4 +1,4 @@
-"""Groups of members that stand ready: what heartbeats and commits are measured with."""
+"""Groups of Stable members, for measuring heartbeats and commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOPIC: Final = "bench"
 def stable_groups(
     server: Server, group_ids: Iterable[str], members_each: int
 ) -> list[tuple[GroupPlan, JoiningMember]]:
-    """Make these groups Stable; return every member with its group, group by group."""
+    """Make these groups Stable; return every member with its group, ordered by group."""
     reactor = Reactor()
     ready: list[tuple[GroupPlan, JoiningMember]] = []
     try:

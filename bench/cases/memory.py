@@ -1,7 +1,7 @@
-"""What 10,000 members cost: resident memory added to all coordinators together.
+"""The cost of 10,000 members: resident memory added to all coordinators together.
 
-The members are in 100 groups, each with its own open connection as real consumers have, joined,
-assigned and heartbeating: the memory is read after every member has heartbeat twice.
+The members are in 100 groups. Each has its own open connection, as real consumers do, and has
+joined, got its assignment and heartbeats. The memory is read after two heartbeats of every member.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ANSWER: Final = HEARTBEAT_ANSWER.pack(HEARTBEAT_ANSWER.size - 4, 0, 0)
 
 
 def bench_memory(servers: Sequence[Server], _setting: BenchSettings) -> list[BenchRow]:
-    """Measure once on each server; a JVM's heap is touched before, so only ours tells much."""
+    """Measure once on each server; a JVM's heap is touched before, so only ours says much."""
     members = GROUPS * MEMBERS_EACH
     return [
         BenchRow(case=f"{members} members", server=server.name, rounds=(_measure(server),))

@@ -2,8 +2,8 @@
 
 On one coordinator, a group of 20 members heartbeats quietly. Then 1,000 members of another group
 join at once, each subscribed to 100 random topics of 1,000 topics of 50 partitions; and when they
-have settled, 200 of them a second change their subscription. The latencies of the quiet
-group are measured in each phase, and in the last one also those of the changes themselves.
+have converged, 200 of them per second change their subscription. The latencies of the quiet group
+are measured in each phase, and in the last one also those of the changes themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TOPICS: Final = 1_000
 NOISY_MEMBERS: Final = 1_000
 SHARE: Final = 0.1
-"""Of the topics, in each subscription."""
+"""How many of the topics are in each subscription."""
 
 CHANGES_PER_SECOND: Final = 200
 JOINING_SECONDS: Final = 10.0
@@ -87,7 +87,7 @@ def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figur
         ]
         with running_probe_group(server.address, f"victim-of-{group_id}") as probe:
             marks.append(time.perf_counter())
-            time.sleep(QUIET_SECONDS)  # this is what is measured: nothing going on
+            time.sleep(QUIET_SECONDS)  # this is measured: an idle server
             marks.append(time.perf_counter())
             held.append(_held(server))
             load.add(members)
@@ -115,7 +115,7 @@ def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figur
 
 
 def _held(server: Server) -> Figures:
-    """Read how long the event loop was held of late, of a server that tells it."""
+    """Read how long the event loop was blocked recently, from a server that reports it."""
     if not server.metrics:
         return {}
     with urllib.request.urlopen(server.metrics, timeout=10) as answer:

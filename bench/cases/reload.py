@@ -1,8 +1,8 @@
 """Cold reload: every process is killed, and a coordinator reads its partition from the disk.
 
-One partition on one replica holds a million committed offsets (or as many as are asked for). The
-time to load is what each server logs of it; the time from the kill to the first answered
-OffsetFetch, which has the start of the process in it, stands beside it.
+One partition on one replica holds a million committed offsets (or the requested number). The load
+time is the one that each server logs. The table also has the time from the kill to the first
+answered OffsetFetch, which includes the start of the process.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _figures(setting: BenchSettings, load_ms: float, answered_s: float) -> Figur
 
 
 def _first_answer(address: Address) -> float:
-    """Return when the offsets of the first group could be fetched again, all of them."""
+    """Return when all offsets of the first group could be fetched again."""
     group_id = next(groups_on(0, 1, PREFIX))
 
     def look() -> int:
@@ -108,7 +108,7 @@ def _first_answer(address: Address) -> float:
 
 
 def _logged(log: Path, after: int, sentence: re.Pattern[str]) -> re.Match[str]:
-    """Return the sentence once it is in the log, behind the first ``after`` characters."""
+    """Return the log message once it appears after the first ``after`` characters of the log."""
     found = poll(lambda: sentence.search(_text(log), after), LOG_SECONDS_MAX, every_s=POLL_SECONDS)
     if found is None:
         raise StartError("The log does not say how long the partition took to load.")

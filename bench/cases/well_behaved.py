@@ -1,8 +1,8 @@
 """Well-behaved clients in their own process, which measure the effect of other load.
 
-On each coordinator a group of 20 static members heartbeats and commits, and looks for its topic
-and its coordinator. Each answer must be exactly the one that the first of its kind was. Latency
-counts from the time at which a request was due, so that no stall is hidden.
+On each coordinator a group of 20 static members heartbeats and commits, and asks for its topic and
+its coordinator. Each answer must be identical to the first of its kind. Latency counts from the
+time at which a request was due, so that no stall is hidden.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class WellBehavedResult:
     due: array[float]
     taken: array[float]
     others: int
-    """How many other requests were answered as they should."""
+    """How many other requests were answered correctly."""
     failure: str
-    """What went wrong with one of them; then all of them stopped."""
+    """What failed, if anything; then all clients stopped."""
 
     def between(self, begun: float, ended: float) -> array[float]:
-        """Return the latencies of the heartbeats due in a stretch of ``time.perf_counter()``."""
+        """Return the latencies of the heartbeats due in a period of ``time.perf_counter()``."""
         pairs = zip(self.due, self.taken, strict=True)
         return array("d", [taken for due, taken in pairs if begun <= due < ended])
 
@@ -80,7 +80,7 @@ class WellBehavedClients:
 def well_behaved_clients(
     bootstrap: Sequence[tuple[str, int]], group_ids: Sequence[str]
 ) -> Iterator[WellBehavedClients]:
-    """Have a group of each id until the block ends; it must be stopped in it."""
+    """Run a group for each id until the block ends; stop it inside the block."""
     with side_process(_run, bootstrap, group_ids) as pipe:
         yield WellBehavedClients(pipe, pipe.recv())
 
@@ -120,7 +120,7 @@ def _send_requests(
     due: array[float],
     pipe: Pipe,
 ) -> None:
-    """Send each pipeline's next request in turn until told to stop; then wait for what is left."""
+    """Send each pipeline's next request in turn until told to stop; then wait for the open ones."""
     begun, number, other = time.perf_counter(), 0, 0
     in_flight_max = ANSWER_S_MAX * HEARTBEATS_PER_SECOND // len(beats)
     while not pipe.poll():
@@ -154,7 +154,7 @@ def _join(
     beats: list[Pipeline],
     others: list[Pipeline],
 ) -> None:
-    """Make one group Stable, and pipelines for its members and for what else they ask."""
+    """Make one group Stable; return pipelines for its members and for their other requests."""
     with BlockingClient(address) as connection:
         connection.create_topic(TOPIC, MEMBERS)
         coordinator = connection.coordinator(group_id)
@@ -185,6 +185,6 @@ def _join(
 
 
 def _answer(address: tuple[str, int], question: RequestPayload) -> bytes:
-    """Ask once: the answer that is to come again and again, with its length."""
+    """Send the request once; return the answer to expect from then on, with its length."""
     with BlockingClient(address) as connection:
         return connection.ask_frame(frame_of(question))

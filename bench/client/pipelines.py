@@ -32,8 +32,8 @@ class AnswerError(Exception):
 class RepeatedRequest:
     """A frame to send repeatedly, and its expected response.
 
-    ``counts_at`` is the place of an int64 in it that grows with every sending, if it has one: the
-    offset of a commit, for nobody commits the same offset twice.
+    ``counts_at`` is the position of an int64 in it that grows with every sending, if any: the
+    offset of a commit, as no consumer commits the same offset twice.
     """
 
     frame: bytearray
@@ -41,7 +41,7 @@ class RepeatedRequest:
     counts_at: int | None = None
 
     def numbered(self, number: int) -> bytearray:
-        """Return the frame with its correlation id (and its count) set to ``number``."""
+        """Return the frame with its correlation id (and its counter) set to ``number``."""
         LENGTH.pack_into(self.frame, CORRELATION_AT, number)
         if self.counts_at is not None:
             struct.pack_into(">q", self.frame, self.counts_at, number)
@@ -51,8 +51,8 @@ class RepeatedRequest:
 class Pipeline:
     """A connection that pipelines its requests in turn and measures their latencies.
 
-    All answers have the same size. ``depth`` is how many requests to keep in flight, ``taken`` the
-    latency of each answer in seconds.
+    All answers have the same size. ``depth`` is how many requests to keep in flight, ``taken`` has
+    the latency of each answer in seconds.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class Pipeline:
 
 
 def all_latencies(pipelines: Sequence[Pipeline]) -> array[float]:
-    """Return the latencies of all pipelines together."""
+    """Return the latencies of all pipelines in one list."""
     taken = array("d")
     for pipeline in pipelines:
         taken.extend(pipeline.latencies_s)
@@ -145,7 +145,7 @@ def paced(
     """Send one request of each pipeline in turn, ``per_second`` in all; return how many.
 
     Latency counts from the time at which a request was due, so that a server which falls behind
-    cannot hide it by holding the generator up.
+    cannot hide that by delaying the generator.
     """
     begun = time.perf_counter()
     total = int(per_second * seconds)

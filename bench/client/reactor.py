@@ -1,7 +1,7 @@
-"""The generator's event loop: plain sockets on epoll, and nothing between them and the numbers.
+"""The generator's event loop: plain sockets on epoll, with as little overhead as possible.
 
 The generator shares two cores with the server that it measures, so it must be far cheaper: no
-transports, no futures, no decoding of what has a fixed form. One thread, one :class:`Reactor`.
+transports, no futures, no decoding of frames with a fixed form. One thread, one :class:`Reactor`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 RECEIVE_BYTES: Final = 1 << 18
 FINE_SECONDS: Final = 0.01
-"""Shorter waits go through select(), which counts in microseconds; epoll counts in milliseconds."""
+"""Shorter waits use select(), which has microsecond resolution; epoll has milliseconds."""
 SELECTABLE: Final = 1_024
-"""But select() takes no descriptor beyond this, as one has that is opened after many others."""
+"""But select() accepts no descriptor above this, such as one opened after many others."""
 SOCKET_ERROR: Final = (socket.SOL_SOCKET, socket.SO_ERROR)
 ACCEPT_BACKLOG: Final = 32
-"""Connections opened in one go before the server gets a moment to accept them."""
+"""Connections opened at a time, before the server gets time to accept them."""
 
 
 class Channel:
-    """One connection; ``received(data)`` is called with whatever bytes came.
+    """One connection; ``received(data)`` is called with the bytes that arrived.
 
-    ``broken()`` is called once when the connection ends or cannot be had, unless it was closed
-    here; as long as nobody has set it, a broken connection is an error of the benchmark.
+    ``broken()`` is called once when the connection ends or cannot be opened, unless it was closed
+    here. While it is not set, a broken connection is an error of the benchmark.
     """
 
     __slots__ = ("_epoll", "_is_connected", "_socket", "_unsent", "broken", "fileno", "received")
@@ -47,7 +47,7 @@ class Channel:
         epoll.register(self.fileno, wanted)
 
     def send(self, data: bytes) -> None:
-        """Send ``data``, or as much as the kernel takes now and the rest when it can."""
+        """Send ``data``, or as much as the kernel accepts now and the rest later."""
         if self._unsent or not self._is_connected:
             self._unsent += data
             return
@@ -56,13 +56,13 @@ class Channel:
         except BlockingIOError:
             sent = 0
         except OSError:
-            return  # the end of the connection is about to be read
+            return  # the end of the connection will be read next
         if sent < len(data):
             self._unsent = data[sent:]
             self._epoll.modify(self.fileno, select.EPOLLIN | select.EPOLLOUT)
 
     def on_event(self, events: int) -> None:
-        """Read what came, and send on what is left to send."""
+        """Read what arrived, and send what is left to send."""
         if not self._is_connected:
             if events & ~select.EPOLLOUT or self._socket.getsockopt(*SOCKET_ERROR):
                 self._break()
@@ -105,7 +105,7 @@ class Reactor:
         self._channels: dict[int, Channel] = {}
 
     def open(self, address: tuple[str, int], count: int) -> list[Channel]:
-        """Open ``count`` connections, not faster than a server accepts them."""
+        """Open ``count`` connections, no faster than a server accepts them."""
         opened = []
         for number in range(count):
             if number % ACCEPT_BACKLOG == ACCEPT_BACKLOG - 1:
@@ -115,7 +115,7 @@ class Reactor:
         return opened
 
     def connect(self, address: tuple[str, int]) -> Channel:
-        """Begin to open a connection without waiting for it; ``address`` is numeric IPv4."""
+        """Start to open a connection without waiting for it; ``address`` is numeric IPv4."""
         connection = socket.socket(socket.AF_INET)
         connection.setblocking(False)
         connection.connect_ex(address)
@@ -126,13 +126,13 @@ class Reactor:
         return channel
 
     def turn(self, timeout_s: float) -> None:
-        """Wait for something to read, at most ``timeout_s``, and let the channels read it."""
+        """Wait at most ``timeout_s`` for readable sockets, and let the channels read them."""
         if 0 < timeout_s < FINE_SECONDS and self._epoll.fileno() < SELECTABLE:
             select.select((self._epoll,), (), (), timeout_s)
             timeout_s = 0
         for fileno, events in self._epoll.poll(timeout_s, 1024):
             channel = self._channels[fileno]
-            if channel.fileno == fileno:  # not closed by what came before it in this turn
+            if channel.fileno == fileno:  # not closed by an earlier event of this turn
                 channel.on_event(events)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One TCP connection of a load client on asyncio, from the wish to connect to its end."""
+"""One TCP connection of a load client on asyncio, from the start of connecting to its end."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ VERSIONS: Final = newest()
 
 
 class Stream(asyncio.Protocol):
-    """Connects to ``address`` at once and keeps what is sent before the connection is there.
+    """Connects to ``address`` at once and queues what is sent before the connection is open.
 
     ``answered(token, response)`` is called with each answer and the token of its request;
-    ``broken(tokens)`` once, when the connection ends or cannot be had, with the tokens of what was
-    not answered, but not after :meth:`close`.
+    ``broken(tokens)`` is called once, when the connection ends or cannot be opened, with the tokens
+    of unanswered requests, but not after :meth:`close`.
     """
 
     def __init__(
@@ -44,13 +44,14 @@ class Stream(asyncio.Protocol):
 
     @property
     def in_flight(self) -> int:
-        """Requests that have no answer yet."""
+        """The number of requests without an answer yet."""
         return self._client.in_flight
 
     def send(self, message: RequestPayload, token: Any, client_id: str | None = None) -> None:
-        """Send a request now, or as soon as the connection is there.
+        """Send a request now, or as soon as the connection is open.
 
-        What is sent between the connection's end and the news of it is lost: ``broken`` follows.
+        Requests sent after the connection has ended, but before that is noticed, are lost:
+        ``broken`` follows.
         """
         self._client.ask(message, token, client_id)
         if self._transport is not None and not self._transport.is_closing():
@@ -70,7 +71,7 @@ class Stream(asyncio.Protocol):
             self.connection_lost(None)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send what waited."""
+        """Send the queued requests."""
         self._transport = cast("asyncio.Transport", transport)
         if self._closed:
             self._transport.abort()
@@ -78,7 +79,7 @@ class Stream(asyncio.Protocol):
             self._transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        """Take answers; bytes that are none close the connection."""
+        """Take answers; close the connection if the bytes are not an answer."""
         if self._closed:
             return
         try:
@@ -93,7 +94,7 @@ class Stream(asyncio.Protocol):
                 self._answered(token, response)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Tell the owner, unless it was the owner who closed."""
+        """Notify the owner, unless the owner closed the connection."""
         if not self._closed:
             self._closed = True
             self._broken(self._client.ended())

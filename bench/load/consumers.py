@@ -1,7 +1,7 @@
-"""Members of consumer groups (KIP-848) in great number: joining, settling, heartbeating.
+"""Large numbers of consumer group members (KIP-848): joining, converging, heartbeating.
 
-The generator shares its cores with the server, so the member kernels write frames, and what a
-member owns stays the bytes that the coordinator sent.
+The generator shares its cores with the server, so the member kernels write frames, and a member
+keeps its assignment as the bytes that the coordinator sent.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 SETTLE_SECONDS_MAX: Final = 120
 NUMBERS: Final = 0x7FFF_FFFF
 STARTING: Final = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.not_coordinator})
-"""What a Kafka says that has just made its offsets topic."""
+"""The error of a Kafka that has just created its offsets topic."""
 REJOIN: Final = frozenset({ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id})
 
 
 class MemberError(Exception):
-    """A member was answered an error that the benchmark does not expect."""
+    """A member got an error that the benchmark does not expect."""
 
 
 class LoadMember:
     """One member and its connection; ``count`` is how many partitions it owns.
 
-    ``due_ms`` is when it wants to be asked again what to send. ``told_s`` is when it told other
-    topics, until that is answered.
+    ``due_ms`` is when to ask it again what to send. ``told_s`` is when it sent changed topics,
+    until that is answered.
     """
 
     __slots__ = ("channel", "count", "due_ms", "frames", "in_flight", "kernel", "told_s")
@@ -70,18 +70,18 @@ class LoadMember:
 
     @property
     def owned(self) -> bytes:
-        """The partitions as they stand on the wire."""
+        """The owned partitions as encoded on the wire."""
         owned: bytes = self.kernel.owned
         return owned
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is in, and has told everything and heard the answer."""
+        """Whether it has joined, has sent everything and received the answer."""
         kernel = self.kernel
         return self.in_flight is None and not kernel.has_news and kernel.state is State.STABLE
 
     def heartbeat_frame(self) -> bytearray:
-        """Return the heartbeat that says nothing new; its correlation id may be patched."""
+        """Return the heartbeat without changes; its correlation id may be patched."""
         return bytearray(self.frames.steady(self.kernel).frame)
 
 
@@ -89,9 +89,10 @@ _RNG: Final = random.Random(0)
 
 
 class ConsumerLoad:
-    """Drives members: each has one heartbeat in flight at most, and the next as it was told.
+    """Drives members: each has at most one heartbeat in flight, at the coordinator's interval.
 
-    ``changes_taken_s`` is how long each heartbeat with another subscription waited for its answer.
+    ``changes_taken_s`` is how long each heartbeat with a changed subscription waited for its
+    answer.
     """
 
     def __init__(self, reactor: Reactor, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -111,20 +112,20 @@ class ConsumerLoad:
             self._step(member, self._now_ms())
 
     def change(self, member: LoadMember, topics: tuple[str, ...]) -> None:
-        """Let a member subscribe to other topics, at once or with its next heartbeat."""
+        """Let a member change its subscription, at once or with its next heartbeat."""
         member.kernel.subscribe(topics)
         if member.in_flight is None:
             self._step(member, self._now_ms())
 
     def run(self, seconds: float, each_turn: Callable[[float], float] | None = None) -> None:
-        """Go on for ``seconds``; ``each_turn(now)`` may act and says when it wants to again."""
+        """Run for ``seconds``; ``each_turn(now)`` may act and returns when to call it again."""
         end = self._clock() + seconds
         while (now := self._clock()) < end:
             wake = min(each_turn(now) if each_turn else end, end)
             self._turn(wake)
 
     def settle(self, is_settled: Callable[[], bool]) -> float:
-        """Go on until the groups are as they should be; return the seconds since the call."""
+        """Run until the groups have converged; return the seconds since the call."""
         begun = self._clock()
         while not is_settled():
             if self._clock() - begun > SETTLE_SECONDS_MAX:
@@ -145,7 +146,7 @@ class ConsumerLoad:
         self._reactor.turn(max(wake - self._clock(), 0))
 
     def _step(self, member: LoadMember, now: int) -> None:
-        """Send what the member wants to send, or come back when it wants to be asked again."""
+        """Send what the member wants to send, or return when it is due again."""
         kernel = member.kernel
         tells_topics = kernel.tells_topics and kernel.generation > 0
         for outgoing in kernel.poll(now):
@@ -174,16 +175,16 @@ class ConsumerLoad:
         kernel.receive(outgoing, answer, now)
         if kernel.owned != owned:
             member.count = sum(1 for _ in partitions_in(kernel.owned))
-        if kernel.coordinator is None:  # a Kafka that starts says so of a group of its own
+        if kernel.coordinator is None:  # a starting Kafka returns this for a group of another type
             kernel.coordinator = CONNECTED_COORDINATOR
         self._step(member, now)
 
 
 def is_settled(members: Sequence[LoadMember], partitions: int) -> bool:
-    """Tell whether one group's members are at one epoch, with every partition owned and told.
+    """Return whether one group's members are at one epoch and have confirmed all partitions.
 
-    They all subscribe to the same, so each has its fair share. That no partition is owned twice has
-    to be looked at once more by :func:`is_exclusive`.
+    They all have the same subscription, so each has its fair share. Check with :func:`is_exclusive`
+    that no partition is owned twice.
     """
     epoch = members[0].epoch
     counts = [member.count for member in members]
@@ -196,6 +197,6 @@ def is_settled(members: Sequence[LoadMember], partitions: int) -> bool:
 
 
 def is_exclusive(members: Sequence[LoadMember]) -> bool:
-    """Tell whether no partition is owned twice."""
+    """Return whether no partition is owned twice."""
     owned = [partition for member in members for partition in partitions_in(member.owned)]
     return len(owned) == len(set(owned))

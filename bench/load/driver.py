@@ -1,10 +1,10 @@
-"""Drives many classic members against a cluster and returns what each of them saw.
+"""Drives many classic members against a cluster and returns the history of each.
 
 Every member has its own TCP connection to its coordinator, as every real client has: a parked
 JoinGroup keeps its connection busy for the whole rebalance, so members that share one could not
 join at once. Only FindCoordinator goes over connections that members share
 (:mod:`bench.client.coordinator_lookup`). When a node dies, its members notice at once, look for
-their coordinator on any bootstrap address that answers and go on where they were.
+their coordinator on any bootstrap address that answers, and continue.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ HistoryRow: TypeAlias = tuple[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSpec:
-    """What to drive, and until when.
+    """The members to drive, and for how long.
 
     ``until_ms`` is Unix time. A member commits every ``commit_interval_ms`` (0: never) the time of
-    the commit as the offset of each partition it owns, so that a later commit is a larger one.
+    the commit as the offset of each partition it owns, so that a later commit has a larger offset.
     """
 
     bootstrap: tuple[tuple[str, int], ...]
@@ -104,7 +104,7 @@ class CoordinatorLookups:
         )
 
     def ask(self, driver: MemberDriver, request: Outgoing) -> None:
-        """Send ``request`` for ``driver``, which hears the answer."""
+        """Send ``request`` for ``driver``, which gets the answer."""
         self._connections.next().ask(driver, request)
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class CoordinatorLookups:
 
 
 class _LookupStream:
-    """One connection to one node, opened when there is something to ask."""
+    """One connection to one node, opened when there is a request."""
 
     def __init__(self, address: Address, broke: Callable[[Address], None]) -> None:
         self.address = address
@@ -126,7 +126,7 @@ class _LookupStream:
 
     @property
     def in_flight(self) -> int:
-        """How many questions have no answer yet."""
+        """The number of requests without an answer yet."""
         return 0 if self._stream is None else self._stream.in_flight
 
     def ask(self, driver: MemberDriver, request: Outgoing) -> None:
@@ -165,7 +165,7 @@ class MemberDriver:
         self._ended = False
 
     def step(self) -> None:
-        """Send what the member wants to send, and come back when it wants to be asked again."""
+        """Send what the member wants to send, and return when it is due again."""
         if self._ended:
             return
         now = now_ms()
@@ -217,7 +217,7 @@ class MemberDriver:
             self.step()
 
     def stop(self, reason: str) -> None:
-        """Leave the group for good; a static member of a classic group just stops."""
+        """Leave the group permanently; a static member of a classic group just stops."""
         self._commit_interval_ms = 0
         self.member.leave(reason, for_good=True)
         self.step()
@@ -229,7 +229,7 @@ class MemberDriver:
             self._stream = None
 
     def end(self) -> None:
-        """End as a process does that is killed: say nothing, and do nothing more."""
+        """End like a killed process: send nothing, and do nothing more."""
         self._ended = True
         self.close()
         if self._timer is not None:

@@ -1,8 +1,8 @@
-"""What a crowd's histories tell: PySpark analyses over the rows of :mod:`bench.load.driver`.
+"""Analyse a crowd's histories: PySpark jobs over the rows of :mod:`bench.load.driver`.
 
-A member's ``name`` is what it keeps for life: its instance id if it is static, else its client id.
-What a history must never show, and what a rebalance is, is defined in
-:mod:`protocol.members.promises`: here its functions are mapped over the groups.
+A member's ``name`` is its permanent name: its instance id if it is static, else its client id. What
+a history must never show, and what a rebalance is, is defined in :mod:`protocol.members.promises`:
+here its functions are mapped over the groups.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MEMBER: Final = ("group_id", "name")
 
 
 def kept(history: DataFrame, since_ms: int) -> DataFrame:
-    """Compare what each member held at ``since_ms`` with what it held in the end.
+    """Compare what each member held at ``since_ms`` with what it held at the end.
 
     One row per member; a member that held nothing at ``since_ms`` has kept nothing.
     """
@@ -64,7 +64,7 @@ def kept(history: DataFrame, since_ms: int) -> DataFrame:
 def rebalances(history: DataFrame, since_ms: int = 0) -> DataFrame:
     """Count each group's rebalances since a moment (:func:`protocol.members.promises.rebalances`).
 
-    Groups in which nobody was assigned anything have no row.
+    Groups without any assignment have no row.
     """
     found = _assignments(history).mapValues(lambda each: promises.rebalances(each, since_ms))
     return history.sparkSession.createDataFrame(found, "group_id string, rebalances int")
@@ -102,9 +102,9 @@ def owned_twice(history: DataFrame) -> DataFrame:
 
 
 def lost_commits(history: DataFrame, committed: DataFrame) -> DataFrame:
-    """Find acknowledged offsets that are gone: there must be none.
+    """Find acknowledged offsets that were lost: there must be none.
 
-    ``committed`` (see ``COMMITTED_SCHEMA``) is what the coordinators answer after the load.
+    ``committed`` (see ``COMMITTED_SCHEMA``) is what the coordinators return after the load.
     """
     acknowledged = (
         history.where(F.col("kind") == MemberHistoryKind.COMMITTED.value)
@@ -131,4 +131,4 @@ def _assignments(history: DataFrame) -> RDD[tuple[str, Iterable[Assigned[str]]]]
 
 
 _HELD: Final = ("member_id", "generation", "partitions")
-"""What a member holds, and is asked whether it kept."""
+"""The state of a member, to check whether it kept it."""

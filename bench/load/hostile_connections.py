@@ -1,4 +1,4 @@
-"""Hostile connections of every kind on one reactor: some ask, some dribble, some say nothing."""
+"""Hostile connections of every kind on one reactor: some flood, some dribble, some are silent."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ BURST_CONNECTIONS: Final = 40
 """Connections of each kind to each coordinator that send bursts and read the answers."""
 BURST: Final = 25
 ROUGH_SHARE: Final = 0.25
-"""So many bursts end with a rough frame, after which the connection is mostly closed."""
+"""One in this many bursts ends with a rough frame, after which the connection is mostly closed."""
 PATIENCE_S: Final = 5.0
-"""A connection that waits longer (for a rebalance, say) goes away and comes again."""
+"""A connection that waits longer (for a rebalance, say) is closed and opened again."""
 TICK_S: Final = 0.25
 BURSTS: Final = 1_000
 FLOOD_BURSTS: Final = 100
-"""Bursts that are made ahead."""
+"""How many bursts are prepared in advance."""
 FLOOD_BURST: Final = 99
 FLOOD_SHARE: Final = 0.8
-"""So much of the pace is for valid heartbeats, and whatever of the rest is not answered in time: a
-frame of another kind costs a server as much as some twenty of these."""
+"""This share of the pace is for valid heartbeats, plus the part of the rest that is not answered in
+time: a frame of another kind costs a server as much as some twenty of these."""
 PACE_S: Final = 0.01
 ANYWHERE: Final = ("", 0)
 NO_FLOODS: Final[Mapping[Address, Sequence[bytes]]] = MappingProxyType({})
 
 SILENT, DRIBBLING, DEAF, SLOW, HOLDING, KNOCKING = 500, 30, 8, 8, 2, 40
-"""Connections of the other kinds, to each address that has that kind."""
+"""Connections of the other kinds, to each address of that kind."""
 HELD_BYTES: Final = 256 << 10
 SLOW_BYTES: Final = 200
 
 
 class HostileCounts:
-    """What was done, in all.
+    """Totals of the load.
 
-    A frame counts when a server has dealt with it: it was answered, or its connection was closed
-    for it, or nothing came of it in time. What is sent after that, and by connections that do not
-    read, is not counted.
+    A frame counts when a server has handled it: it was answered, or its connection was closed
+    because of it, or it timed out. Frames sent after that, and by connections that do not read, are
+    not counted.
     """
 
     def __init__(self) -> None:
@@ -58,12 +58,12 @@ class HostileCounts:
 
     @property
     def frames(self) -> int:
-        """Frames that servers have dealt with."""
+        """Frames that servers have handled."""
         return self.answered + self.closed_on_us + self.gave_up
 
 
 class BurstConnections:
-    """Connections of one kind that together send no more than ``due()`` frames in all."""
+    """Connections of one kind that together send at most ``due()`` frames in total."""
 
     def __init__(self, storm: HostileLoad, bursts: Bursts, due: Callable[[], float]) -> None:
         self.storm = storm
@@ -79,21 +79,21 @@ class BurstConnections:
         self._connections.append(BurstConnection(self, address))
 
     def turn(self) -> None:
-        """Let those send whose time has come."""
+        """Let the connections send that are due."""
         due = self._due()
         while self.waiting and self.sent < due:
             connection = self.waiting.popleft()
             self.sent += connection.send()
 
     def tick(self) -> None:
-        """Let those give up that have waited too long."""
+        """Let the connections give up that have waited too long."""
         for connection in self._connections:
             if connection.waits_for > 0 and self.storm.now_s - connection.heard_s > PATIENCE_S:
                 connection.give_up()
 
 
 class BurstConnection:
-    """Sends bursts of frames and waits for their answers; comes again when it is closed."""
+    """Sends bursts of frames and waits for their answers; reconnects when it is closed."""
 
     def __init__(self, connections: BurstConnections, address: Address) -> None:
         self._connections = connections
@@ -145,14 +145,14 @@ class BurstConnection:
         self._connect()
 
     def give_up(self) -> None:
-        """Go away and come again."""
+        """Close and reconnect."""
         self._storm.count.gave_up += 1
         self._channel.close()
         self._connect()
 
 
 class RawConnection:
-    """A connection that is not read by the reactor; ``act`` is done to it at every tick."""
+    """A connection that the reactor does not read; every tick calls ``act`` on it."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class RawConnection:
         self._socket: socket.socket | None = None
 
     def tick(self) -> None:
-        """Act; come again when the other side has closed."""
+        """Act; reconnect when the other side has closed."""
         try:
             if self._socket is None:
                 self._socket = socket.socket()
@@ -189,7 +189,7 @@ class RawConnection:
 
 
 def say_nothing(_storm: HostileLoad, connection: socket.socket) -> None:
-    """Only look whether the other side has closed."""
+    """Only check whether the other side has closed."""
     if not connection.recv(1):
         raise ConnectionResetError
 
@@ -201,12 +201,12 @@ def dribble(storm: HostileLoad, connection: socket.socket) -> None:
 
 
 def ask_and_not_read(storm: HostileLoad, connection: socket.socket) -> None:
-    """Ask much and read nothing."""
+    """Send many requests and read nothing."""
     connection.send(storm.next_burst(only_valid=True)[0])
 
 
 def read_slowly(storm: HostileLoad, connection: socket.socket) -> None:
-    """Ask much and read little."""
+    """Send many requests and read little."""
     with contextlib.suppress(BlockingIOError):
         ask_and_not_read(storm, connection)
     if not connection.recv(SLOW_BYTES):
@@ -214,7 +214,7 @@ def read_slowly(storm: HostileLoad, connection: socket.socket) -> None:
 
 
 def hold(_storm: HostileLoad, connection: socket.socket) -> None:
-    """Send much of a frame of the greatest length, and never its end."""
+    """Send a large part of a frame of the maximum length, and never its end."""
     connection.send(LENGTH.pack(100 << 20) + bytes(HELD_BYTES))
 
 
@@ -225,7 +225,7 @@ def knock(storm: HostileLoad, connection: socket.socket) -> None:
 
 
 class HostileLoad:
-    """All of it; :meth:`turn` again and again."""
+    """All hostile connections; call :meth:`turn` repeatedly."""
 
     def __init__(
         self,
@@ -235,10 +235,10 @@ class HostileLoad:
         floods: Mapping[Address, Sequence[bytes]] = NO_FLOODS,
         per_second: float = float("inf"),
     ) -> None:
-        """``clients`` are the coordinators' listeners, ``others`` ports for peers and people.
+        """``clients`` are the coordinators' listeners, ``others`` ports for peers and the console.
 
-        ``floods`` are valid heartbeats, by the coordinator that answers them; with them,
-        :data:`FLOOD_SHARE` of the frames, or more, are these.
+        ``floods`` are valid heartbeats, by the coordinator that answers them. If given, at least
+        :data:`FLOOD_SHARE` of the frames are these.
         """
         self.pool = pool
         self.count = HostileCounts()
@@ -274,11 +274,11 @@ class HostileLoad:
         return (self.now_s - self._begun_s) * self._per_second * self._fuzz_share
 
     def _flooding_due(self) -> float:
-        """All that are due, less what was sent of the others: so the pace is kept."""
+        """Return how many frames are due, less those sent by the others: so the pace is kept."""
         return (self.now_s - self._begun_s) * self._per_second - self.mutated.sent
 
     def turn(self) -> None:
-        """Do what is to be done now; takes about a tick at most."""
+        """Do what is due now; takes at most about a tick."""
         self.now_s = time.monotonic()
         if self.now_s - self._ticked_s >= TICK_S:
             self._ticked_s = self.now_s
@@ -291,7 +291,7 @@ class HostileLoad:
         self._reactor.turn(PACE_S)
 
     def next_burst(self, _address: Address = ANYWHERE, only_valid: bool = False) -> Burst:
-        """Return some frames, and how many."""
+        """Return some frames, and their number."""
         draw = self.pool.random
         burst = self._valid[int(draw.random() * BURSTS)]
         if only_valid or draw.random() > ROUGH_SHARE:
@@ -310,7 +310,7 @@ class HostileLoad:
         return channel
 
     def renew(self, pool: Pool) -> None:
-        """Go on with another pool."""
+        """Continue with another pool."""
         self.pool = pool
         self._valid = [pool.burst(BURST) for _ in range(BURSTS)]
 
@@ -322,7 +322,7 @@ class HostileLoad:
 
 
 def _flood_bursts(pool: Pool, frames: Sequence[bytes]) -> list[bytes]:
-    """Return bursts of valid heartbeats, each with one that is changed a little at its end."""
+    """Return bursts of valid heartbeats, each with one that is slightly changed at its end."""
     draw = pool.random
     return [
         b"".join(draw.choices(frames, k=FLOOD_BURST)) + flip(draw, draw.choice(frames))

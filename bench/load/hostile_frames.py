@@ -1,11 +1,11 @@
 """Frames that no well-behaved client sends, generated from the schemas of all served APIs.
 
 A pool is made once from a seed and its frames are sent many times: a generator that wrote each
-frame would be slower than the servers. Most frames keep their connection open: they can be read,
-and what they ask is refused or pointless. *Rough* ones are wrong as bytes, and close it.
+frame would be slower than the servers. Most frames keep their connection open: they can be decoded,
+and the request is refused or pointless. *Rough* frames are invalid bytes, and close the connection.
 
-What would rightly disturb others is only asked of names of our own: groups and topics that begin
-with ``hostile``, and brokers' configs that there are not.
+Requests that would rightly disturb others use only our own names: groups and topics that start with
+``hostile``, and configs that brokers do not have.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "error_code": tuple(ErrorCode),
     "datetime_i64": (None, datetime(2026, 1, 1, tzinfo=UTC)),
 }
-"""Values by Kafka's types, those at their edges among them."""
+"""Values by Kafka's types, including the edge cases."""
 NAMED_CHOICES: Final[dict[str, tuple[Any, ...]]] = {
-    "acks": (-1, 1) * 50 + (0,),  # 0 wants no answer and closes the connection
+    "acks": (-1, 1) * 50 + (0,),  # 0 requests no answer and closes the connection
     "resource_type": (2, 32, 4, 0, 127),
 }
 
@@ -85,7 +85,7 @@ class Writer:
         return header + (name or b"") + (self._tags() if flexible else b"")
 
     def _tags(self) -> bytes:
-        """Return tagged fields; mostly none, as others have."""
+        """Return tagged fields; mostly none, as in other clients' requests."""
         if self.random.random() < 0.9:
             return b"\0"
         count = self.random.choice((1, 2, 50))
@@ -126,7 +126,7 @@ class Writer:
 
     def _text(self, name: str, api_key: int) -> str:
         draw = self.random
-        if name == "resource_name":  # nobody's broker: those configs are everybody's
+        if name == "resource_name":  # no such broker: real configs would affect all
             return draw.choice((f"{PREFIX}-topic-1", f"{PREFIX}-1", "999", "x"))
         if draw.random() < 0.05 and API[api_key].route is not Route.CATALOG:
             return draw.choice(ODD_TEXTS)
@@ -150,12 +150,12 @@ class Writer:
 
 
 def with_length(frame: bytes) -> bytes:
-    """Put a frame's length before it."""
+    """Prepend a frame's length to it."""
     return LENGTH.pack(len(frame)) + frame
 
 
 class Pool:
-    """Frames to send again and again; their lengths are before them."""
+    """Frames to send repeatedly; each includes its length prefix."""
 
     def __init__(self, seed: int, size: int) -> None:
         """``size`` is the number of valid frames; there are a fifth as many rough ones."""
@@ -169,11 +169,11 @@ class Pool:
         self.halves = [self._half(each) for each in self.rough[:200]]
 
     def burst(self, count: int) -> bytes:
-        """Return some valid frames in a row, in whatever order."""
+        """Return some valid frames in a row, in any order."""
         return b"".join(self.random.choices(self.valid, k=count))
 
     def _rough(self, frame: bytes) -> bytes:
-        """Return a frame that is wrong in one of the ways below."""
+        """Return a frame that is invalid in one of the ways below."""
         return self.random.choice(ROUGH)(self.random, frame)
 
     def _half(self, frame: bytes) -> bytes:
@@ -181,7 +181,7 @@ class Pool:
 
 
 def flip(draw: random.Random, frame: bytes) -> bytes:
-    """Change some bytes behind the header."""
+    """Change some bytes after the header."""
     changed = bytearray(frame)
     for _ in range(draw.choice((1, 1, 2, 8))):
         changed[draw.randrange(min(14, len(frame) - 1), len(frame))] = draw.randrange(256)
@@ -189,14 +189,14 @@ def flip(draw: random.Random, frame: bytes) -> bytes:
 
 
 def _cut(draw: random.Random, frame: bytes) -> bytes:
-    """Leave out the end, or bytes in the middle."""
+    """Remove the end, or bytes in the middle."""
     body = frame[4:]
     at = draw.randrange(len(body))
     return with_length(body[:at] + body[at + draw.choice((1, 2, 10_000)) :])
 
 
 def _insert(draw: random.Random, frame: bytes) -> bytes:
-    """Put bytes into the middle: lengths, counts and nulls of what follows are others then."""
+    """Insert bytes into the middle: this changes the lengths, counts and nulls that follow."""
     body = frame[4:]
     at = draw.randrange(min(10, len(body)), len(body) + 1)
     junk = draw.choice((b"\xff", b"\xff\xff\xff\xff\x0f", b"\x80" * 12, b"\x7f\xff\xff\xff"))
@@ -204,7 +204,7 @@ def _insert(draw: random.Random, frame: bytes) -> bytes:
 
 
 def _wrong_api(draw: random.Random, frame: bytes) -> bytes:
-    """Name an API or a version that there is not."""
+    """Use an API or a version that does not exist."""
     key = draw.choice((-1, 1_000, 32_767, *API))
     version = draw.choice((-1, 99, 32_767))
     return frame[:4] + struct.pack(">hh", key, version) + frame[8:]
@@ -217,7 +217,7 @@ def _wrong_length(draw: random.Random, frame: bytes) -> bytes:
 
 
 def _garbage(draw: random.Random, _frame: bytes) -> bytes:
-    """Return anything."""
+    """Return random bytes."""
     return draw.choice(
         (
             b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -227,7 +227,7 @@ def _garbage(draw: random.Random, _frame: bytes) -> bytes:
 
 
 def _claim(draw: random.Random, frame: bytes) -> bytes:
-    """Claim millions of elements somewhere in it."""
+    """Claim millions of elements somewhere in the frame."""
     body = bytearray(frame[4:])
     at = draw.randrange(min(10, len(body) - 1), len(body))
     claim = draw.choice((b"\xff\xff\xff\x7f", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07"))
@@ -236,7 +236,7 @@ def _claim(draw: random.Random, frame: bytes) -> bytes:
 
 
 def _large(draw: random.Random, frame: bytes) -> bytes:
-    """Let a megabyte of zeros follow."""
+    """Append a megabyte of zeros."""
     return with_length(frame[4:] + bytes(draw.choice((70_000, 1_000_000))))
 
 
@@ -244,4 +244,4 @@ ROUGH: Final[tuple[Callable[[random.Random, bytes], bytes], ...]] = (
     flip, flip, flip, _cut, _cut, _insert, _insert, _wrong_api, _wrong_length, _garbage, _claim,
     _claim, _large,
 )  # fmt: skip
-"""The ways to be wrong; what stands here more often happens more often."""
+"""The ways to be invalid; entries that appear more often are chosen more often."""

@@ -1,7 +1,7 @@
-"""Brings many members of one group to Stable at once: member kernels that write frames.
+"""Brings many members of one group to Stable at once, with member kernels that write frames.
 
-Used to measure joins and mass restarts, and to make the groups that other benchmarks heartbeat or
-commit in. Every member has a connection of its own while it joins.
+Used to measure joins and mass restarts, and to create the groups in which other benchmarks
+heartbeat or commit. Every member has its own connection while it joins.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 JOIN_SECONDS_MAX: Final = 120
 QUIET_SECONDS: Final = 0.05
-"""With nothing heard for so long, the members that are done heartbeat, to learn of a rebalance."""
+"""After this long without an answer, the members that are done heartbeat, to notice a rebalance."""
 SESSION: Final = timedelta(minutes=25)
 CONNECTED_COORDINATOR: Final = BrokerNode(-1, "", 0)
-"""The coordinator, to which every member is connected already."""
+"""The coordinator, to which every member is already connected."""
 EXPECTED: Final = frozenset({ErrorCode.member_id_required, ErrorCode.rebalance_in_progress})
 
 
 class JoinError(Exception):
-    """A member was answered an error that the benchmark does not expect."""
+    """A member got an error that the benchmark does not expect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class GroupPlan:
     """One group to bring up: its members' instance ids (None: dynamic) and its topic.
 
     The leader gives member *i*, in range order, partition *i* of ``topic``. ``session`` is the
-    session and the rebalance timeout.
+    session timeout and the rebalance timeout.
     """
 
     group_id: str
@@ -57,7 +57,7 @@ class GroupPlan:
     session: timedelta = SESSION
 
     def config(self, instance_id: str | None) -> MemberConfig:
-        """Return the settings of one member; it heartbeats only when it is told to."""
+        """Return the settings of one member; it heartbeats only when told to."""
         session_ms = round(self.session.total_seconds() * 1000)
         return MemberConfig(
             group_id=self.group_id,
@@ -72,7 +72,7 @@ class GroupPlan:
 
 
 class JoiningMember:
-    """One member on its way into the group, and its connection."""
+    """One joining member, and its connection."""
 
     __slots__ = ("channel", "in_flight", "joins", "kernel")
 
@@ -89,17 +89,17 @@ class JoiningMember:
 
     @property
     def member_id(self) -> str:
-        """The member id that it was told last."""
+        """The member id that it received last."""
         return self.kernel.member_id
 
     @property
     def generation(self) -> int:
-        """The generation that it is in; -1: none so far."""
+        """Its current generation; -1: none yet."""
         return self.kernel.generation
 
 
 class Joiner:
-    """Joins every member of a plan, each over a connection of its own."""
+    """Joins every member of a plan, each over its own connection."""
 
     def __init__(self, plan: GroupPlan, reactor: Reactor, channels: Sequence[Channel]) -> None:
         self.plan = plan
@@ -125,15 +125,16 @@ class Joiner:
         return self._join(self.members)
 
     def join_first(self) -> None:
-        """Let the first member make the group, alone."""
+        """Let the first member create the group, alone."""
         self._join(self.members[:1])
 
     def join_others(self) -> float:
         """Let all others join the first member's group at once; return the seconds it took.
 
         The first member joins again once all others have a member id (KIP-394). The rebalance
-        cannot end before it has, nor before everybody with a member id has joined, so one takes
-        all in; nothing promises that when an empty group is joined without an initial delay.
+        cannot end before that, nor before every member with a member id has joined, so one
+        rebalance includes all. Nothing guarantees that when an empty group is joined without an
+        initial delay.
         """
         self._nameless = len(self.members) - 1
         return self._join(self.members[1:])
@@ -157,7 +158,7 @@ class Joiner:
 
     @property
     def joins(self) -> int:
-        """JoinGroup requests sent in all."""
+        """The total number of JoinGroup requests sent."""
         return sum(member.joins for member in self.members)
 
     @property

@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STARTS_PER_TURN = 50
-"""Members that start at once before the others and the sockets get a turn."""
+"""Members that start at once before other members and the sockets get a turn."""
 
 
 class LiveLoad:
-    """Runs the members of ``load`` until it is left; its ``until_ms`` is not looked at.
+    """Runs the members of ``load`` inside a ``with`` block; its ``until_ms`` is ignored.
 
     ``consumers`` are the groups whose members speak the consumer group protocol (KIP-848), and
-    ``topic_names`` tells what a topic's id means, which is how they are assigned theirs. The groups
-    begin one after the other within ``begins_over_ms``: a heartbeat interval spreads heartbeats as
-    they are where members have come at any time, and not all ten thousand in one burst.
+    ``topic_names`` returns the name of a topic id, as used in their assignments. The groups start
+    one after the other within ``begins_over_ms``: spread over a heartbeat interval, heartbeats come
+    evenly, as from members that joined at different times, and not in one burst of ten thousand.
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class LiveLoad:
         self._loop.close()
 
     def join(self, configs: Sequence[MemberConfig]) -> None:
-        """Start more members; returns when all have begun, not when they are in."""
+        """Start more members; returns when all have started, not when they have joined."""
         self._run(self._start(configs))
 
     def restart_static(self, share: float) -> int:
         """Kill this share of the static members and restart them; return how many.
 
-        They are taken from all groups alike, but not from consumer groups: there the protocol
-        lets nobody take the place of a member that has not said good-bye.
+        They are chosen evenly from all classic groups, but not from consumer groups: there the
+        protocol lets no one replace a member that has not left.
         """
 
         def end() -> list[MemberConfig]:
@@ -106,10 +106,10 @@ class LiveLoad:
         return len(configs)
 
     def is_stable(self) -> bool:
-        """Whether all members are Stable, groups of one mind, and the partitions shared out.
+        """Whether all members are Stable, groups are consistent, and all partitions are assigned.
 
-        A consumer group is of one mind before its assignment is computed; so it counts only when
-        nobody is left without a partition, of which there are enough for all.
+        A consumer group is consistent even before its assignment is computed. So it counts only
+        when every member has a partition; there are enough for all.
         """
 
         def look() -> bool:
@@ -141,7 +141,7 @@ class LiveLoad:
         return self._ask(look)
 
     def stories(self) -> list[MemberTimeline]:
-        """Return what every member lived through so far, ended lives first."""
+        """Return every member's history so far, ended lives first."""
 
         def look() -> list[MemberTimeline]:
             seen_ms = now_ms()
@@ -151,7 +151,7 @@ class LiveLoad:
         return self._ask(look)
 
     def stalled_ms(self, since_ms: int) -> int:
-        """Return how long the load itself stood still at most after a time (Unix)."""
+        """Return the longest stall of the load itself after a time (Unix)."""
         return self._ask(lambda: self._lag.longest_ms(since_ms) if self._lag else 0)
 
     def _ask(self, question: Callable[[], T]) -> T:
@@ -160,7 +160,7 @@ class LiveLoad:
         def run() -> None:
             try:
                 answer.set_result(question())
-            except BaseException as error:  # it belongs to the thread that asked
+            except BaseException as error:  # it belongs to the calling thread
                 answer.set_exception(error)
 
         self._loop.call_soon_threadsafe(run)

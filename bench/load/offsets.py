@@ -1,7 +1,7 @@
-"""Fills a partition of ``__consumer_offsets`` with committed offsets, as many as it takes.
+"""Fills a partition of ``__consumer_offsets`` with a given number of committed offsets.
 
-Every record is an offset of its own key, committed by groups that have no members, so that what a
-coordinator holds, and not only what its log went through, has the size that is asked for.
+Every record is an offset with its own key, committed by groups without members, so that the
+coordinator's state, and not only its log, has the requested size.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Address = tuple[str, int]
 
 
 def groups_on(partition: int, partitions: int, prefix: str) -> Iterator[str]:
-    """Return group ids, without end, that belong to one partition of ``partitions``."""
+    """Return an endless iterator of group ids that belong to one partition of ``partitions``."""
     return (
         name
         for name in (f"{prefix}-{number}" for number in itertools.count())
@@ -69,7 +69,7 @@ class _Filler:
         self._answer = b""
 
     def run(self, address: Address) -> None:
-        """Commit everything; raises when a commit is refused or is not answered."""
+        """Commit everything; raises when a commit is refused or not answered."""
         try:
             (self._channel,) = self._reactor.open(address, 1)
             self._channel.received = by_frame(self._answered)

@@ -42,14 +42,14 @@ class ProbeGroup:
         self._due, self._taken = self._pipe.recv()
 
     def latencies_between(self, begun: float, ended: float) -> array[float]:
-        """Return the latencies, in seconds, of the heartbeats due in a stretch of time."""
+        """Return the latencies, in seconds, of the heartbeats due in a period."""
         pairs = zip(self._due, self._taken, strict=True)
         return array("d", [taken for due, taken in pairs if begun <= due < ended])
 
 
 @contextmanager
 def running_probe_group(address: tuple[str, int], group_id: str) -> Iterator[ProbeGroup]:
-    """Run a probe group; it must be stopped before the block ends."""
+    """Run a probe group; stop it before the block ends."""
     with side_process(_heartbeat, address, group_id) as pipe:
         yield ProbeGroup(pipe)
 

@@ -1,4 +1,4 @@
-"""A process beside this one that measures while this one makes the load."""
+"""A separate process that measures while this one creates the load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def side_process(target: Callable[..., None], *arguments: object) -> Iterator[Connection]:
     """Run ``target(*arguments, pipe)`` in a new process until the block ends.
 
-    The block begins once the process has sent its first message, and is given the other end.
+    The block starts once the process has sent its first message, and gets the other end of the
+    pipe.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()

@@ -1,7 +1,7 @@
-"""Servers that do nothing: they answer each frame with its correlation id and no more.
+"""Servers that do nothing: they answer each frame with its correlation id only.
 
-The generator of ``rollcall bench hostile`` is let loose on them first. What innocent clients of a
-cluster on the same machine feel of that is the machine's part, and not the cluster's.
+The generator of ``rollcall bench hostile`` first sends to them. Its effect on other clients of a
+cluster on the same machine is then caused by the machine, not by the cluster.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 FRAME_BYTES_MAX: Final = 100 << 20
 CORRELATION: Final = slice(8, 12)
-"""Of a frame with its length before it."""
+"""The size of a frame including its length prefix."""
 
 ANSWER_LENGTH: Final = LENGTH.pack(4)
 
 
 class Sink(asyncio.Protocol):
-    """One connection: keeps no frame, only how much of it is still to come."""
+    """One connection: stores no frame, only how many of its bytes are still to come."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -34,11 +34,11 @@ class Sink(asyncio.Protocol):
         self._skipped = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Start the connection."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer the frames that have begun; close for a length that no server takes."""
+        """Answer the frames that have started; close on a length that no server accepts."""
         assert self._transport is not None
         at = min(self._skipped, len(data))
         self._skipped -= at
@@ -58,19 +58,19 @@ class Sink(asyncio.Protocol):
             self._transport.write(b"".join(answers))
 
     def pause_writing(self) -> None:
-        """Do not read a client that does not read."""
+        """Stop reading from a client that does not read."""
         assert self._transport is not None
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Read on."""
+        """Resume reading."""
         assert self._transport is not None
         self._transport.resume_reading()
 
 
 @contextmanager
 def running_sinks(count: int) -> Iterator[list[tuple[str, int]]]:
-    """Have so many of them in a process of their own; give their addresses."""
+    """Run this many sinks in their own process; yield their addresses."""
     with side_process(_serve, count) as pipe:
         yield pipe.recv()
 

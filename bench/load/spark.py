@@ -1,8 +1,7 @@
-"""The load, spread over Spark: each task drives its share of the members from its own process.
+"""The load, spread over Spark tasks: each drives its share of the members in its own process.
 
-Every group has members in every task, so what the DataFrame tells about a group no single task
-could know. Local mode, one task per core, is what a laptop needs; nothing but
-:func:`local_session` knows of it.
+Every group has members in every task, so only the DataFrame has a group's whole history. Local
+mode, one task per core, suits a laptop; only :func:`local_session` depends on it.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """Who takes part: ``members`` in ``groups`` groups, every other one of a group static.
+    """The members: ``members`` in ``groups`` groups, every other one of a group static.
 
-    Each group reads one topic, named as the group, of ``partitions`` partitions. A member sends a
-    heartbeat and a commit every ``interval_ms``.
+    Each group reads one topic, named like the group, with ``partitions`` partitions. A member sends
+    a heartbeat and a commit every ``interval_ms``.
     """
 
     members: int = 1_000
@@ -45,7 +44,7 @@ class Crowd:
 
     @classmethod
     def of(cls, members: int) -> Crowd:
-        """Return a crowd that a laptop can drive: the larger it is, the less often each speaks."""
+        """Return a crowd for a laptop: the larger it is, the less often each member sends."""
         return cls(
             members=members,
             groups=max(10, members // 100),
@@ -54,13 +53,14 @@ class Crowd:
 
     @property
     def group_ids(self) -> tuple[str, ...]:
-        """The groups, which are also the topics."""
+        """The group ids, which are also the topic names."""
         return tuple(f"crowd-{number}" for number in range(self.groups))
 
     def share(self, task: int, tasks: int) -> tuple[MemberConfig, ...]:
         """Return the members that ``task`` drives.
 
-        Tasks take a dynamic and a static member of each group in turn: their shares are alike.
+        Tasks take a dynamic and a static member of each group in turn, so that their shares are
+        alike.
         """
         group_ids = self.group_ids
         placed = (divmod(number, self.groups) for number in range(self.members))
@@ -110,7 +110,7 @@ def local_session() -> SparkSession:
 
 
 def warm_up(session: SparkSession) -> None:
-    """Let Spark start its Python workers: what they import to drive members takes seconds."""
+    """Let Spark start its Python workers: their imports take seconds."""
     tasks = session.sparkContext.defaultParallelism
     session.sparkContext.parallelize(range(tasks), tasks).foreach(_import_engine)
 
@@ -122,12 +122,12 @@ def _import_engine(_number: int) -> None:
 def run_load(
     session: SparkSession, crowd: Crowd, bootstrap: tuple[tuple[str, int], ...], until_ms: int
 ) -> DataFrame:
-    """Drive the crowd until ``until_ms`` (Unix time) and return what each member saw."""
+    """Drive the crowd until ``until_ms`` (Unix time) and return the history of each member."""
     tasks = session.sparkContext.defaultParallelism
     numbers = session.sparkContext.parallelize(range(tasks), tasks)
     rows = numbers.mapPartitions(partial(_drive_shares, crowd, tasks, bootstrap, until_ms))
     history = session.createDataFrame(rows, SCHEMA).cache()
-    history.count()  # the load runs now, and once
+    history.count()  # the load runs now, and only once
     return history
 
 

@@ -1,11 +1,11 @@
-"""Static members that heartbeat through the loss of their coordinator, as light as they can be.
+"""Static members that heartbeat through the loss of their coordinator, with little overhead.
 
-What a real client does, and no more: a connection to the coordinator and a heartbeat every few
-seconds; when the connection breaks, ask any other node who coordinates, connect there, heartbeat
-at once; wait a little longer after each failure in a row (KIP-580's back-off). All that is the
-member kernel's; here are its connections and its timers. Ten thousand members must not be what is
-measured, so they write frames. Questions to find a coordinator go over a few shared connections
-(:mod:`bench.client.coordinator_lookup`).
+They do only what a real client does: keep a connection to the coordinator and heartbeat every few
+seconds. When the connection breaks, they ask any other node for the coordinator, connect there and
+heartbeat at once; after each failure in a row they wait a little longer (KIP-580's back-off). The
+member kernel implements all that; this module has its connections and its timers. The cost of ten
+thousand members must not distort the measurement, so they write frames. FindCoordinator requests go
+over a few shared connections (:mod:`bench.client.coordinator_lookup`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TURN_S_MAX: Final = 0.05
 
 
 Timer: TypeAlias = tuple[int, int, int]
-"""When to poll a heartbeater (ms), its number, and its turn, by which an outdated timer is told."""
+"""When to poll a heartbeater (ms), its number, and its turn, which identifies an outdated timer."""
 
 
 class StaticHeartbeater:
@@ -62,13 +62,13 @@ class StaticHeartbeater:
 
     @property
     def address(self) -> Address | None:
-        """Where its coordinator is, as far as it knows."""
+        """The address of its coordinator, as far as it knows."""
         node = self.kernel.coordinator
         return None if node is None else (node.host, node.port)
 
 
 class StaticHeartbeaters:
-    """All heartbeaters, their timers and the connections on which they look for coordinators."""
+    """All heartbeaters, their timers and their connections for FindCoordinator requests."""
 
     def __init__(self, reactor: Reactor, nodes: Sequence[Address], interval_s: float) -> None:
         self.heartbeaters: list[StaticHeartbeater] = []
@@ -80,7 +80,7 @@ class StaticHeartbeaters:
         self._connections = LookupConnections(nodes, lambda address: _LookupChannel(self, address))
 
     def add(self, member: JoiningMember, address: Address) -> StaticHeartbeater:
-        """Take over a member that has joined at ``address``, connection and all."""
+        """Take over a member that has joined at ``address``, with its connection."""
         heartbeater = StaticHeartbeater(len(self.heartbeaters), member, address, self._interval_ms)
         self.heartbeaters.append(heartbeater)
         self._listen(heartbeater, member.channel)
@@ -90,7 +90,7 @@ class StaticHeartbeaters:
         return heartbeater
 
     def run(self, until: Callable[[], bool], seconds: float) -> bool:
-        """Let all ride until a condition holds; False when it does not within ``seconds``."""
+        """Run until a condition holds; False when it does not within ``seconds``."""
         deadline = time.perf_counter() + seconds
         while not until():
             now_s = time.perf_counter()
@@ -118,7 +118,7 @@ class StaticHeartbeaters:
                 self._step(heartbeater, now)
 
     def _step(self, heartbeater: StaticHeartbeater, now: int) -> None:
-        """Send what the member wants to send, or wake it when it wants to be asked again."""
+        """Send what the member wants to send, or wake it when it is due again."""
         for outgoing in heartbeater.kernel.poll(now):
             heartbeater.in_flight = outgoing
             if outgoing.to is None:
@@ -176,7 +176,7 @@ class StaticHeartbeaters:
     # --- finding the coordinator
 
     def found(self, heartbeater: StaticHeartbeater, frame: bytes) -> None:
-        """Take the answer to a heartbeater's question."""
+        """Take the answer to a heartbeater's FindCoordinator request."""
         outgoing, heartbeater.in_flight = heartbeater.in_flight, None
         assert outgoing is not None
         answer = read_answer(FIND_COORDINATOR, frame)
@@ -187,7 +187,7 @@ class StaticHeartbeaters:
         self._step(heartbeater, now)
 
     def gave_up(self, address: Address, heartbeaters: Sequence[StaticHeartbeater]) -> None:
-        """Learn that a node is gone: who asked it asks another, after a back-off."""
+        """Note that a node is gone: its waiting members ask another node, after a back-off."""
         self._connections.broke(address)
         for heartbeater in heartbeaters:
             self.lost(heartbeater)
@@ -202,7 +202,7 @@ class StaticHeartbeaters:
 
 
 class _LookupChannel:
-    """A connection to one node on which heartbeaters ask for coordinators, opened when one does."""
+    """A connection to one node for FindCoordinator requests, opened when it is first needed."""
 
     def __init__(self, heartbeaters: StaticHeartbeaters, address: Address) -> None:
         self.address = address
@@ -212,7 +212,7 @@ class _LookupChannel:
 
     @property
     def in_flight(self) -> int:
-        """What the node owes."""
+        """The number of requests that the node has not answered."""
         return self._client.in_flight
 
     def ask(self, reactor: Reactor, heartbeater: StaticHeartbeater, outgoing: Outgoing) -> None:

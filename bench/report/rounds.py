@@ -1,7 +1,7 @@
-"""Rounds of a benchmark: each server in turn, again and again, and the median of each figure.
+"""Rounds of a benchmark: each server in turn, repeatedly, and the median of each figure.
 
-The servers run side by side and are measured in turns, so that whatever else the machine does
-meanwhile falls on all of them alike.
+The servers run side by side and are measured in turns, so that other activity on the machine
+affects all of them alike.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class BenchRow:
 class BenchSettings:
     """How much to measure: rounds for each server, and how long a timed round lasts.
 
-    ``members``, ``records`` and ``kills`` are for those benchmarks that kill: how many members
-    (None: the benchmark's own number), committed offsets, and kills under the prober.
-    ``partitions`` are those of each topic of the storm.
+    ``members``, ``records`` and ``kills`` are for benchmarks that kill nodes: how many members
+    (None: the benchmark's own number), committed offsets, and kills measured by the prober.
+    ``partitions`` is how many each topic of the storm has.
     """
 
     rounds: int = 5
@@ -79,7 +79,7 @@ def run_rounds(
 
 
 class Meter:
-    """Time and CPU from its making to its reading, of a server and of the generator."""
+    """Time and CPU time of a server and of the generator, from its creation until it is read."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -89,7 +89,7 @@ class Meter:
         self._begun = time.perf_counter()
 
     def read(self, requests: int) -> Figures:
-        """Return the figures of ``requests`` answered meanwhile."""
+        """Return the figures for ``requests`` answered meanwhile."""
         seconds = time.perf_counter() - self._begun
         cpu = self._server.cpu_seconds() - self._cpu
         return {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptCounts:
-    """Static or dynamic members: how many there are, how many kept what."""
+    """Static or dynamic members: how many there are, and how many kept what."""
 
     members: int
     kept_member_id: int
@@ -36,7 +36,7 @@ class KeptCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What the report says. ``killed_groups`` were coordinated by the node that was killed."""
+    """The content of the report. ``killed_groups`` were coordinated by the killed node."""
 
     static: KeptCounts
     dynamic: KeptCounts
@@ -93,7 +93,7 @@ class Summary:
 def summarize(
     history: DataFrame, committed: DataFrame, killed_at_ms: int, killed_groups: Sequence[str]
 ) -> Summary:
-    """Work the report out of the members' histories and the offsets that are there in the end."""
+    """Compute the report from the members' histories and the final committed offsets."""
     shares = _shares(history, killed_at_ms)
     count = _counts(history, killed_at_ms, killed_groups)
     generations = rebalances(history, killed_at_ms).agg(F.sum("rebalances")).first()

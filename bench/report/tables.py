@@ -1,4 +1,4 @@
-"""One table for people and one JSON for tools, of any benchmark's rows."""
+"""One table for people and one JSON for tools, for the rows of any benchmark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table(rows: Sequence[BenchRow]) -> str:
 
 
 def document(benchmark: str, rows: Iterable[BenchRow]) -> dict[str, Any]:
-    """Return everything measured, round by round, with the machine it was measured on."""
+    """Return all measurements, round by round, with a description of the machine."""
     return {
         "benchmark": benchmark,
         "machine": {

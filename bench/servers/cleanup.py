@@ -1,4 +1,4 @@
-"""Takes a load's groups and topics off a cluster that goes on without it."""
+"""Deletes a load's groups and topics from a cluster that keeps running."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 EMPTY_S: Final = 10.0
-"""For members that are leaving to be gone."""
+"""The time for leaving members to be gone."""
 
 POLL_S: Final = 0.2
 TIMEOUT: Final = timedelta(seconds=10)
@@ -31,7 +31,7 @@ def remove(
 ) -> list[str]:
     """Delete groups and topics; return the names of those that are still there.
 
-    ``instance_ids`` are the static members of each group, who never leave by themselves.
+    ``instance_ids`` are the static members of each group, which never leave on their own.
     """
     with AdminClient(bootstrap) as client:
         left = [each for each in instance_ids if not _is_deleted(client, each, instance_ids[each])]

@@ -1,4 +1,4 @@
-"""Finding Java: Kafka's peer benchmark and PySpark both run on it."""
+"""Finds Java: Kafka's peer benchmark and PySpark both need it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JAVA_MIN: Final = 17
 
 
 def java_command() -> str:
-    """Return the ``java`` to run; a missing or too old one is said in one sentence."""
+    """Return the ``java`` to run; raise a one-sentence error if it is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if java is None:

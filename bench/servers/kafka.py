@@ -1,10 +1,10 @@
-"""A real Apache Kafka 4.3.1 to compare with: one node, or three brokers and a KRaft controller.
+"""A real Apache Kafka 4.3.1 for comparison: one node, or three brokers and a KRaft controller.
 
-The settings are fair: Kafka's own JVM flags for servers and a heap that is touched before use (one
-that is paged in during a run makes Java look slow): 1 GiB for a single node, half of it for each of
-several. ``__consumer_offsets`` has as many partitions and replicas as ours in the same benchmark,
-and Kafka's defaults hold for all the rest. The controller is a process of its own when there are
-several brokers, so that a broker can be killed without it.
+The settings are fair: Kafka's own JVM flags for servers and a heap that is touched before use (a
+heap that is paged in during a run makes Java look slow): 1 GiB for a single node, half of that for
+each of several. ``__consumer_offsets`` has as many partitions and replicas as ours in the same
+benchmark, and everything else has Kafka's defaults. With several brokers the controller is a
+separate process, so that a broker can be killed without it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ START_SECONDS: Final = 60
 CLUSTER_ID: Final = "cm9sbGNhbGwtYmVuY2gtMQ"
 CONTROLLER_ID: Final = 100
 RUNTIME_LOG: Final = "org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime"
-"""The logger that tells how long a partition took to load."""
+"""The logger that reports how long a partition took to load."""
 JVM: Final = (
     "-server", "-XX:+AlwaysPreTouch", "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
@@ -59,7 +59,7 @@ REPLICATED: Final[Mapping[str, str]] = {
 
 @dataclass(slots=True, kw_only=True)
 class _Node:
-    """One process: its settings and where it writes; ``port`` is that of its clients."""
+    """One process: its settings and its directory; ``port`` is its listener for clients."""
 
     config: Path
     log: Path
@@ -69,7 +69,7 @@ class _Node:
 
 
 class Kafka:
-    """A Kafka in a directory of its own; its nodes can be killed and started again."""
+    """A Kafka in its own directory; its nodes can be killed and restarted."""
 
     def __init__(self, directory: Path, brokers: int, overrides: Mapping[str, str]) -> None:
         self._java = java_command()
@@ -101,14 +101,14 @@ class Kafka:
 
     @property
     def server(self) -> Server:
-        """The brokers as benchmarks see a server."""
+        """The brokers in the form that benchmarks use."""
         root = self._brokers[0].process
         assert root is not None
         serving = serving_processes(self.bootstrap)
         return Server(name="kafka", bootstrap=self.bootstrap, root=root.pid, serving=serving)
 
     def start(self) -> None:
-        """Format what each node writes to, start all, and wait until every broker answers."""
+        """Format each node's directory, start all nodes, and wait until every broker answers."""
         for node in self._nodes:
             self._format(node)
         for node in self._nodes:
@@ -117,7 +117,7 @@ class Kafka:
             self._wait_until_it_answers(number)
 
     def stop(self) -> None:
-        """Stop what runs."""
+        """Stop the running nodes."""
         for node in reversed(self._nodes):
             if node.process is not None:
                 stop(node.process)
@@ -134,7 +134,7 @@ class Kafka:
         self._launch(self._brokers[number])
 
     def log_path(self, number: int) -> Path:
-        """Return where a broker logs what happens since it was last started."""
+        """Return the log file of a broker's current run."""
         return self._brokers[number].log
 
     def _launch(self, node: _Node) -> None:
@@ -175,14 +175,14 @@ class Kafka:
 
 @contextlib.contextmanager
 def running_kafka(overrides: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """Start a single-node Kafka, hand it over once it answers, and stop it after."""
+    """Start a single-node Kafka, yield it once it answers, and stop it at the end."""
     with kafka_cluster(1, overrides) as kafka:
         yield kafka.server
 
 
 @contextlib.contextmanager
 def kafka_cluster(brokers: int, overrides: Mapping[str, str] | None = None) -> Iterator[Kafka]:
-    """Start Kafka in a directory of its own and hand it over once it answers; stop it after."""
+    """Start Kafka in its own directory and yield it once it answers; stop it at the end."""
     directory = Path(tempfile.mkdtemp(prefix="rollcall-kafka-"))
     try:
         kafka = Kafka(directory, brokers, overrides or {})

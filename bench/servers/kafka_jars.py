@@ -1,4 +1,4 @@
-"""Apache Kafka's own jars, fetched once by Maven: for byte checks and for real Kafka beside us."""
+"""Apache Kafka's own jars, downloaded once by Maven: for byte comparisons and for running Kafka."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DONE = ".complete"
 
 
 class NoJavaError(Exception):
-    """Java or Maven is not installed; the sentence says which."""
+    """Java or Maven is not installed; the message says which."""
 
 
 def kafka_classpath() -> str:

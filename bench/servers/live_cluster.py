@@ -1,7 +1,7 @@
-"""A running cluster as a drill sees it: what it says of itself, and what can be done to it.
+"""A running cluster as a drill sees it: its status, and the faults that can be injected.
 
-Processes are found in the cluster's own status and get real signals; only cutting a node off from
-its peers is asked of the node itself.
+Processes are found in the cluster's own status and get real signals. Only to cut a node off from
+its peers, the node itself is called.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 POLL_S: Final = 0.1
 ASK_S: Final = 10.0
 COME_BACK_S: Final = 30.0
-"""How long after the load a coordinator may still be away."""
+"""How long after the load a coordinator may still be unavailable."""
 SMALL_DISK_BYTES: Final = 1 << 30
-"""A file system up to this size may be filled; a larger one is somebody's disk."""
+"""A file system up to this size may be filled; a larger one is a real disk."""
 FILLER: Final = "filler"
 FILLER_PIECE_BYTES: Final = 1 << 20
 
@@ -45,7 +45,7 @@ Address = tuple[str, int]
 
 
 class LiveCluster:
-    """A cluster of this machine; to be used by a process that is connected to its Ray."""
+    """A cluster of this machine; use it from a process that is connected to its Ray."""
 
     def __init__(self, found: RegisteredCluster) -> None:
         self.data_dir = Path(found.data_dir)
@@ -66,10 +66,10 @@ class LiveCluster:
         """Every node's id."""
         return tuple(range(len(self._bootstrap)))
 
-    # --- what it says
+    # --- its state
 
     def status(self) -> dict[str, Any] | None:
-        """Return the cluster's status, or None while nobody tells it."""
+        """Return the cluster's status, or None while it is unavailable."""
         try:
             status = actors.status()
         except (CommandError, CallError):
@@ -81,7 +81,7 @@ class LiveCluster:
         return status
 
     def ask(self, question: Callable[[BlockingClient], Any]) -> Any:
-        """Ask whichever node answers first; raises what the last one said if none does."""
+        """Ask nodes until one answers; if none does, raise the last error."""
         error: Exception = DrillError("The cluster has no address.")
         for address in self._bootstrap:
             try:
@@ -92,16 +92,16 @@ class LiveCluster:
         raise error
 
     def coordinator(self, group_id: str) -> Address:
-        """Return where a group is coordinated."""
+        """Return the coordinator of a group."""
         at: Address = self.ask(lambda connection: connection.coordinator(group_id))
         return at
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic, or let one be that is there."""
+        """Create a topic, unless it exists."""
         self.ask(lambda connection: connection.create_topic(name, partitions))
 
     def topic_names(self, names: Sequence[str]) -> dict[UUID, str]:
-        """Return what the ids of these topics mean, as soon as all of them are known."""
+        """Return the names of these topic ids, once all of them are known."""
         ids = poll(
             lambda: self.ask(lambda connection: connection.topic_ids(names)),
             COME_BACK_S,
@@ -113,7 +113,7 @@ class LiveCluster:
         return {topic_id: name for name, topic_id in ids.items()}
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
-        """Return a group's committed offsets, as soon as its coordinator can tell them."""
+        """Return a group's committed offsets, once its coordinator can return them."""
 
         def look() -> dict[tuple[str, int], int]:
             with BlockingClient(self.coordinator(group_id), ASK_S) as connection:
@@ -123,7 +123,7 @@ class LiveCluster:
         return poll(look, COME_BACK_S, is_done=is_answered, every_s=POLL_S, retry=failures)
 
     def wait(self, until: Callable[[], bool], within_ms: int, what: object) -> None:
-        """Wait until a condition holds; raises a sentence when it takes too long."""
+        """Wait until a condition holds; raise a one-sentence error when it takes too long."""
         if not poll(until, within_ms / 1000, every_s=POLL_S):
             raise DrillError(f"It was not {what} within {within_ms / 1000:g} s.")
 
@@ -133,14 +133,14 @@ class LiveCluster:
         return status is not None and _holds(status, Condition.LED, self._dead)
 
     def is_replicated(self) -> bool:
-        """Whether, on top of that, every replica is in sync."""
+        """Whether, in addition, every replica is in sync."""
         status = self.status()
         return status is not None and _holds(status, Condition.REPLICATED, self._dead)
 
     def find(self, target: Target, group_id: str) -> tuple[int, ...]:
-        """Return the nodes that ``target`` means now; ``group_id`` settles the leader.
+        """Return the nodes that ``target`` means now; ``group_id`` determines the leader.
 
-        Clients are asked and not the controller, which may just have been killed.
+        This uses client requests and not the controller, which may just have been killed.
         """
         if target is Target.ALL:
             return self.nodes
@@ -149,7 +149,7 @@ class LiveCluster:
         beside = len(self.nodes) // 2 if target is Target.MAJORITY else 0
         return (leader, *others[:beside])
 
-    # --- what is done to it
+    # --- faults
 
     def kill(self, node_ids: Iterable[int]) -> list[int]:
         """``kill -9``, all at once; return the process ids."""
@@ -168,7 +168,7 @@ class LiveCluster:
         return pid
 
     def freeze(self, node_ids: Iterable[int]) -> list[int]:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         pids = [self._pids[node_id] for node_id in node_ids]
         for pid in pids:
             _signal(pid, signal.SIGSTOP)
@@ -176,14 +176,14 @@ class LiveCluster:
         return pids
 
     def thaw(self) -> None:
-        """SIGCONT to whatever is frozen."""
+        """Send SIGCONT to every frozen process."""
         for pid in self._frozen:
             with contextlib.suppress(DrillError):
                 _signal(pid, signal.SIGCONT)
         self._frozen.clear()
 
     def lose_disk(self, node_ids: Iterable[int]) -> list[int]:
-        """Kill nodes and take away what they wrote, before anything can start on it again."""
+        """Kill nodes and delete their data, before anything can restart on it."""
         pids = self.freeze(node_ids)
         for node_id in node_ids:
             directory = self.data_dir / f"node-{node_id}"
@@ -194,7 +194,7 @@ class LiveCluster:
         return pids
 
     def cut(self, node_ids: Sequence[int]) -> None:
-        """Part nodes from all others; their clients still reach them."""
+        """Cut nodes off from all others; their clients still reach them."""
         for node_id in node_ids:
             others = [other for other in self.nodes if other not in node_ids]
             self._call(node_id, "cut", others)
@@ -217,9 +217,9 @@ class LiveCluster:
         self.wait(self.is_replicated, within_ms, f"replicated after node {node_id} restarted")
 
     def fill_disk(self, node_ids: Iterable[int]) -> int:
-        """Fill the small file systems that nodes write to; return how many bytes that took.
+        """Fill the nodes' small file systems; return how many bytes that took.
 
-        A larger one is somebody's disk and is left alone.
+        A larger one is a real disk and is left alone.
         """
         size = 0
         for node_id in node_ids:
@@ -233,19 +233,19 @@ class LiveCluster:
         return size
 
     def free_disk(self) -> None:
-        """Give the space back."""
+        """Free the space."""
         for node_id in self.nodes:
             (self.data_dir / f"node-{node_id}" / FILLER).unlink(missing_ok=True)
 
     def slow_disk(self, node_ids: Iterable[int], sync_ms: int) -> None:
-        """Have each sync of these nodes take so much longer; 0: its own time again."""
+        """Delay each sync of these nodes by this long; 0: no delay."""
         for node_id in node_ids:
             self._call(node_id, "slow_disk", sync_ms)
         self._has_slow_disk = sync_ms > 0
 
     @contextlib.contextmanager
     def left_whole(self) -> Iterator[None]:
-        """Thaw, mend and free at the end, however it comes."""
+        """Thaw, mend and free at the end, also after an error."""
         try:
             yield
         finally:
@@ -266,7 +266,7 @@ class LiveCluster:
 
 
 def _holds(status: Mapping[str, Any], condition: Condition, dead: set[int]) -> bool:
-    """Whether a condition holds by a status that knows of the kills."""
+    """Whether a condition holds by a status that includes the kills."""
     rows = status["coordinators"]
     if any(row["state"] != "Running" or row["pid"] in dead for row in rows):
         return False
@@ -283,7 +283,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def _fill(path: Path) -> int:
-    """Write zeros until nothing more fits; return how many bytes."""
+    """Write zeros until the disk is full; return how many bytes."""
     piece = bytes(FILLER_PIECE_BYTES)
     with path.open("wb", buffering=0) as file:
         while piece:

@@ -1,4 +1,4 @@
-"""Who used the machine's CPUs between two readings, and who had to wait for one."""
+"""Which processes used the machine's CPUs between two readings, and which had to wait for one."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 NS: Final = 1e-9
 BUSY: Final = ("user", "nice", "system", "irq", "softirq", "steal")
-"""The times in which a CPU is busy; ``steal`` is what other machines of the same host took."""
+"""The times in which a CPU is busy; ``steal`` is what other machines on the same host took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuUsage:
-    """CPU seconds since some time in the past; :meth:`since` gives the difference of two."""
+    """CPU seconds since a time in the past; :meth:`since` returns the difference of two."""
 
     machine_s: float
     """All CPUs, all processes."""
 
     ours_s: float
-    """This process and everything below it."""
+    """This process and all its descendants."""
 
     run_s: float
-    """The watched processes: on a CPU."""
+    """The watched processes: running on a CPU."""
 
     waited_s: float
-    """The watched processes: ready to run, but others were on the CPUs."""
+    """The watched processes: ready to run, but waiting for a CPU."""
 
     def since(self, before: CpuUsage) -> CpuUsage:
-        """Return what was used since an earlier reading."""
+        """Return the use since an earlier reading."""
         return CpuUsage(
             machine_s=self.machine_s - before.machine_s,
             ours_s=self.ours_s - before.ours_s,
@@ -46,18 +46,18 @@ class CpuUsage:
 
     @property
     def waited_share(self) -> float:
-        """The part of the watched processes' time with something to do in which none of it ran."""
+        """The share of the watched processes' time in which they were ready but not running."""
         wanted_s = self.run_s + self.waited_s
         return self.waited_s / wanted_s if wanted_s > 0 else 0.0
 
     @property
     def others_s(self) -> float:
-        """What processes used that are not ours."""
+        """The use by processes that are not ours."""
         return max(self.machine_s - self.ours_s, 0.0)
 
 
 def usage(watched: Iterable[int]) -> CpuUsage:
-    """Read it now."""
+    """Read the current values."""
     run_s, waited_s = _scheduled(watched)
     ours_s, machine_s = processes.cpu_seconds(descendants(os.getpid())), _machine_s()
     return CpuUsage(machine_s=machine_s, ours_s=ours_s, run_s=run_s, waited_s=waited_s)

@@ -1,4 +1,4 @@
-"""What the kernel knows of a server's processes: CPU time, resident memory, who listens where."""
+"""Kernel data about a server's processes: CPU time, resident memory, listening ports."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = (
 def cpu_seconds(pids: Iterable[int]) -> float:
     """Return the user and system time that the processes have used so far.
 
-    A process that is gone counts for nothing: do not let one end between two readings.
+    A process that has ended does not count: let none end between two readings.
     """
     return _sum(pids, lambda process: sum(process.cpu_times()[:2]))
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    """Return the resident memory of the processes, shared pages counted in each."""
+    """Return the resident memory of the processes, counting shared pages in each."""
     return int(_sum(pids, lambda process: process.memory_info().rss))
 
 
@@ -42,13 +42,13 @@ def _sum(pids: Iterable[int], read: Callable[[psutil.Process], float]) -> float:
     for pid in pids:
         try:
             total += read(psutil.Process(pid))
-        except psutil.NoSuchProcess:  # a zombie's memory is one too
+        except psutil.NoSuchProcess:  # also for a zombie
             continue
     return total
 
 
 def listener(port: int, among: Iterable[int] | None = None) -> int | None:
-    """Return the process that listens on TCP ``port``, if it may be looked into."""
+    """Return the process that listens on TCP ``port``, if we may inspect it."""
     for pid in psutil.pids() if among is None else among:
         if port in listening_ports([pid]):
             return pid
@@ -58,7 +58,7 @@ def listener(port: int, among: Iterable[int] | None = None) -> int | None:
 def listening_ports(pids: Iterable[int]) -> set[int]:
     """Return the TCP ports that the processes listen on.
 
-    Each is asked for itself: a socket that a child has inherited belongs to both.
+    Each process is inspected: a socket that a child has inherited belongs to both.
     """
     ports = set()
     for pid in pids:
@@ -72,7 +72,7 @@ def listening_ports(pids: Iterable[int]) -> set[int]:
 
 
 def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that nobody listens on now."""
+    """Return a TCP port of 127.0.0.1 on which no process listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Clusters whose nodes a benchmark may kill: ours, and real Kafka beside it."""
+"""Clusters whose nodes a benchmark may kill: ours, and real Kafka for comparison."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ Address = tuple[str, int]
 
 
 class RestartableCluster(Protocol):
-    """Several nodes, each of which may be killed and comes back."""
+    """Several nodes, each of which may be killed and returns."""
 
     name: str
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:
-        """Every node's address, which it keeps."""
+        """Every node's address, which does not change."""
 
     @property
     def server(self) -> Server:
-        """What serves, as benchmarks see it."""
+        """The serving processes in the form that benchmarks use."""
 
     def kill(self, address: Address) -> None:
-        """``kill -9`` of the node that listens there; it stays dead or comes back by itself."""
+        """``kill -9`` the node that listens there; it stays dead or is restarted automatically."""
 
     def start_again(self, address: Address) -> None:
-        """See to it that the node that was killed comes back."""
+        """Ensure that the killed node returns."""
 
     def is_whole(self) -> bool:
-        """Whether every node is there and every replica in sync."""
+        """Whether every node is up and every replica in sync."""
 
 
 class RollcallCluster:
-    """Three coordinators; Ray starts a killed one again by itself."""
+    """Three coordinators; Ray restarts a killed one."""
 
     name = "rollcall"
 
@@ -68,7 +68,7 @@ class RollcallCluster:
 
     @property
     def server(self) -> Server:
-        """The coordinators as benchmarks see a server."""
+        """The coordinators in the form that benchmarks use."""
         serving = serving_processes(self.bootstrap)
         return Server(name=self.name, bootstrap=self.bootstrap, root=os.getpid(), serving=serving)
 
@@ -77,7 +77,7 @@ class RollcallCluster:
         self.live.kill([self.bootstrap.index(address)])
 
     def start_again(self, address: Address) -> None:
-        """Ray does."""
+        """Do nothing: Ray restarts it."""
 
     def is_whole(self) -> bool:
         """Whether every partition is led and every replica in sync."""
@@ -99,7 +99,7 @@ class KafkaCluster:
 
     @property
     def server(self) -> Server:
-        """The brokers as benchmarks see a server."""
+        """The brokers in the form that benchmarks use."""
         return self.kafka.server
 
     def kill(self, address: Address) -> None:
@@ -129,7 +129,7 @@ class KafkaCluster:
 
 @contextlib.contextmanager
 def rollcall_cluster(overrides: Mapping[str, str]) -> Iterator[RollcallCluster]:
-    """Start a cluster of ours, connected to its Ray, and stop it after."""
+    """Start a cluster of ours, connected to its Ray, and stop it at the end."""
     from actors.cluster import registry
 
     directory = Path(tempfile.mkdtemp(prefix="rollcall-bench-"))
@@ -152,11 +152,11 @@ def rollcall_cluster(overrides: Mapping[str, str]) -> Iterator[RollcallCluster]:
 
 @contextlib.contextmanager
 def three_brokers(overrides: Mapping[str, str]) -> Iterator[KafkaCluster]:
-    """Start three brokers and wait until the offsets topic is there; stop them after."""
+    """Start three brokers and wait until the offsets topic exists; stop them at the end."""
     with kafka_cluster(3, overrides) as kafka:
         theirs = KafkaCluster(kafka)
         with BlockingClient(theirs.bootstrap[0]) as connection:
-            connection.coordinator("bench")  # the first question makes the topic
+            connection.coordinator("bench")  # the first request creates the topic
         wait_until_whole(theirs)
         for partition in range(len(theirs.bootstrap)):
             _wait_until_coordinated(theirs, next(groups_on(partition, 3, "bench")))
@@ -164,7 +164,7 @@ def three_brokers(overrides: Mapping[str, str]) -> Iterator[KafkaCluster]:
 
 
 def _wait_until_coordinated(cluster: RestartableCluster, group_id: str) -> None:
-    """Wait until the node that is named as a group's coordinator knows that it is."""
+    """Wait until the node named as a group's coordinator knows that it is the coordinator."""
 
     def look() -> bool:
         with BlockingClient(cluster.bootstrap[0]) as connection:
@@ -177,7 +177,7 @@ def _wait_until_coordinated(cluster: RestartableCluster, group_id: str) -> None:
 
 
 def each_in_turn(overrides: Mapping[str, str], with_kafka: bool) -> Iterator[RestartableCluster]:
-    """Start ours, hand it over, stop it; then Kafka: both at once would share two cores."""
+    """Start ours, yield it, stop it; then Kafka: both at once would share two cores."""
     with rollcall_cluster(overrides) as ours:
         yield ours
     if with_kafka:

@@ -1,4 +1,4 @@
-"""Starts and stops a Rollcall cluster of our own, as a user would: ``rollcall up``."""
+"""Starts and stops our own Rollcall cluster, as a user would: ``rollcall up``."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ ONE_COORDINATOR: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "log.flush": "os",
 }
-"""What a single-node Kafka is compared with: one partition, one replica, no wait for the disk."""
+"""The counterpart of a single-node Kafka: one partition, one replica, no wait for the disk."""
 
 
 @contextlib.contextmanager
 def running_rollcall(
     overrides: Mapping[str, str], data_dir: Path | None = None
 ) -> Iterator[Server]:
-    """Start a cluster, hand it over once READY, and stop it after.
+    """Start a cluster, yield it once READY, and stop it at the end.
 
-    Without a ``data_dir`` it has a directory of its own, which goes with it.
+    Without a ``data_dir`` it gets a temporary directory, which is removed with it.
     """
     directory = Path(tempfile.mkdtemp(prefix="rollcall-bench-"))
     data_dir = data_dir or directory / "data"
@@ -48,7 +48,7 @@ def running_rollcall(
                 command(["up", "--port", "0", "--data-dir", str(data_dir)], overrides),
                 stdout=subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for us, who stop it
+                start_new_session=True,  # Ctrl-C is for this process, which stops the cluster
                 env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
             )
         try:
@@ -83,7 +83,7 @@ def parse_ready(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def call(arguments: Sequence[str]) -> str:
-    """Run a ``rollcall`` command to its end and return what it printed."""
+    """Run a ``rollcall`` command to its end and return its output."""
     done = subprocess.run(command(arguments), capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["it said nothing"]

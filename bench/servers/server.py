@@ -18,17 +18,17 @@ STOP_SECONDS = 30
 
 
 class StartError(Exception):
-    """A server could not be started; the text says why in one sentence."""
+    """A server could not be started; the message says why in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A running server: where it answers, and which processes do its work.
+    """A running server: its addresses, and the processes that do its work.
 
     ``root`` is the process that was started; ``serving`` are the processes that hold the client
-    listeners, and everything a benchmark charges to the server is charged to these. What else
-    runs under ``root`` (for Rollcall: Ray's own processes and the assignor workers) is reported
-    apart. ``metrics`` is where Prometheus reads, if it can.
+    listeners, and benchmarks count only their resources as the server's. Other processes under
+    ``root`` (for Rollcall: Ray's own processes and the assignor workers) are reported separately.
+    ``metrics`` is the address that Prometheus reads, if any.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Server:
         return processes.cpu_seconds(self.serving)
 
     def cpu_seconds_beside(self) -> float:
-        """CPU time used so far by the processes around them."""
+        """CPU time used so far by the other processes below ``root``."""
         return processes.cpu_seconds(set(processes.descendants(self.root)) - set(self.serving))
 
     def resident_bytes(self) -> int:
@@ -64,7 +64,7 @@ def serving_processes(bootstrap: Sequence[tuple[str, int]]) -> tuple[int, ...]:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a server by SIGTERM; what is left of its family after that, by SIGKILL."""
+    """Stop a server by SIGTERM; then end its remaining processes by SIGKILL."""
     family = {pid: processes.started(pid) for pid in processes.descendants(process.pid)}
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):

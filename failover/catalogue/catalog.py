@@ -65,7 +65,7 @@ class Catalog(CatalogState):
             case NodeChanged(node):
                 known = self._nodes.get(node.node_id)
                 if known is not None and not node.up:
-                    node = replace(node, rack=known.rack)  # the reporting node has no rack
+                    node = replace(node, rack=known.rack)  # the reporter does not know its rack
                 if known != node:
                     self.emit(node_record(node))
             case ClusterFormed(placement):
@@ -81,7 +81,7 @@ class Catalog(CatalogState):
         """Move no deadline: there is none."""
 
     def groups_of(self, event: CatalogEvent) -> Sequence[str] | None:  # noqa: ARG002 - as every shard
-        """Return all groups if an event that raised had changed the state: all are in doubt."""
+        """Return the catalogue's group if an event that raised had changed the state."""
         return (CATALOG_GROUP,) if self._result.records else ()
 
     def take_failures(self) -> list[GroupFailed]:

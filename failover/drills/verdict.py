@@ -271,7 +271,7 @@ def expelled(record: DrillRecord) -> list[str]:
 def unheard_ms(record: DrillRecord) -> list[int]:
     """Return each member's longest time without a successful heartbeat that the fault may explain.
 
-    It runs from one heartbeat to the next, so it includes the members' heartbeat interval. All
+    It runs from one sign of life to the next, so it includes the members' heartbeat interval. All
     lives of a member count together, and its last observation ends the last stretch.
     """
     longest = []

@@ -1,7 +1,7 @@
 """Holds each reply back until the records that it depends on are committed.
 
-A reply waits for the last record *of its own group*: records of other groups never delay it. An
-answer that depends on every group (a listing) waits for the last record of any group.
+A reply waits for the last record *of its group*: records of other groups never delay it. An answer
+that depends on every group (a listing) waits for the last record of any group.
 """
 
 from __future__ import annotations

@@ -355,7 +355,7 @@ class Partition:
     # --- the end of a turn
 
     def drain(self, now: int, effects: Effects) -> bool:
-        """End the turn: add what is to be written, sent and answered.
+        """End the turn: add the writes, messages and answers.
 
         Return whether something may have been committed or loaded since the last time.
         """

@@ -26,7 +26,7 @@ class Replies:
 
     ``new`` are the replies of this turn, each with the groups whose records it waits for (None: all
     groups), ``gate`` holds those whose records are not committed, ``committed`` are those that wait
-    only for a lease. ``unleased_from_ms`` is when the lease ran out, if it did. At ``silent_at_ms``
+    only for a lease. ``unleased_from_ms`` is since when there has been none. At ``silent_at_ms``
     they have waited too long: another replica should lead.
     """
 

@@ -262,7 +262,7 @@ QUIET: Final = {
 
 SLOW_TURNS: Final = 0.15
 SLOW_TURN_MS: Final = 100
-"""In one of this many seeds processes are busy: much arrives at once, and is one batch."""
+"""In this share of the seeds processes are busy: much arrives at once, and is one batch."""
 
 
 def _turn_ms(seed: int, usual_ms: int) -> int:

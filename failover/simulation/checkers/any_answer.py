@@ -143,7 +143,7 @@ class AnyAnswer:
         self.gone.setdefault(group_id, {})[member_id] = self._world.now
 
     def _is_believed(self, process: Process, message: Any) -> bool:
-        """Return whether a heartbeat was answered during loading, as Kafka does."""
+        """Whether a heartbeat may be answered without the state, as Kafka does on loading."""
         if not isinstance(message, m.HeartbeatRequest):
             return False
         number = partition_for(message.group_id, process.identity.partitions)

@@ -365,7 +365,7 @@ class OwnershipChecker:
         """Return whether a static member may have been replaced since its last successful request.
 
         A successor of the consumer protocol must wait for such a member to leave, unless the
-        takeover config allows it.
+        settings allow takeover.
         """
         takes_over = other.is_classic or self._world.settings.takeover
         return other.instance_id is not None and any(

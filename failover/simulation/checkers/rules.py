@@ -206,7 +206,7 @@ class Rules:
             )
 
     def leads_until(self, node_id: int, number: int, until_ms: int) -> None:
-        """Return until when a node may repeat answers for a partition; 0: it does not lead."""
+        """Note until when a node may repeat answers for a partition; 0: it does not lead."""
         self._leases[node_id, number] = until_ms
 
     def may_repeat(self, node_id: int, number: int, now: int) -> bool:

@@ -107,7 +107,7 @@ class RequestQueue:
         self._memo: LeasedAnswers[Entity] = LeasedAnswers()
 
     def end(self, closed: Callable[[AcceptedConnection], None]) -> None:
-        """End with the process: close every connection in ``closed``; return forwarded requests."""
+        """End with the process: call ``closed`` for each connection, fail forwarded requests."""
         for connection in self._connections:
             closed(connection)
         self._connections.clear()
