@@ -1,7 +1,7 @@
-"""Files with what a partition was told before something failed (:mod:`failover.recording`).
+"""Writes files with the events of a partition before a failure (:mod:`failover.recording`).
 
-They are in the directory ``incidents`` beside the logs' directories. There is a bound to how many:
-a request that fails each time that it is repeated writes no more than the first few.
+They are in the directory ``incidents`` beside the logs' directories. Their number is limited: a
+request that fails on every retry writes only the first few.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rollcall.coordinator")
 
 FILES_MAX: Final = 10
-"""Of each node; to get more, move some away."""
+"""The limit for each node; to get more, move some away."""
 
 INTERVAL_MS: Final = 60_000
-"""A partition's next file is written after so long at the earliest."""
+"""The minimum time between two files of a partition."""
 
 ONLY_US: Final = 0o600
 
@@ -42,7 +42,7 @@ class Incidents:
         self._written_ms: dict[int, int] = {}
 
     def about(self) -> About:
-        """Say where and when."""
+        """Return where and when it was recorded."""
         return About(
             version=version("rollcall"),
             cluster_id=self._cluster_id,
@@ -51,7 +51,7 @@ class Incidents:
         )
 
     def is_due(self, partition: int, now: int) -> bool:
-        """Return whether this partition's file may be written, and count it if so."""
+        """Return whether a file of this partition may be written now, and count it if so."""
         written_ms = self._written_ms.get(partition)
         if written_ms is not None and now - written_ms < INTERVAL_MS:
             return False
@@ -59,7 +59,7 @@ class Incidents:
         return True
 
     def write(self, recordings: Sequence[Recording], configs: Configs) -> None:
-        """Write a file, if there are not too many; say in the log what became of it.
+        """Write a file, if there are not too many; log the result.
 
         Any thread may call this; it never raises.
         """

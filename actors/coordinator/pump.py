@@ -137,7 +137,7 @@ class Pump:
         if self._timer is not None:
             self._timer.cancel()
 
-    # --- what comes in
+    # --- incoming
 
     def now(self) -> int:
         """Return the current time in Unix milliseconds."""
@@ -217,7 +217,7 @@ class Pump:
     # --- incidents
 
     def _save_faults(self) -> None:
-        """Write files in another thread with what led to faults that were contained."""
+        """Write files, in another thread, with the events before faults that were contained."""
         try:
             now = self.now()
             faults = self.host.recorder.take_faults(
@@ -230,7 +230,7 @@ class Pump:
             self.note(f"what was recorded cannot be written: {reason(error)}")
 
     def _save_before_restart(self, error: Exception) -> None:
-        """Write files with what led to a fault that ends the process."""
+        """Write files with the events before a fault that ends the process."""
         try:
             recorder = self.host.recorder
             faults = recorder.take_faults()

@@ -39,7 +39,7 @@ HAND_OVER_AGAIN_MS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """``node_id`` is to stand for election in ``partition``."""
+    """Requests that ``node_id`` stands for election in ``partition``."""
 
     node_id: int
     partition: int
@@ -47,7 +47,7 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class LeadershipTransfer:
-    """``node_id``, which leads ``partition``, is to hand it over to ``to``."""
+    """Requests that ``node_id``, which leads ``partition``, hands it over to ``to``."""
 
     node_id: int
     partition: int

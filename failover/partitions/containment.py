@@ -1,8 +1,8 @@
-"""When a handler raises, only its group is in doubt; here is what that group's memory should be.
+"""Rebuild from the log only the group whose handler raised.
 
-The log is believed, memory is not: :func:`rows_of` reads the records of one group out of the state
-on disk and of what was appended behind it. :func:`cut` cuts what a turn writes, so that a group
-that cannot be written fails alone.
+The log is trusted, memory is not: :func:`rows_of` reads one group's records from the state on disk
+and from the batches appended after it. :func:`cut` splits what a turn writes, so that a group that
+cannot be written fails alone.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ UNKNOWN: Final = ErrorCode.unknown_server_error
 
 
 class HandlerFailed(Exception):  # noqa: N818 - the event failed, the partition did not
-    """A request's handler failed; what it was about has been built again from the log."""
+    """A request's handler failed; the group concerned was rebuilt from the log."""
 
 
 class PartitionFailed(Exception):  # noqa: N818 - Kafka's form of name
-    """More than one group is in doubt: this memory is not to be trusted, the log is."""
+    """More than one group is in doubt: discard this memory and reload from the log."""
 
 
 class TooLarge(Exception):  # noqa: N818 - Kafka's form of name: RecordTooLarge
@@ -47,9 +47,9 @@ def rows_of(
     loading: Loading,
     prefixes: tuple[bytes, ...],
 ) -> Iterator[RawRecord]:
-    """Read the appended records whose keys begin so: what is committed first, in key order.
+    """Read the appended records with this key prefix: committed ones first, in key order.
 
-    What was gathered for the state may end before what the replica knows to be committed by now.
+    What was gathered for the state may end before the replica's current commit offset.
     """
     state: dict[bytes, bytes] = {}
     for prefix in prefixes:
@@ -72,7 +72,7 @@ def rows_of(
 def _over(
     state: dict[bytes, bytes], newer: Iterable[RawRecord], prefixes: tuple[bytes, ...]
 ) -> list[tuple[bytes, bytes]]:
-    """Lay newer values over a state; None removes one."""
+    """Apply newer values over a state; None removes one."""
     for key, value in newer:
         if not key.startswith(prefixes):
             continue
@@ -95,11 +95,11 @@ def _since(number: int, log: Log, replica: Replica, offset: int) -> list[Batch]:
 def encoded(
     records: Iterable[Record], encode: Callable[[Record], RawRecord]
 ) -> list[RawRecord] | None:
-    """Encode a turn's records for one batch; None if they are to be written group by group."""
+    """Encode a turn's records for one batch; None if they must be written group by group."""
     try:
         rows = [encode(record) for record in records]
     except Exception:
-        return None  # whose it was is found out by :func:`cut`
+        return None  # :func:`cut` finds out which group it was
     return rows if _size(rows) <= BATCH_BYTES else None
 
 
@@ -108,7 +108,7 @@ def cut(
     encode: Callable[[Record], RawRecord],
     group_of: Callable[[Any], str],
 ) -> tuple[list[tuple[list[RawRecord], list[str]]], list[tuple[str, Exception]]]:
-    """Cut a turn into batches, each with its groups; and the groups that cannot be written."""
+    """Split a turn into batches with their groups; also return the groups that do not fit."""
     shares: dict[str, list[Record]] = {}
     for key, record in turn.items():
         shares.setdefault(group_of(key), []).append(record)
@@ -133,7 +133,7 @@ def cut(
 
 
 def _parts(rows: list[RawRecord]) -> list[list[RawRecord]]:
-    """Cut one group's rows into what belongs together: all of it, but removals stand alone."""
+    """Split one group's rows into atomic parts: all rows together, except removals, each alone."""
     size = _size(rows)
     if size <= BATCH_BYTES:
         return [rows]
@@ -153,9 +153,9 @@ def shared_out(
 ) -> tuple[list[tuple[Request, ErrorCode]], list[Request]]:
     """Return which requests fail because their group's records cannot be written, with their codes.
 
-    ``taken`` are the requests that were answered in the turn, with the groups of each. If there are
-    several and they are too large together, those that need nothing but the log (commits: their API
-    has an error code for a record that is too large) come second: each is to be handled alone.
+    ``taken`` are the requests answered in the turn, with the groups of each. If there are several
+    and they are too large together, those that need only the log (commits: their API has an error
+    code for a record that is too large) are the second result, to be handled one by one.
     """
     failed: list[tuple[Request, ErrorCode]] = []
     again: list[Request] = []
@@ -170,10 +170,10 @@ def shared_out(
 
 
 def code_of(error: Exception, request: Request, is_own: bool) -> ErrorCode:
-    """Return the code with which a request fails of a group whose records cannot be written.
+    """Return the error code for a request whose group's records cannot be written.
 
-    It is Kafka's. ``is_own``: the request is about that group alone. One that only reads several
-    groups is asked again, when the group is what the log says.
+    It is Kafka's. ``is_own``: the request is about that group alone. A request that only reads
+    several groups is retried, after the group has been restored from the log.
     """
     api = API[request.api_key]
     retry_error = api.retry_error
@@ -185,13 +185,13 @@ def code_of(error: Exception, request: Request, is_own: bool) -> ErrorCode:
 
 
 def about(told: Any) -> str | None:
-    """Name the group of a fact or a task; None if it has none."""
+    """Return the group of a fact or a task; None if it has none."""
     group_id: str | None = getattr(told, "group_id", None)
     return group_id
 
 
 def asked(request: Request) -> str:
-    """Say who asked what, for the log."""
+    """Describe the client and its request, for the log."""
     api = API.get(request.api_key)
     name = f"API {request.api_key}" if api is None else api.name
     client = request.client

@@ -1,9 +1,9 @@
-"""Objects of the core as bytes and back: the state of a shard, and events that are no requests.
+"""Convert objects of the core to bytes and back: a shard's state, events that are no requests.
 
-The format is Python's pickle, because it keeps shared references and needs no code per class. It
-is read by :func:`unpack`, which makes objects of the classes of ``protocol`` and of kio only: code
-that touches no clock, socket, thread or disk. Still, a file can change attributes of these classes:
-replay only files that you trust, with the version that wrote them.
+The format is Python's pickle, because it keeps shared references and needs no code per class.
+:func:`unpack` creates only objects of classes of ``protocol`` and of kio: code that uses no clock,
+socket, thread or disk. Still, a file can change attributes of these classes: replay only files that
+you trust, with the version that wrote them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 SHARED: Final = (Configs, Tables, Topics)
-"""What many objects refer to: it is kept beside the bytes, by its index, and packed once."""
+"""Objects with many references: stored beside the bytes, by index, and packed once."""
 
 PROTOCOL: Final = Configs.__module__.rpartition(".")[0]
-"""The package of the pure core; in the wheel it has another one around it (decisions/wheel.md)."""
+"""The package of the pure core; in the wheel it is inside another package (decisions/wheel.md)."""
 
 OTHER_CLASSES: Final = frozenset(
     {
@@ -49,17 +49,17 @@ NUMPY_NAMES: Final = frozenset({"_frombuffer", "_reconstruct", "dtype", "ndarray
 
 
 class TooLargeError(Exception):
-    """What is to be packed has more bytes than allowed."""
+    """The packed object has more bytes than allowed."""
 
 
 class NotReadableError(Exception):
-    """Packed bytes name something that no recording has in it; the message says what."""
+    """Packed bytes name something that no recording contains; the message says what."""
 
 
 def pack(value: object, shared: list[object], bytes_max: int) -> bytes:
-    """Pack an object; what is :data:`SHARED` is added to ``shared``, unless it is there.
+    """Pack an object; :data:`SHARED` objects are added to ``shared``, unless they are there.
 
-    Raises :class:`TooLargeError` as soon as there are too many bytes.
+    Raises :class:`TooLargeError` as soon as the bytes exceed the limit.
     """
     out = _Bounded(bytes_max)
     packing = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
@@ -69,7 +69,7 @@ def pack(value: object, shared: list[object], bytes_max: int) -> bytes:
 
 
 def pack_shared(value: object) -> bytes:
-    """Pack one of the :data:`SHARED` objects, less what is secret."""
+    """Pack one of the :data:`SHARED` objects, without secrets."""
     if isinstance(value, Configs):
         return pickle.dumps(without_secrets(value))
     if isinstance(value, Topics):
@@ -79,7 +79,7 @@ def pack_shared(value: object) -> bytes:
 
 
 def unpack_shared(data: bytes, tables: Tables) -> object:
-    """Return what :func:`pack_shared` has packed; the tables are those of this program."""
+    """Return what :func:`pack_shared` packed; the tables are those of this program."""
     value = unpack(data, ())
     match value:
         case dict():
@@ -91,7 +91,7 @@ def unpack_shared(data: bytes, tables: Tables) -> object:
 
 
 def without_secrets(configs: Configs) -> dict[str, str]:
-    """Return the broker configs that were set, less the passwords."""
+    """Return the broker configs that were set, without the passwords."""
     return {
         name: text
         for name, text in configs.overrides.items()
@@ -100,7 +100,7 @@ def without_secrets(configs: Configs) -> dict[str, str]:
 
 
 def unpack(data: bytes, shared: Sequence[object]) -> Any:
-    """Return what :func:`pack` has packed. Raises :class:`NotReadableError`."""
+    """Return what :func:`pack` packed. Raises :class:`NotReadableError`."""
     reading = _Unpickler(io.BytesIO(data))
     reading.shared = shared
     try:
@@ -114,7 +114,7 @@ def unpack(data: bytes, shared: Sequence[object]) -> Any:
 
 
 class _Bounded(io.BytesIO):
-    """Takes only so many bytes."""
+    """Accepts only a limited number of bytes."""
 
     def __init__(self, bytes_max: int) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class _Bounded(io.BytesIO):
 
 
 class _Reducers(dict[type, "Callable[[Any], Any]"]):
-    """Takes objects apart, by their types; pickle's own way with frozen dataclasses is slow."""
+    """Takes objects apart by type; pickle's own way with frozen dataclasses is slow."""
 
     def __init__(self, shared: list[object]) -> None:
         def reduce_shared(value: object) -> tuple[Any, ...]:
@@ -144,7 +144,7 @@ class _Reducers(dict[type, "Callable[[Any], Any]"]):
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
         if issubclass(kind, type):
-            raise KeyError(kind)  # classes go by their names
+            raise KeyError(kind)  # classes are stored by name
         reduce: Callable[[Any], Any] = methodcaller("__reduce_ex__", pickle.HIGHEST_PROTOCOL)
         if is_dataclass(kind) and hasattr(kind, "__setstate__"):
             reduce = _by_fields([each.name for each in fields(kind)])
@@ -153,8 +153,8 @@ class _Reducers(dict[type, "Callable[[Any], Any]"]):
 
 
 def _by_fields(names: Sequence[str]) -> Callable[[Any], Any]:
-    """Give what a frozen dataclass with slots sets its state from: the values of its fields."""
-    values = attrgetter("__class__", "__class__", *names)  # with one name it gives no tuple
+    """Return what restores a frozen dataclass with slots: the values of its fields."""
+    values = attrgetter("__class__", "__class__", *names)  # with one name the result is no tuple
 
     def reduce(value: Any) -> tuple[Any, ...]:
         _, kind, *state = values(value)
@@ -196,7 +196,7 @@ def _attribute(module: str, name: str) -> Any:
     return found
 
 
-# --- classes that pickle has no way for, or another one than is wanted
+# --- classes that pickle cannot handle, or handles in another way than needed here
 
 
 def _shared(index: int) -> object:

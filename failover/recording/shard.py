@@ -1,6 +1,7 @@
-"""A shard that records what it is told while it leads.
+"""A shard that records its events while it leads.
 
-Every method that changes a shard is one step of the ring. Reading changes nothing and is no step.
+Every method that changes a shard is one step of the ring. Reads change nothing and are not
+recorded.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ if TYPE_CHECKING:
     from protocol.records import Record
 
 NOT_STATE: Final = frozenset({"executor", "replays", "result", "session_end", "tables", "wall"})
-"""What of a shard's context is made again, and not packed."""
+"""The parts of a shard's context that are recreated, and not packed."""
 
 State: TypeAlias = "tuple[dict[str, Any], dict[str, Any] | None, tuple[int, bool]]"
-"""A shard's context by field, the groups that its own executor holds, and its wall clock."""
+"""A shard's context by field, the groups in its own executor, and its wall clock."""
 
 TOO_LARGE: Final = "its state is too large"
 NO_ROOM: Final = "there is no room"
 
 TOPIC_BYTES: Final = 300
-"""What one topic takes in an image, at most, but for its partitions."""
+"""The most that one topic takes in an image, without its partitions."""
 
 
 def state_of(ctx: Context) -> State:
-    """Return what is to be packed of a shard."""
+    """Return the parts of a shard to pack."""
     values = {name: getattr(ctx, name) for name in ctx.__slots__ if name not in NOT_STATE}
     held = None if ctx.executor is None else ctx.executor._cached
     return values, held, (ctx.wall.offset_ms, ctx.wall.is_settled)
@@ -70,14 +71,14 @@ class RecordedShard(GroupShard):
         self._switched()
 
     def _switched(self) -> None:
-        """Handle events as any shard does unless something is to be recorded."""
+        """Handle events as any shard does unless recording is on."""
         is_on = self._recorder.segment_bytes > 0
         self.handle = self._record if is_on else super().handle  # type: ignore[method-assign]
 
     # --- steps
 
     def _record(self, event: Event, now: int) -> Result:
-        """Handle an event, and record it and what comes of it."""
+        """Handle an event, and record it and its results."""
         room, segment = self._recorder.segment_bytes, self._tape.newer
         if self._context.elected_ms is None:
             return super().handle(event, now)
@@ -144,7 +145,7 @@ class RecordedShard(GroupShard):
         return replayed
 
     def take_failures(self) -> list[GroupFailed]:
-        """Record that failures were taken out, if there were any."""
+        """Record that failures were taken, if there were any."""
         taken = super().take_failures()
         if taken:
             self._step(What.FAILURES, [tuple(each) for each in taken])
@@ -158,13 +159,13 @@ class RecordedShard(GroupShard):
         self._contained(super().forget, group_id)
 
     def restored(self, group_id: str, now: int) -> Result:
-        """Record that a group goes on."""
+        """Record that a group resumed."""
         self._step(What.RESTORED, group_id, now=now)
         result: Result = self._contained(super().restored, group_id, now)
         return result
 
     def shift_deadlines(self, stall_ms: int) -> None:
-        """Record that deadlines move."""
+        """Record that deadlines were shifted."""
         self._step(What.FORGIVE, stall_ms)
         super().shift_deadlines(stall_ms)
 
@@ -203,9 +204,9 @@ class RecordedShard(GroupShard):
     # --- the ring
 
     def _begin(self, now: int) -> Segment | None:
-        """Begin a segment with the state of now, if that may be packed now and is small enough.
+        """Start a segment with the current state, if it may be packed now and is small enough.
 
-        Return the segment in which the next step is kept, if there is one.
+        Return the segment that holds the next step, if there is one.
         """
         tape, recorder = self._tape, self._recorder
         if now >= tape.retry_ms and recorder.may_pack(now):
