@@ -1,1 +1,1 @@
-"""The base of a cluster: its data directories, ports, processes and Ray node."""
+"""What a cluster stands on: its data directories, ports, processes and Ray node."""

@@ -1,1 +1,1 @@
-"""What operators see of a coordinator: log lines, metrics and traces."""
+"""What people see of a coordinator: log lines, metrics and traces."""

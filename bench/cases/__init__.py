@@ -1,1 +1,1 @@
-"""The benchmarks, one file each, and code that several of them share."""
+"""The benchmarks, a file each, and what several of them share."""

@@ -1,1 +1,1 @@
-"""Many clients at once: crowds of members, offsets, hostile connections; also on Spark."""
+"""Many clients at once: crowds of members, offsets, hostile connections; also over Spark."""

@@ -1,1 +1,1 @@
-"""The controller's decisions: who stands for election, who moves, which log is set aside."""
+"""What the controller decides: who stands for election, who moves, which log is set aside."""

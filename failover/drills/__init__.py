@@ -1,1 +1,1 @@
-"""Drills: rehearsed failures as TOML files, and the verdict on what each cost."""
+"""Drills: rehearsed failures as TOML files, and the verdict on what one cost."""

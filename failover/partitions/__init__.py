@@ -1,1 +1,1 @@
-"""One partition: its state machine, its replica, and the gate that holds replies until commit."""
+"""One partition: its state machine, its replica, and the gate that holds replies till commit."""

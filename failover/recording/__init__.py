@@ -1,1 +1,1 @@
-"""Recording of a partition's events in a bounded ring, and replay from a file."""
+"""What the groups of a partition were told, kept in a bounded ring, and replayed from a file."""

@@ -1,1 +1,1 @@
-"""Invariants of a simulation: of logs, states, answers, and what clients were told."""
+"""What must hold in a simulation: of logs, states, answers, and what clients were told."""

@@ -1,1 +1,1 @@
-"""The faults of a simulation, when and how often: chosen by the seed."""
+"""What goes wrong in a simulation, when and how often: drawn from the seed."""
