@@ -4,9 +4,9 @@ A wall clock may be wrong when a process starts, and may be set while it runs. A
 is ahead would expire the offsets of all groups. One whose clock is behind would write records that
 look old to the next leader. So nodes send each other the readings of their wall clocks:
 
-* While a majority of the cluster agrees with the own clock, that is the time.
+* While a majority of the cluster agrees with this node's clock, that is the time.
 * When a majority of the cluster agrees on another time, theirs is.
-* Else it is the latest of the clocks that are known: a record that looks old would be expired by
+* Otherwise it is the latest of the known clocks: a record that looks old would be expired by
   the next leader, one from the future is only kept for longer.
 * Nothing expires while no majority agrees, and for a while after the time was set.
 

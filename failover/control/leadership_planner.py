@@ -224,7 +224,7 @@ class LeadershipPlanner:
     def _give_back(
         self, number: int, partition: _Partition, leader: int, now: int
     ) -> LeadershipTransfer | None:
-        """Let the preferred replica lead again: at once if no client notices, else late and slowly.
+        """Let the preferred replica lead again: at once if no client notices, else after a while.
 
         Some clients rejoin their groups whenever a leader changes, so a move costs a rebalance. So
         a partition that holds groups is moved only for balance, after all replicas were in sync for

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """What a step does."""
+    """The kinds of steps."""
 
     KILL = "kill"  # end the target's processes at once, as kill -9 does
     START = "start"  # restart every killed node (a live cluster restarts them by itself)
@@ -35,9 +35,9 @@ class Action(StrEnum):
     LOSE_DISK = "lose-disk"  # end the target's processes and delete their data
     ROLL = "roll"  # drain, end and restart the target's nodes, one after the other
     FILL_DISK = "fill-disk"  # fill the target's disk
-    FREE_DISK = "free-disk"  # give the space back
+    FREE_DISK = "free-disk"  # free the disk
     SLOW_DISK = "slow-disk"  # let each sync of the target's logs take sync_ms longer
-    FAST_DISK = "fast-disk"  # let every sync take its own time again
+    FAST_DISK = "fast-disk"  # end the delay of syncs
     RESTART_MEMBERS = "restart-members"  # stop a share of the static members and start them again
     JOIN_MEMBERS = "join-members"  # add dynamic members, as a share of the existing ones
     WAIT = "wait"  # wait until the condition holds

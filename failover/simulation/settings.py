@@ -79,7 +79,7 @@ class DiskFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFaults:
-    """What happens to consumer groups and assignor workers while faults are on.
+    """Faults of consumer groups and assignor workers while faults are on.
 
     The first four are mean milliseconds between two of a kind, as in :class:`Faults`. The others
     are shares of the runs: ``slow_run`` ones take seconds to minutes, ``twice`` ones are answered a

@@ -42,7 +42,7 @@ QUICKLY_MS: Final = 4_000
 """A change is often checked again within this time."""
 
 MEMBERS_SEND: Final = frozenset({3, 8, 9, 10, 11, 12, 13, 14, 68})
-"""What the members of :mod:`protocol.members` send themselves; an API may have a call as well."""
+"""What the members of :mod:`protocol.members` send themselves; :data:`CALLS` may have them, too."""
 
 
 class CallerContext(Protocol):

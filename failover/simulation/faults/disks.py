@@ -123,7 +123,7 @@ class DiskInjector(FaultSchedule):
         self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
 
     def _when_bearable(self, action: Callable[[], None], tries: int = TRIES) -> None:
-        """Do what costs a disk as soon as the cluster can afford it, which is seldom and brief."""
+        """Run ``action``, which costs a disk, once the cluster can afford that, or give up."""
         if not self._is_on:
             return
         if self._cluster.may_lose_disk():

@@ -100,7 +100,7 @@ class Injector(FaultSchedule):
             self._kill_one(process.node_id)
 
     def _lose_disk(self, tries: int = 120) -> None:
-        """Lose a disk as soon as the cluster can afford it, which is seldom and brief."""
+        """Lose a disk once the cluster can afford that, which is rarely and briefly the case."""
         node_id = self._victim()
         if not self._is_on:
             return

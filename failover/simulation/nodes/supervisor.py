@@ -72,7 +72,7 @@ class Supervisor:
     # --- its faults
 
     def trouble(self, duration_ms: int) -> None:
-        """Have no controller for a while, or a late, a duplicated or an erratic one."""
+        """Remove the controller for a while, or make it late, duplicated or erratic."""
         if not self._controllers:
             return
         kind = self._rng.choice(("dead", "stale", "doubled", "mad"))
@@ -99,7 +99,7 @@ class Supervisor:
         self._world.after(gone_ms, self._trouble_over, self._troubles)
 
     def restore(self) -> None:
-        """Have exactly one healthy controller, if this world has one at all."""
+        """Run exactly one healthy controller, if this world has one at all."""
         self._is_stale = self._is_mad = False
         if self._world.settings.controller:
             self._controllers = self._controllers[:1] or [self._new()]

@@ -99,7 +99,7 @@ class SimulatedWorkers:
             self._world.after(gone_ms, self._start, worker, worker.life)
 
     def restore(self) -> None:
-        """Have all workers alive."""
+        """Restart all dead workers."""
         for worker in self._workers:
             worker.is_up = True
 
@@ -115,7 +115,7 @@ class SimulatedWorkers:
         return 1 + int(rng.random() * QUICK_MS)
 
     def _work(self, ask: AssignorTask) -> None:
-        """Do a task, in the order in which they become due and not in the order of submission."""
+        """Do a task when it becomes due; tasks may overtake each other."""
         rng, faults, task = self._rng, self._world.settings.group_faults, ask.task
         if ask.worker.life != ask.worker_life:
             self._say(ask, _lost(task))
