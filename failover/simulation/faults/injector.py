@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from failover.simulation.faults.schedule import FaultSchedule, Kinds
+from failover.simulation.faults.schedule import FaultSchedule, Kinds, Pairs
 from failover.simulation.kinds import is_modern
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 GONE_MS = (300, 60_000)
 PAUSED_MS = (50, 40_000)
 CUT_MS = (500, 75_000)
+TWO_AT_ONCE = 0.9
+"""How often a second disk of five is lost with the first."""
 ZOMBIE_MS = 5_000
 """A static member that may have been replaced commits once more within this time."""
 LATE_NOTICE_MS = 30_000
@@ -25,7 +27,6 @@ class Injector(FaultSchedule):
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster, "faults", cluster.world.settings.faults)
-        self._cuts: list[list[tuple[int, int]]] = []
 
     def begin(self) -> None:
         """Start every kind whose rate is not 0."""
@@ -38,8 +39,7 @@ class Injector(FaultSchedule):
         self._is_on = False
         self._world.faulty = False
         network = self._cluster.network
-        for pairs in self._cuts:
-            network.mend(pairs)
+        self._mend_all()
         network.cut_from_clients.clear()
         for process in self._cluster.processes:
             process.doom = 0
@@ -108,14 +108,7 @@ class Injector(FaultSchedule):
             if tries:
                 self._world.after(500, self._lose_disk, tries - 1)
         else:
-            doomed = [node_id]
-            if self._world.settings.replication >= 5 and self._rng.random() < 0.9:
-                doomed.append((node_id + 1) % len(self._cluster.processes))
-                self._world.fault("two disks lost", f"nodes {doomed} die and their disks are gone")
-            for each in doomed:
-                self._world.fault("lose disk", f"node {each} dies and its disk is gone")
-                self._cluster.lose_disk(each)
-                self._world.after(self._draw(GONE_MS), self._cluster.start, each)
+            self._lose_disks(node_id, TWO_AT_ONCE, GONE_MS)
 
     def _pause(self) -> None:
         node_id, duration_ms = self._victim(), self._draw(PAUSED_MS)
@@ -124,10 +117,7 @@ class Injector(FaultSchedule):
 
     def _cut_node(self) -> None:
         node_id = self._victim()
-        others = [process.node_id for process in self._cluster.processes]
-        others.remove(node_id)
-        pairs = [pair for other in others for pair in ((node_id, other), (other, node_id))]
-        self._cut("cut", f"node {node_id} is cut off from its peers", pairs)
+        self._cut("cut", f"node {node_id} is cut off from its peers", self._links_of(node_id))
 
     def _cut_pair(self) -> None:
         one = self._victim()
@@ -146,17 +136,10 @@ class Injector(FaultSchedule):
         text = ", ".join(f"{one} to {other}" for one, other in pairs)
         self._cut("cut one way", f"nothing passes from {text}", pairs)
 
-    def _cut(self, kind: str, text: str, pairs: list[tuple[int, int]]) -> None:
+    def _cut(self, kind: str, text: str, pairs: Pairs) -> None:
         duration_ms = self._draw(CUT_MS)
         self._world.fault(kind, f"{text}, for {duration_ms} ms")
-        self._cuts.append(pairs)
-        self._cluster.network.sever(pairs)
-        self._world.after(duration_ms, self._mend, pairs)
-
-    def _mend(self, pairs: list[tuple[int, int]]) -> None:
-        if pairs in self._cuts:
-            self._cuts.remove(pairs)
-            self._cluster.network.mend(pairs)
+        self._sever(pairs, duration_ms)
 
     def _cut_clients(self) -> None:
         node_id, duration_ms = self._victim(), self._draw(CUT_MS)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from failover.simulation.faults.schedule import FaultSource
+
 if TYPE_CHECKING:
     from failover.simulation.cluster import SimulatedCluster
     from failover.simulation.nodes.process import Process
@@ -26,16 +28,12 @@ TWO_AT_ONCE: Final = 0.5
 TRIES: Final = 60
 
 
-class TermInjector:
+class TermInjector(FaultSource):
     """Injects faults at the changes of a term until :meth:`end`."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
-        self._cluster = cluster
-        self._world = cluster.world
-        self._rng = cluster.world.random("term faults")
+        super().__init__(cluster, "term faults")
         self._rates = cluster.world.settings.term_faults
-        self._cuts: list[list[tuple[int, int]]] = []
-        self._is_on = False
         self._can_be_undone = cluster.world.settings.replication > LEAST_VOTERS
 
     def begin(self) -> None:
@@ -54,16 +52,10 @@ class TermInjector:
     def end(self) -> None:
         """Stop injecting, and mend what is cut."""
         self._is_on = False
-        for pairs in self._cuts:
-            self._cluster.network.mend(pairs)
-        self._cuts.clear()
+        self._mend_all()
 
     def _is_met(self, one_in: int) -> bool:
         return self._is_on and self._rng.random() < 1 / one_in
-
-    def _draw(self, bounds: tuple[int, int]) -> int:
-        low, high = bounds
-        return int(low * (high / low) ** self._rng.random())
 
     # --- votes
 
@@ -118,29 +110,13 @@ class TermInjector:
         if not self._cluster.may_lose_disk():
             self._world.after(TRY_MS, self._lose_early, tries - 1)
             return
-        doomed = [self._rng.choice(self._cluster.processes).node_id]
-        if self._rng.random() < TWO_AT_ONCE:
-            doomed.append((doomed[0] + 1) % len(self._cluster.processes))
-            self._world.fault("two disks lost", f"nodes {doomed} die and their disks are gone")
-        for node_id in doomed:
-            self._world.fault("lose disk", f"node {node_id} dies and its disk is gone")
-            self._cluster.lose_disk(node_id)
-            self._world.after(self._draw(GONE_MS), self._cluster.start, node_id)
+        node_id = self._rng.choice(self._cluster.processes).node_id
+        self._lose_disks(node_id, TWO_AT_ONCE, GONE_MS)
 
     def _isolate(self, node_id: int) -> None:
         duration_ms = self._draw(ALONE_MS)
         self._world.fault("change alone", f"node {node_id} is cut off, for {duration_ms} ms")
-        others = [process.node_id for process in self._cluster.processes]
-        others.remove(node_id)
-        pairs = [pair for other in others for pair in ((node_id, other), (other, node_id))]
-        self._cuts.append(pairs)
-        self._cluster.network.sever(pairs)
-        self._world.after(duration_ms, self._mend, pairs)
-
-    def _mend(self, pairs: list[tuple[int, int]]) -> None:
-        if pairs in self._cuts:
-            self._cuts.remove(pairs)
-            self._cluster.network.mend(pairs)
+        self._sever(self._links_of(node_id), duration_ms)
 
     def _kill(self, node_id: int) -> None:
         process = self._cluster.processes[node_id]
