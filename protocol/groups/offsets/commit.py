@@ -264,8 +264,8 @@ def replay_commit(
         return
     if by_topic is None:
         by_topic = ctx.offsets[group_id] = {}
-        if group_id not in ctx.groups:
-            ctx.groups[group_id] = ctx.tables.simple_type.simple_group()
+    if group_id not in ctx.groups:  # also when the group was deleted in the same batch
+        ctx.groups[group_id] = ctx.tables.simple_type.simple_group()
     partitions = by_topic.get(key.topic)
     if partitions is None:
         partitions = by_topic[key.topic] = TopicOffsets()

@@ -2,7 +2,7 @@
 
 import random
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from protocol.config import Configs
@@ -49,6 +49,15 @@ def compacted(records: list[Record]) -> list[Record]:
     return [record for record in last.values() if record.value is not None]
 
 
+def as_batch(records: list[Record]) -> list[Record]:
+    """Keep the last record of every key, in its place, as a turn does that is written at once."""
+    batch: dict[object, Record] = {}
+    for record in records:
+        batch.pop(record.key, None)
+        batch[record.key] = record
+    return list(batch.values())
+
+
 def reloaded(records: list[Record]) -> GroupShard:
     shard = GroupShard(Configs(), Topics(), random.Random(2))
     for record in records:
@@ -72,6 +81,23 @@ def test_offsets_after_a_reload_are_those_before(steps: list[tuple[object, ...]]
     assert whole.offsets == runtime.offsets
     assert whole.groups == runtime.groups
     assert reloaded(compacted(asker.records))._context.offsets == runtime.offsets
+
+
+@given(STEPS)
+@example([("delete group", "a"), ("commit", "a", "orders", 0, 2)])
+def test_a_standby_knows_the_same_offsets_and_groups_when_a_turn_is_one_batch(
+    steps: list[tuple[object, ...]],
+) -> None:
+    asker = Asker()
+    for group in ("a", "b"):
+        asker.commit("orders", (0, 1, None), (1, 1, None), group=group)
+    before = len(asker.records)
+    for step in steps:
+        take(asker, step)
+    standby = reloaded([*asker.records[:before], *as_batch(asker.records[before:])])._context
+    runtime = asker.shard._context
+    assert standby.offsets == runtime.offsets
+    assert set(runtime.offsets) <= set(standby.groups) <= set(runtime.groups)
 
 
 @given(STEPS)

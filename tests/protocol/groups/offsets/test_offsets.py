@@ -261,3 +261,16 @@ class TestRemoval:
             GroupMetadataKey("group"),
         ]
         assert asker.offsets() == {}
+
+    def test_a_group_that_is_deleted_and_commits_in_one_turn_exists_on_a_standby(
+        self, asker: Asker
+    ) -> None:
+        asker.commit("orders", (0, 7, ""))
+        asker.ask(42, 2, m.DeleteGroupsRequest(groups_names=("group",)))
+        asker.commit("orders", (0, 8, ""))
+        committed, _, deleted, again = asker.records  # the second one is overwritten in its turn
+        standby = Asker()
+        for record in (committed, deleted, again):
+            standby.replay(record)
+        assert standby.offsets() == {("orders", 0): (8, "")}
+        assert "group" in standby.shard._context.groups
