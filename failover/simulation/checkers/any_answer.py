@@ -31,7 +31,8 @@ _PATHS: Final[dict[Any, tuple[tuple[str, bool, bool], ...]]] = {}
 class Leaving:
     """A classic member that left: permanently gone once its leader completes a later generation.
 
-    As in Kafka, nothing is written before that: the next leader may still know the member.
+    As in Kafka, nothing is written before that: the next leader may still know the member, and so
+    may a group that is rebuilt from the log.
     """
 
     member_id: str
@@ -94,6 +95,10 @@ class AnyAnswer:
                 self._stay_gone(answer)
         elif self.gone and not self._is_believed(process, message):
             self._stay_gone(answer)
+
+    def restored(self, group_id: str) -> None:
+        """Note that a group was rebuilt from the log: it may know members again that left."""
+        self._leaving.pop(group_id, None)
 
     def forget(self) -> None:
         """Note that all groups are gone: generations restart."""

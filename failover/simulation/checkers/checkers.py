@@ -45,6 +45,7 @@ class Checkers:
         self._values = values
         self.any_answer = AnyAnswer(world, values)
         self.any_answer.committed_epoch = self.replicated.committed_epoch
+        self.evidence.upon_restore = self.any_answer.restored
         self.sent = self.replicated.sent
         self.turned = self.replicated.turned
         self.dies = self.replicated.note_commits

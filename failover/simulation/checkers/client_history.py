@@ -82,8 +82,8 @@ class GroupHistory:
 class ModernChecker(Protocol):
     """Checks groups that may have members of the consumer protocol."""
 
-    def asked(self, message: Entity) -> None:
-        """Note a request."""
+    def asked(self, process: Process, message: Entity) -> None:
+        """Note a request that reached a node."""
 
     def answered(self, process: Process, answer: SentAnswer) -> None:
         """Check an answer."""
@@ -108,7 +108,7 @@ class ClientHistoryChecker:
         self.leader_since: dict[int, list[int]] = {}
         self.committed_epoch: Callable[[Process, int], int] = lambda _process, _number: 0
 
-    def asked(self, process: Process, message: Entity) -> None:  # noqa: ARG002
+    def asked(self, process: Process, message: Entity) -> None:
         """Note a request that reached a node (see :class:`Watcher`)."""
         if isinstance(message, m.OffsetCommitRequest):
             now = self._world.now
@@ -117,7 +117,7 @@ class ClientHistoryChecker:
                     place = (message.group_id, topic.name, row.partition_index)
                     self._values.asked(place, row.committed_offset, now)
         if self.modern is not None and is_modern(getattr(message, "group_id", "")):
-            self.modern.asked(message)
+            self.modern.asked(process, message)
         elif isinstance(message, m.JoinGroupRequest):
             instance_id = message.group_instance_id
             if instance_id is not None:

@@ -87,7 +87,7 @@ class Evidence:
     """Notes what answers depend on, and checks that it is committed when they are sent.
 
     While clocks break the assumptions of leases (:attr:`World.is_lawless`) only commits are
-    checked.
+    checked. ``upon_restore`` is called with each group that is rebuilt from the log.
     """
 
     def __init__(self, world: World, replicated: Replicated) -> None:
@@ -97,6 +97,7 @@ class Evidence:
         self._needs: dict[tuple[int, int], Need] = {}
         self._answered: dict[int, int] = {}
         self._bound: dict[Partition, tuple[Any, ...]] = {}
+        self.upon_restore: Callable[[str], None] = lambda _group_id: None
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -140,11 +141,22 @@ class Evidence:
             (Partition, "handle", watched_handle),
             (Partition, "_append_turn", watched_append),
             (Partition, "_append", _noting(ends)),
+            (Partition, "_restore", self._restoring()),
             (Requests, "merge", watched_merge),
             (Host, "_refresh", watched_refresh),
         )
         with patched(patches), patched(_poisoned(self._world)):
             yield
+
+    def _restoring(self) -> Callable[..., None]:
+        """Return ``Partition._restore``, extended to tell of the group."""
+        restore, evidence = Partition._restore, self
+
+        def watched_restore(self: Partition, group_id: str, now: int) -> None:
+            restore(self, group_id, now)
+            evidence.upon_restore(group_id)
+
+        return watched_restore
 
     def _keeps_lease(self, election: Election, vote: Vote) -> None:
         """Check that a leader with a lease does not vote: the candidate just cannot hear it."""

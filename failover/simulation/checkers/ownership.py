@@ -79,7 +79,9 @@ class GroupOwnership:
 
     ``challenges`` are the requests to join in the place of each instance id. ``changed_at`` is when
     a classic member first asked to join or leave, or was told to join, since the epoch last grew;
-    ``rounds`` are the times from then until it grew.
+    ``rounds`` are the times from then until it grew. ``unknown`` are topics in the classic leader's
+    assignment that its coordinator did not know: if it converts the group then, it finds no owners
+    of their partitions, as in Kafka.
     """
 
     observed_members: dict[str, ObservedMember] = field(default_factory=dict)
@@ -87,6 +89,7 @@ class GroupOwnership:
     epochs: list[tuple[int, int]] = field(default_factory=list)
     changed_at: int = NEVER
     rounds: list[tuple[int, int]] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
 
     def note_change(self, at: int) -> None:
         """Note what may start or accompany a rebalance of a classic group."""
@@ -127,10 +130,12 @@ class OwnershipChecker:
 
     # --- what members say
 
-    def asked(self, message: Entity) -> None:
+    def asked(self, process: Process, message: Entity) -> None:
         """Note what the sender of a request no longer has."""
         if isinstance(message, m.ConsumerGroupHeartbeatRequest):
             self._heard(message)
+        elif isinstance(message, m.SyncGroupRequest):
+            self._shares_out(process, message)
         elif isinstance(message, m.JoinGroupRequest):
             self._group(message.group_id).note_change(self._world.now)
             self._joins(message)
@@ -158,6 +163,14 @@ class OwnershipChecker:
             self._gives_up(self._observed(message, message.member_id), ())
         elif message.group_instance_id is not None:
             self._challenges(message, message.group_instance_id, is_classic=True)
+
+    def _shares_out(self, process: Process, message: Any) -> None:
+        """Note which topics of a classic leader's assignment the coordinator does not know."""
+        if message.assignments:
+            decoded = [decode_assignment(row.assignment) or () for row in message.assignments]
+            names = {name for assigned in decoded for name, _ in assigned}
+            unknown = {name for name in names if _by_name(process, name) is None}
+            self._group(message.group_id).unknown = unknown
 
     def _challenges(self, message: Any, instance_id: str, *, is_classic: bool) -> None:
         known = self._group(message.group_id).challenges.setdefault(instance_id, [])
@@ -396,6 +409,8 @@ class OwnershipChecker:
             # A commit names topics by name: if a topic was deleted and created again, its sender
             # may mean the topic that it still has.
             is_ambiguous = self._values.was_deleted(topic.name)
+            if topic.name in self._group(message.group_id).unknown:
+                continue
             for row in topic.partitions:
                 if row.error_code is OK and known is not None and not is_ambiguous:
                     self._is_owner(observed, answer, (known.topic_id, row.partition_index))

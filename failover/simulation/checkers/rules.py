@@ -185,8 +185,9 @@ class Rules:
         """Check that a lease counts from a time that a majority of voters, and only voters, echoed.
 
         The time is after the last divergence of the node's clocks: earlier messages may have been
-        sent long ago.
+        sent long ago. A leader that was elected after it sends all its messages after it.
         """
+        wall = process.wall
         voters, epoch, number = replica.voters, replica.epoch, replica.partition
         from_ms = replica.lease_until_ms - process.world.settings.replica_lease_ms
         me = process.identity.me
@@ -197,8 +198,10 @@ class Rules:
         why = ""
         if echoed < majority(len(voters)):
             why = f"which {echoed} of {len(voters)} voters have echoed"
-        elif from_ms <= process.wall.noticed_ms:
-            why = f"though its clocks moved apart at {process.wall.noticed_ms} ms"
+        elif from_ms < wall.noticed_ms or (
+            from_ms == wall.noticed_ms and wall.led.get(number) == epoch
+        ):
+            why = f"though its clocks moved apart at {wall.noticed_ms} ms"
         if why:
             raise Violation(
                 f"node {me.node_id} has a lease in epoch {epoch} from {from_ms} ms on, {why}",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from failover.simulation.settings import EPOCH_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 JUMP_MS: Final = 15
 """As in the actor's clock: the smallest move of one clock against the other that is noticed."""
@@ -13,17 +16,23 @@ JUMP_MS: Final = 15
 class SimulatedWallClock:
     """The error of a machine's wall clock, and how it moved since the process last read it.
 
-    ``noticed_ms`` is when the process last saw it move, by the process's own clock.
+    ``noticed_ms`` is when the process last saw it move, by the process's own clock; ``led`` has the
+    partitions that it then led, with their epochs.
     """
 
     def __init__(self) -> None:
         self.error_ms = self.noticed_ms = 0
+        self.led: Mapping[int, int | None] = {}
         self._moved_ms = 0
 
     def set(self, error_ms: int) -> None:
         """Set the error from now on."""
         self._moved_ms += error_ms - self.error_ms
         self.error_ms = error_ms
+
+    def noticed(self, now: int, led: Mapping[int, int | None]) -> None:
+        """Note that the process saw the clock move."""
+        self.noticed_ms, self.led = now, led
 
     def moved_ms(self, frozen_ms: int) -> int:
         """Return the move since the last reading; the steady clock stood for ``frozen_ms``."""

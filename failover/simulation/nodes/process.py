@@ -199,7 +199,7 @@ class Process:
         """Tell the host, before anything else, how the wall clock moved against the steady one."""
         moved_ms, now = self.wall.moved_ms(frozen_ms), self.local_now()
         if moved_ms and self.host is not None and not self.is_loading:
-            self.wall.noticed_ms = now
+            self.wall.noticed(now, {number: self.leads(number) for number in self.leading()})
             self.host.jumped(moved_ms, self.world.client_now + self.wall.error_ms, now)
             self._soon()
 
