@@ -344,7 +344,7 @@ def _check_together(values: Mapping[str, Value]) -> None:
         if below >= above:
             raise ConfigError(f"{low} ({below}) must be less than {high} ({above})")
     if "classic" not in _listed(values, PROTOCOLS):
-        raise ConfigError(f"{PROTOCOLS} must name classic: classic groups can not be switched off")
+        raise ConfigError(f"{PROTOCOLS} must name classic: classic groups cannot be switched off")
     if len(_listed(values, SHARE_ASSIGNORS)) != 1:
         raise ConfigError(f"{SHARE_ASSIGNORS} must name exactly one assignor")
 

@@ -94,7 +94,7 @@ def _read(row: object) -> Message:
             *[decode(value) for decode, value in zip(decoders, row[1:], strict=True)]
         )
     except (TypeError, ValueError, ChecksumError, msgpack.UnpackException) as error:
-        raise MessageError(f"{kind.__name__} has a field that can not be read") from error
+        raise MessageError(f"{kind.__name__} has a field that cannot be read") from error
     return message
 
 

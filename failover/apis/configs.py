@@ -46,7 +46,7 @@ def describe_configs(view: ClusterView, request: Request, now_ms: int) -> Entity
         if resource.resource_type not in _DESCRIBERS:
             raise KafkaError(
                 ErrorCode.invalid_request,
-                f"Resource type {resource.resource_type} can not be described.",
+                f"Resource type {resource.resource_type} cannot be described.",
             )
     answers = _Answers(view, message)
     asked = {
@@ -134,7 +134,7 @@ def _check_own_id(view: ClusterView, name: str) -> None:
     if node_id != view.node_id:
         raise KafkaError(
             ErrorCode.invalid_request,
-            f"Broker {view.node_id} can not describe broker {name}: ask that one.",
+            f"Broker {view.node_id} cannot describe broker {name}: ask that one.",
         )
 
 

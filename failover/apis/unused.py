@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from protocol.groups.topics import Topic
 
 NO_AUTHORIZER: Final = "No Authorizer is configured."
-NOT_REASSIGNED: Final = "Rollcall places partitions by itself: they can not be reassigned."
+NOT_REASSIGNED: Final = "Rollcall places partitions by itself: they cannot be reassigned."
 NO_REASSIGNMENT: Final = "No partition reassignment is in progress."
 NO_SUCH_TOPIC: Final = "This server does not host this topic-partition."
 HIGH_WATERMARK: Final = -1

@@ -162,7 +162,7 @@ def _validated(catalog: CatalogState, resource: AlterConfigsResource, suggests: 
     check = _CHECKS.get(resource.resource_type)
     if check is None:
         raise KafkaError(
-            ErrorCode.invalid_request, f"Resource type {resource.resource_type} can not be altered."
+            ErrorCode.invalid_request, f"Resource type {resource.resource_type} cannot be altered."
         )
     _check_operations(resource)
     key = (resource.resource_type, resource.resource_name)
@@ -232,7 +232,7 @@ def _check_broker(
         if not row.dynamic:
             raise KafkaError(
                 ErrorCode.invalid_request,
-                f"Config {config} can not be changed while the broker runs.",
+                f"Config {config} cannot be changed while the broker runs.",
             )
     _check_values(changes, Scope.BROKER, suggests)
     try:

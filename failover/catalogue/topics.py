@@ -182,7 +182,7 @@ def _requested_configs(topic: CreatableTopic) -> dict[str, str]:
     for config in topic.configs:
         if config.value is None:
             raise KafkaError(
-                ErrorCode.invalid_config, f"Config '{config.name}' of a topic can not be null."
+                ErrorCode.invalid_config, f"Config '{config.name}' of a topic cannot be null."
             )
         configs[config.name] = config.value
     return configs
@@ -279,7 +279,7 @@ def _place(
     if replication_factor > len(nodes):
         raise KafkaError(
             ErrorCode.invalid_replication_factor,
-            f"A replication factor of {replication_factor} can not be reached: "
+            f"A replication factor of {replication_factor} cannot be reached: "
             f"{len(nodes)} node(s) are registered.",
         )
     if not catalog.node_ids(live_only=True):

@@ -301,7 +301,7 @@ class Partition:
             raise
         except Exception as error:
             self._failure = PartitionFailed(
-                f"partition {self.number}: group {shown(group_id)} can not be built again"
+                f"partition {self.number}: group {shown(group_id)} cannot be built again"
             )
             raise self._failure from error
 

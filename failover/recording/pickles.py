@@ -109,7 +109,7 @@ def unpack(data: bytes, shared: Sequence[object]) -> Any:
         raise
     except Exception as error:
         raise NotReadableError(
-            f"it can not be read ({type(error).__name__}: {error}); use the version that wrote it"
+            f"it cannot be read ({type(error).__name__}: {error}); use the version that wrote it"
         ) from error
 
 

@@ -270,7 +270,7 @@ class _Play:
             self._world.run(self._world.now + POLL_MS)
             if not administrator.unread:
                 return administrator.offsets
-        raise DrillError("The committed offsets can not be read.")
+        raise DrillError("The committed offsets cannot be read.")
 
 
 ACTIONS: Final[Mapping[Action, Callable[[Any, DrillStep], None]]] = {

@@ -231,4 +231,4 @@ def _read_all(cluster: SimulatedCluster) -> None:
         world.run(world.now + AFTERWARDS_MS)
         if not administrator.unread:
             return
-    raise Violation(f"offsets can not be read: {sorted(administrator.unread)}")
+    raise Violation(f"offsets cannot be read: {sorted(administrator.unread)}")

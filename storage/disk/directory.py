@@ -211,7 +211,7 @@ def unreadable(directory: Path, error: Exception) -> LogError:
     """Return the error for a log that cannot be opened, although no damage was found."""
     if is_full(str(error)):
         return no_room(directory)
-    return LogError(f"{directory}: the log can not be opened ({error}).")
+    return LogError(f"{directory}: the log cannot be opened ({error}).")
 
 
 def is_full(said: str) -> bool:

@@ -193,9 +193,7 @@ class RocksLog:
                 self._families["meta"].put(PEERS, msgpack.packb(self._known.rows()), self._synced)
             except Exception as error:
                 if not is_full(str(error)):
-                    raise LogError(
-                        f"{self._path}: the log can not be written ({error})."
-                    ) from error
+                    raise LogError(f"{self._path}: the log cannot be written ({error}).") from error
         return True
 
     def write(self, writes: Sequence[Write], sync: bool) -> None:
@@ -223,7 +221,7 @@ class RocksLog:
             if is_corruption(said):
                 raise mark_damaged(self._path, said) from error
             if not is_full(said):
-                raise LogError(f"{self._path}: the log can not be written ({said}).") from error
+                raise LogError(f"{self._path}: the log cannot be written ({said}).") from error
             self._is_stuck = QUOTA in said
             raise no_room(self._path) from error
         self._mark = None
@@ -236,7 +234,7 @@ class RocksLog:
         try:
             return self._wal.begin()
         except OSError as error:
-            raise LogError(f"{self._path}: the log can not be synced ({error}).") from error
+            raise LogError(f"{self._path}: the log cannot be synced ({error}).") from error
 
     def end_sync(self, sync: PendingSync) -> None:
         """Note that a sync is done. The next one must not begin before."""

@@ -142,5 +142,5 @@ def test_a_changed_bit_is_damage_whether_a_sync_had_covered_it_or_not(
 def test_a_directory_that_can_not_be_read_is_an_error_of_the_log(log: RocksLog) -> None:
     append(log, 0)
     os.rename(log._path, log._path.with_name("gone"))
-    with pytest.raises(LogError, match="can not be synced"):
+    with pytest.raises(LogError, match="cannot be synced"):
         log.begin_sync()

@@ -61,7 +61,7 @@ FAULTS: Final = tuple(
         ("full disk", "full_disk", "a disk takes no writes for a while", SAFE),
         ("failed write", "failed_write", "a write fails: the process ends", SAFE),
         ("failed sync", "failed_sync", "a sync fails: the process ends", SAFE),
-        ("failed read", "failed_read", "a sector can not be read: the process ends", SAFE),
+        ("failed read", "failed_read", "a sector cannot be read: the process ends", SAFE),
         ("pause", "pause", "a process stands still, its clock does not", LEASE),
         ("machine freezes", "freeze", "a machine stands still, and its steady clock", LEASE),
         ("clock drifts", "drift", "a clock changes its speed, within 5 % of the true one", LEASE),

@@ -178,7 +178,7 @@ async def is_ready(coordinator: Coordinator) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [LogError("/d: the log can not be opened (IO error)."), OSError(5, "I/O error"), KeyError("x")],
+    [LogError("/d: the log cannot be opened (IO error)."), OSError(5, "I/O error"), KeyError("x")],
     ids=["the log", "the disk", "a bug"],
 )
 def test_a_start_that_fails_is_tried_again_when_nothing_says_that_the_log_is_wrong(
