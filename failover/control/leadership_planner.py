@@ -27,6 +27,13 @@ LOOK_MS: Final = 500
 CAMPAIGN_AGAIN_MS: Final = 400
 """A campaign that elects no leader within this time is given to the next-best replica."""
 
+CAMPAIGN_AGAIN_FACTOR: Final = 4
+CAMPAIGN_AGAIN_MS_MAX: Final = 30_000
+"""A replica that campaigned before waits ever longer, up to this: each campaign interrupts another.
+
+A vote waits for a sync; if the only majority includes a slow disk, an election takes seconds.
+"""
+
 REBALANCE_MS: Final = 300_000
 """``leader.imbalance.check.interval.seconds``, unless the driver says otherwise."""
 
@@ -69,10 +76,13 @@ class _NodeStatus:
 
 @dataclass(slots=True)
 class _Partition:
-    """What was ordered for one partition, and since when its preferred replica has been steady."""
+    """What was ordered for one partition, and since when its preferred replica has been steady.
+
+    ``campaigns`` counts what each node was asked for since there was a leader.
+    """
 
     nodes: tuple[int, ...]
-    tried: set[int] = field(default_factory=set)
+    campaigns: Counter[int] = field(default_factory=Counter)
     ordered_ms: int | None = None
     steady_ms: int | None = None
 
@@ -168,24 +178,24 @@ class LeadershipPlanner:
         if leader < 0:
             partition.steady_ms = None
             return self._campaign(number, partition, now)
-        partition.tried.clear()
+        partition.campaigns.clear()
         if self._nodes[leader].is_draining:
             return self._hand_over(number, partition, leader, now)
         return self._give_back(number, partition, leader, now)
 
     def _campaign(self, number: int, partition: _Partition, now: int) -> Campaign | None:
         """Ask the most complete standby to campaign; then the next best if that did not help."""
-        if not self._is_due(partition, now, CAMPAIGN_AGAIN_MS) and partition.tried:
-            return None
         candidates = self._candidates(number, partition)
-        if candidates and partition.tried.issuperset(candidates):
-            partition.tried.clear()
-        untried = [node_id for node_id in candidates if node_id not in partition.tried]
-        if not untried:
+        if not candidates:
             return None
-        partition.tried.add(untried[0])
+        node_id = min(candidates, key=partition.campaigns.__getitem__)
+        pause_ms = CAMPAIGN_AGAIN_MS * CAMPAIGN_AGAIN_FACTOR ** partition.campaigns[node_id]
+        pause_ms = min(pause_ms, CAMPAIGN_AGAIN_MS_MAX)
+        if partition.campaigns and not self._is_due(partition, now, pause_ms):
+            return None
+        partition.campaigns[node_id] += 1
         partition.ordered_ms = now
-        return Campaign(untried[0], number)
+        return Campaign(node_id, number)
 
     def _candidates(self, number: int, partition: _Partition) -> list[int]:
         """Return the live voters, best first: loaded, not stopping, quick, complete, preferred."""

@@ -1,11 +1,14 @@
 """What the controller advises, from what it was told."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
 from failover.control.leadership_planner import (
+    CAMPAIGN_AGAIN_FACTOR,
     CAMPAIGN_AGAIN_MS,
+    CAMPAIGN_AGAIN_MS_MAX,
     HAND_OVER_AGAIN_MS,
     REBALANCE_MS,
     TRANSFER_AGAIN_MS,
@@ -143,6 +146,23 @@ def test_a_campaign_that_brought_no_leader_is_given_to_the_next_best() -> None:
     watch.kill(0)
     assert Campaign(1, 0) in watch.orders()
     assert Campaign(2, 0) in watch.orders(CAMPAIGN_AGAIN_MS)
+    assert Campaign(1, 0) in watch.orders(CAMPAIGN_AGAIN_FACTOR * CAMPAIGN_AGAIN_MS)
+
+
+def test_campaigns_that_bring_no_leader_are_given_ever_more_time() -> None:
+    """A vote waits for a sync, which a slow disk takes long for; another campaign ends it."""
+    watch = Watch()
+    watch.report()
+    watch.kill(0)
+    times = [watch.now for _ in range(1_200) if Campaign(1, 0) in watch.orders(100)]
+    pauses = [after - before for before, after in pairwise(times)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] <= 5 * CAMPAIGN_AGAIN_MS and pauses[-1] >= CAMPAIGN_AGAIN_MS_MAX
+    watch.leads[0] = 1
+    watch.report()
+    assert watch.orders() == []
+    watch.leads[0] = -1
+    watch.report()
     assert Campaign(1, 0) in watch.orders(CAMPAIGN_AGAIN_MS)
 
 
