@@ -23,9 +23,10 @@ class CommittedLog:
         self.voters: tuple[ReplicaKey, ...] | None = None
         self.voters_so_far: list[tuple[ReplicaKey, ...]] = []
         self.epochs: set[int] = set()
+        self._committed_in: dict[int, int] = {}
 
-    def add(self, batch: Batch) -> bool:
-        """Add a committed batch; False when another one was committed in its place."""
+    def add(self, batch: Batch, epoch: int) -> bool:
+        """Add a batch that is committed in an epoch; False when it replaces a committed one."""
         known = self.batches.get(batch.base_offset)
         if known is not None:
             return known is batch or known == batch
@@ -34,6 +35,7 @@ class CommittedLog:
         self.batches[batch.base_offset] = batch
         self.end_offset = batch.end_offset
         self.epochs.add(batch.leader_epoch)
+        self._committed_in[batch.base_offset] = epoch
         if batch.control and (voters := voters_in(batch)) is not None:
             self.voters = voters
             self.voters_so_far.append(voters)
@@ -45,9 +47,9 @@ class CommittedLog:
         return next(reversed(self.batches.values()), None)
 
     def last_before(self, epoch: int) -> Batch | None:
-        """Return the last committed batch of an earlier epoch."""
-        batches = reversed(self.batches.values())
-        return next((batch for batch in batches if batch.leader_epoch < epoch), None)
+        """Return the last batch that was committed in an earlier epoch, whoever wrote it."""
+        rows = reversed(self.batches.items())
+        return next((batch for offset, batch in rows if self._committed_in[offset] < epoch), None)
 
     def voters_before(self, offset: int) -> tuple[ReplicaKey, ...] | None:
         """Return the voters of the last committed change before an offset, if there is one."""

@@ -359,7 +359,7 @@ class Replicated:
             seen.checked = batch.end_offset
             if has_led and batch.base_offset not in committed.batches:
                 self._is_kept(process, partition, seen, batch)
-            if not committed.add(batch):
+            if not committed.add(batch, partition.replica.epoch):
                 raise Violation(
                     f"node {process.node_id} has another committed batch at {batch.base_offset}",
                     subject,
@@ -372,7 +372,7 @@ class Replicated:
             for batch in each.log.batches(number, seen.checked):
                 if batch.end_offset > end or not self._is_stored(number, seen.voters, batch):
                     break
-                self._log(number).add(batch)
+                self._log(number).add(batch, seen.epoch)
 
     def _log_up_to(self, process: Process, number: int, end: int) -> MemoryLog:
         """Return a leader's log, or a peer's if the leader's disk is too full for its commits."""
