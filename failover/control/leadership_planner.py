@@ -29,7 +29,7 @@ CAMPAIGN_AGAIN_MS: Final = 400
 
 CAMPAIGN_AGAIN_FACTOR: Final = 4
 CAMPAIGN_AGAIN_MS_MAX: Final = 30_000
-"""A replica that campaigned before waits ever longer, up to this: each campaign interrupts another.
+"""A replica that campaigned twice waits ever longer, up to this: a campaign interrupts another's.
 
 A vote waits for a sync; if the only majority includes a slow disk, an election takes seconds.
 """
@@ -189,7 +189,8 @@ class LeadershipPlanner:
         if not candidates:
             return None
         node_id = min(candidates, key=partition.campaigns.__getitem__)
-        pause_ms = CAMPAIGN_AGAIN_MS * CAMPAIGN_AGAIN_FACTOR ** partition.campaigns[node_id]
+        repeated = max(partition.campaigns[node_id] - 1, 0)
+        pause_ms = CAMPAIGN_AGAIN_MS * CAMPAIGN_AGAIN_FACTOR**repeated
         pause_ms = min(pause_ms, CAMPAIGN_AGAIN_MS_MAX)
         if partition.campaigns and not self._is_due(partition, now, pause_ms):
             return None
