@@ -48,6 +48,7 @@ def test_the_tables_miss_the_last_step_of_each_page(tmp_path: Path) -> None:
         assert any(name in line for line in failed), ran.stdout + ran.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("page", "check"), RUN.items())
 def test_a_page_is_followed_and_what_it_adds_runs(page: str, check: str, tmp_path: Path) -> None:
     project = copy_of_the_project(tmp_path)
