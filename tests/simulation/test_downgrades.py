@@ -9,7 +9,7 @@ import pytest
 from failover.simulation.checkers.downgrades import Downgrades
 from failover.simulation.event_log import Violation
 from protocol.records import GroupMetadataKey, Record, decode, encode
-from tests.protocol.groups.consumer.consumer_talk import topic_id
+from tests.protocol.groups.conversation import topic_id
 from tests.protocol.groups.migration.mixed_talk import MixedTalk
 
 HELD = {("a", 0), ("a", 1), ("a", 2), ("a", 3)}

@@ -40,7 +40,7 @@ from storage.messages import (
 )
 from storage.replica import Replica, ReplicaOptions
 from storage.timing import Timing
-from tests.protocol.groups.transcripts import milliseconds
+from tests.transcript_player import milliseconds
 
 TIMING = Timing()
 

@@ -6,7 +6,8 @@ from actors.telemetry.rebalance_traces import RebalanceTraces, Trace
 from protocol.groups.effects import AssignmentFailed
 from protocol.groups.facts import GroupConverted
 from tests.actors.telemetry.facts import NOW, member_event, target_assigned
-from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.conversation import GROUP
 
 
 def traces_of(talk: ConsumerTalk) -> list[Trace]:

@@ -8,8 +8,9 @@ import pytest
 
 from protocol.config import Configs
 from protocol.groups.timers import TimerKind
-from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk
-from tests.protocol.groups.talk import Talk
+from tests.protocol.groups.classic.classic_talk import ClassicTalk
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.conversation import GROUP
 
 SESSION = "consumer.session.timeout.ms"
 INTERVAL = "consumer.assignment.interval.ms"
@@ -143,7 +144,7 @@ def test_a_switch_may_have_blanks_around_it() -> None:
 
 def test_static_members_who_are_all_away_are_not_counted_again_at_once() -> None:
     """Their rebalance timeout is 0, so the join phase was over two thousand times in a moment."""
-    talk = Talk()
+    talk = ClassicTalk()
     talk.enter("A", instance="a", rebalance_ms=0, session_ms=1_800_000)
     talk.advance(3_000)
     talk.sync("A", {"A": b""})

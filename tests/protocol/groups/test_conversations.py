@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from protocol.groups.effects import ClientInfo, Request, TopicsDeleted
+from protocol.groups.effects import TopicsDeleted
 from protocol.wire import messages as m
 from protocol.wire.embedded import EmbeddedSubscription, encode_assignment, encode_subscription
-from tests.protocol.groups.consumer.consumer_talk import GROUP, topic_id
+from tests.protocol.groups.conversation import GROUP, topic_id
 from tests.protocol.groups.migration.mixed_talk import MixedTalk
 
 CONVERSATIONS = int(os.environ.get("ROLLCALL_CONVERSATIONS", "40"))
@@ -94,16 +94,7 @@ class Babble:
         return ids if runtime is None else [*ids, *runtime.members, *runtime.pending]
 
     def say(self, message: Any, *versions: int) -> None:
-        self.talk.tickets += 1
-        self.talk.handle(
-            Request(
-                ticket=self.talk.tickets,
-                api_key=message.__api_key__,
-                api_version=self.rng.choice(versions),
-                client=ClientInfo(self.rng.choice("cd"), "/1"),
-                message=message,
-            )
-        )
+        self.talk.ask(message, self.rng.choice(versions), self.rng.choice("cd"))
 
     # -- what is said
 
@@ -239,7 +230,7 @@ class Babble:
         rng, talk = self.rng, self.talk
         match rng.randrange(5):
             case 0:
-                self.say(m.DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+                talk.delete(GROUP)
             case 1:
                 talk.set_topics(**rng.choice(TOPICS))
             case 2:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import re
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,45 +14,30 @@ from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatReque
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest, TaskIds
 
-from protocol.assignors.executor import Executor
 from protocol.assignors.spec import GroupSpec, SharedAssignment
 from protocol.assignors.uniform import UniformAssignor
-from protocol.config import Configs
-from protocol.groups import invariants
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.dispatch import TableError, merge
-from protocol.groups.effects import (
-    CancelAssignment,
-    ClientInfo,
-    Elected,
-    Request,
-    Resigned,
-    TimersDue,
-)
 from protocol.groups.group_types import EDGES, PARTS
 from protocol.groups.modern.form import TaskRole, role_of
 from protocol.groups.modern.target_feed import TargetFeed
-from protocol.groups.shard import GroupShard
-from protocol.records import decode_for_replay, encode
+from protocol.records import decode_for_replay
 from protocol.wire import api_makers
 from protocol.wire.api import GroupTraits
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
-    DeleteGroupsRequest,
-    ListGroupsRequest,
     OffsetCommitRequest,
 )
 from tests.failover.apis import asks
 from tests.failover.working import beat as consumer_beat
-from tests.protocol.groups.consumer.consumer_talk import image, topic_id
+from tests.protocol.groups.conversation import Client, Conversation, image, topic_id
 from tests.protocol.groups.toy.group import ToyGroup
 from tests.protocol.groups.toy.group_type import DESCRIBE, HEARTBEAT, TOY
 from tests.protocol.groups.toy.tasks import TASK_TOY, TaskGroup
 
 if TYPE_CHECKING:
-    from protocol.groups.effects import Event
-    from protocol.records import Record
+    pass
 
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "add-a-group-type.md"
 TABLES = merge((*PARTS, TOY), EDGES)
@@ -91,44 +76,16 @@ class Tasks:
         return SharedAssignment(starts, np.array(flat, np.int32))
 
 
-class Toys:
-    """A shard that serves toy groups beside the others, its worker, its log and its clock."""
+@dataclass
+class ToyTalk(Conversation[Client]):
+    """A shard that serves toy groups beside the others, and a worker that works at once."""
 
     tables = TABLES
-    topics: ClassVar = {"t": 3}
+    read_record = staticmethod(decode_for_replay)
 
-    def __init__(self) -> None:
-        self.now = 1_000_000
-        self.log: list[Record] = []
-        self.executor = Executor(lambda: 0.0)
-        self.answers: list[Any] = []
-        self.lead()
-
-    def lead(self) -> None:
-        """Let a new leader replay the log and begin."""
-        self.shard = GroupShard(Configs({}), image(self.topics), random.Random(1), self.tables)
-        for record in self.log:
-            self.shard.replay(decode_for_replay(*encode(record)))
-        self.send(Elected())
-
-    def send(self, event: Event) -> None:
-        """Handle an event and all that its tasks answer."""
-        result = self.shard.handle(event, self.now)
-        self.log += result.records
-        self.answers += [reply.message for reply in result.replies]
-        broken = invariants.broken(self.shard._context)
-        assert broken == []
-        for task in result.tasks:
-            if not isinstance(task, CancelAssignment):
-                self.send(self.executor.run(task))
-
-    def ask(self, message: Any, api_key: int | None = None, version: int = 1) -> Any:
-        key = type(message).__api_key__ if api_key is None else api_key
-        client = ClientInfo("client", "/127.0.0.1")
-        self.send(
-            Request(ticket=1, api_key=key, api_version=version, client=client, message=message)
-        )
-        return self.answers.pop()
+    _: KW_ONLY
+    topics: dict[str, int] = field(default_factory=lambda: {"t": 3})
+    is_prompt: bool = True
 
     def beat(self, member_id: str, epoch: int = 0, *topics: str, group_id: str = "g") -> Any:
         message = ShareGroupHeartbeatRequest(
@@ -138,25 +95,17 @@ class Toys:
             rack_id=None,
             subscribed_topic_names=topics or None,
         )
-        return self.ask(message)
-
-    def wait(self, ms: int) -> None:
-        until = self.now + ms
-        while (due := self.shard.next_deadline()) is not None and due <= until:
-            self.now = max(self.now, due)
-            self.send(TimersDue())
-        self.now = until
-
-    def listed(self) -> list[tuple[str, str, str]]:
-        response = self.ask(ListGroupsRequest(states_filter=(), types_filter=()))
-        return [(each.group_id, each.group_type, each.group_state) for each in response.groups]
+        return self.ask(message, 1)
 
 
-class TaskToys(Toys):
+@dataclass
+class TaskTalk(ToyTalk):
     """The same with groups whose members get tasks."""
 
     tables = merge((*PARTS, TASK_TOY), EDGES)
-    topics: ClassVar = {"t": 3, "t-standby": 3}
+
+    _: KW_ONLY
+    topics: dict[str, int] = field(default_factory=lambda: {"t": 3, "t-standby": 3})
 
     def beat_owning(self, member_id: str, epoch: int, active: str = "", standby: str = "") -> Any:
         """Heartbeat with the tasks that the member has; each is named by its partition."""
@@ -172,7 +121,7 @@ class TaskToys(Toys):
             active_tasks=owned[0],
             standby_tasks=owned[1],
         )
-        answer = self.ask(message, version=0)
+        answer = self.ask(message, 0)
         tasks = (answer.active_tasks, answer.standby_tasks)
         given = ("".join(map(str, each.partitions)) for (each,) in tasks)
         return answer.member_epoch, *given
@@ -185,7 +134,7 @@ def given(answer: Any) -> frozenset[tuple[str, int]]:
 
 
 @pytest.fixture
-def toys(monkeypatch: pytest.MonkeyPatch) -> Toys:
+def toys(monkeypatch: pytest.MonkeyPatch) -> ToyTalk:
     traits = GroupTraits(
         needs_id=True,
         is_believed=False,
@@ -203,13 +152,13 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Toys:
 
     monkeypatch.setattr(apis, "API", {**apis.API, HEARTBEAT: row})
     monkeypatch.setattr("protocol.assignors.registry.assignor", lambda name: Everything())
-    return Toys()
+    return ToyTalk()
 
 
 @pytest.fixture
-def task_toys(monkeypatch: pytest.MonkeyPatch) -> TaskToys:
+def task_toys(monkeypatch: pytest.MonkeyPatch) -> TaskTalk:
     monkeypatch.setattr("protocol.assignors.registry.assignor", lambda name: Tasks())
-    return TaskToys()
+    return TaskTalk()
 
 
 def test_the_page_names_at_most_three_files_that_there_are() -> None:
@@ -228,89 +177,84 @@ def test_the_type_is_a_folder_that_exports_one_value_and_a_row() -> None:
         merge((*PARTS, TOY, TOY), EDGES)
 
 
-def test_several_members_own_a_partition_at_a_time(toys: Toys) -> None:
+def test_several_members_own_a_partition_at_a_time(toys: ToyTalk) -> None:
     joined = toys.beat("A", 0, "t")
     assert (joined.error_code, joined.member_epoch) == (ErrorCode.none, 1)
     first = toys.beat("A", 1)  # its target has been computed meanwhile
     assert (first.member_epoch, given(first)) == (2, ALL)
     joined = toys.beat("B", 0, "t")
     assert given(joined) == frozenset()  # the assignment interval is not over (KIP-1263)
-    toys.wait(1_000)
+    toys.advance(1_000)
     second = toys.beat("B", joined.member_epoch)
     assert (second.member_epoch, given(second)) == (3, ALL)
     assert toys.beat("A", 2).member_epoch == 3  # nobody had to give anything up
-    group = toys.shard._context.groups["g"]
+    group = toys.group
     assert (group.state, group.holders) == ("Stable", {})
     owned = [member.assignment.assigned.keys() for member in group.members.values()]
     assert len(owned[0]) == 3
     assert owned[0] == owned[1]
 
 
-def test_a_new_leader_goes_on_and_a_member_that_is_silent_expires(toys: Toys) -> None:
+def test_a_new_leader_goes_on_and_a_member_that_is_silent_expires(toys: ToyTalk) -> None:
     toys.beat("A", 0, "t")
-    toys.wait(1_000)  # the type's own timer has come due: it writes a record of its own type
-    before = len(toys.shard._context.groups["g"].naps)
+    toys.advance(1_000)  # the type's own timer has come due: it writes a record of its own type
+    before = len(toys.group.naps)
     assert before == 1
-    toys.send(Resigned())
-    toys.lead()
-    assert len(toys.shard._context.groups["g"].naps) == before
+    toys.failover()
+    assert len(toys.group.naps) == before
     assert toys.beat("A", 2).error_code is ErrorCode.none
     assert toys.listed() == [("g", "toy", "Stable")]
-    toys.wait(46_000)
+    toys.advance(46_000)
     assert toys.listed() == [("g", "toy", "Empty")]
     assert [event.kind for event in toys.shard.events("g")][-1] == "expired"
     assert toys.beat("A", 2).error_code is ErrorCode.unknown_member_id
 
 
-def test_it_is_described_listed_left_and_deleted(toys: Toys) -> None:
+def test_it_is_described_listed_left_and_deleted(toys: ToyTalk) -> None:
     toys.beat("A", 0, "t")
-    described = toys.ask(
-        ShareGroupDescribeRequest(group_ids=("g",), include_authorized_operations=False)
-    )
+    message = ShareGroupDescribeRequest(group_ids=("g",), include_authorized_operations=False)
+    described = toys.ask(message, 1)
     assert [(each.group_id, each.group_epoch) for each in described.groups] == [("g", 2)]
-    refused = toys.ask(DeleteGroupsRequest(groups_names=("g",)), version=2)
-    assert refused.results[0].error_code is ErrorCode.non_empty_group
+    assert toys.delete("g") == [ErrorCode.non_empty_group]
     assert toys.beat("A", -1).member_epoch == -1
-    deleted = toys.ask(DeleteGroupsRequest(groups_names=("g",)), version=2)
-    assert deleted.results[0].error_code is ErrorCode.none
-    assert toys.shard._context.groups == {}
-    toys.lead()
+    assert toys.delete("g") == [ErrorCode.none]
+    assert toys.context.groups == {}
+    toys.failover()
     assert not toys.shard.has_groups  # nothing of it is left in the log
 
 
-def test_other_types_requests_do_not_take_its_groups(toys: Toys) -> None:
+def test_other_types_requests_do_not_take_its_groups(toys: ToyTalk) -> None:
     toys.beat("A", 0, "t")
-    join = toys.ask(asks.join("g"), version=4)
+    join = toys.ask(asks.join("g"), 4)
     assert join.error_code is ErrorCode.inconsistent_group_protocol
-    beat = toys.ask(consumer_beat("g", "B"))
+    beat = toys.ask(consumer_beat("g", "B"), 1)
     assert beat.error_code is ErrorCode.group_id_not_found
     commit: OffsetCommitRequest = asks.commit("g", 6)
-    committed = toys.ask(commit, version=8)
+    committed = toys.ask(commit, 8)
     assert committed.topics[0].partitions[0].error_code is ErrorCode.group_id_not_found
     assert toys.beat("A", 1).member_epoch == 2
     assert toys.listed() == [("g", "toy", "Stable")]
 
 
 def test_an_active_task_goes_from_member_to_member_and_a_standby_waits_for_nobody(
-    task_toys: TaskToys,
+    task_toys: TaskTalk,
 ) -> None:
     toys = task_toys
     assert toys.beat_owning("A", 0) == (1, "", "")
     assert toys.beat_owning("A", 1) == (2, "012", "")
     assert toys.beat_owning("B", 0) == (2, "", "")
-    toys.wait(1_000)
+    toys.advance(1_000)
     assert toys.beat_owning("B", 2) == (3, "", "02")  # A has the active task 1 until it says so
     assert toys.beat_owning("A", 2, "012") == (2, "02", "")
-    group = toys.shard._context.groups["g"]
+    group = toys.group
     assert {member_id: role_of(each) for each, member_id in group.holders.items()} == {
         "A": TaskRole.ACTIVE
     }
-    toys.send(Resigned())
-    toys.lead()  # a new leader reads the roles of tasks off the log
+    toys.failover()  # a new leader reads the roles of tasks off the log
     assert toys.beat_owning("B", 3, "", "02") == (3, "", "02")
     assert toys.beat_owning("A", 2, "02") == (3, "02", "1")
     assert toys.beat_owning("B", 3, "", "02") == (3, "1", "02")
-    group = toys.shard._context.groups["g"]
+    group = toys.group
     assert (group.state, len(group.holders)) == ("Stable", 3)
 
 
@@ -323,13 +267,13 @@ def test_a_run_is_told_which_form_its_assignment_must_have(group: Any, is_shared
 
 
 def test_a_group_whose_assignor_gives_the_other_form_keeps_its_target(
-    toys: Toys, monkeypatch: pytest.MonkeyPatch
+    toys: ToyTalk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toys.beat("A", 0, "t")
     assert given(toys.beat("A", 1)) == ALL
     monkeypatch.setattr("protocol.assignors.registry.assignor", lambda name: UniformAssignor())
     toys.beat("B", 0, "t")
-    toys.wait(1_000)
+    toys.advance(1_000)
     assert toys.beat("B", 2).assignment is None
     assert toys.beat("A", 2).member_epoch == 2
     assert toys.listed() == [("g", "toy", "Assigning")]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.protocol.groups.classic.classic_transcripts import ClassicStage
 from tests.protocol.groups.consumer.consumer_transcripts import ConsumerStage
 from tests.protocol.groups.migration.mixed_transcripts import MixedStage
-from tests.protocol.groups.transcripts import Player, play
+from tests.transcript_player import check, check_names_a_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.protocol.groups.transcripts import Stage
 
 FOLDER = Path(__file__).parents[2] / "transcripts"
-STAGES: Mapping[str, Callable[[], Player | None]] = {
-    "transcripts": lambda: None,
+STAGES: Mapping[str, type[Stage]] = {
+    "transcripts": ClassicStage,
     "migration": MixedStage,
     "consumer": ConsumerStage,
 }
@@ -23,16 +28,9 @@ TRANSCRIPTS = sorted(FOLDER.rglob("*.txt"))
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
-    written = path.read_text()
-    played = play(written, STAGES[path.parent.name]())
-    if os.environ.get("REWRITE_TRANSCRIPTS"):
-        path.write_text(played)
-    else:
-        assert played == written
+    check(path, STAGES[path.parent.name]())
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_a_transcript_names_the_rule_it_shows(path: Path) -> None:
-    first = path.read_text().partition("\n")[0]
-    assert first.startswith("# ")
-    assert "KIP-" in first or "Kafka" in first
+    check_names_a_rule(path, "KIP-", "Kafka")

@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from protocol.assignors.executor import Executor
-from protocol.config import Configs
-from protocol.groups.consumer.group import ConsumerGroup
-from protocol.groups.effects import CancelAssignment, ClientInfo, Elected, Request, TimersDue
-from protocol.groups.shard import GroupShard
 from protocol.members.classic import ClassicMember, MemberConfig
 from protocol.members.client import State
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
@@ -23,7 +18,7 @@ from protocol.wire.messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from tests.protocol.groups.consumer.consumer_talk import image, topic_id
+from tests.protocol.groups.conversation import Client, Conversation, topic_id
 
 if TYPE_CHECKING:
     from protocol.groups.effects import Result
@@ -34,17 +29,16 @@ NAMED_TOPICS = 9
 """The last version of OffsetCommit that names topics; no other request here has a later one."""
 
 
-class Fleet:
+class Fleet(Conversation[Client]):
     """One shard, its members and an assignor worker; time goes in steps."""
 
-    def __init__(self) -> None:
-        configs = Configs({"group.initial.rebalance.delay.ms": "0"})
-        self.shard = GroupShard(configs, image(TOPICS), random.Random(1))
-        self.executor = Executor(lambda: 0.0)
-        self.now = 1_000_000
+    def __post_init__(self) -> None:
         self.members: dict[str, Any] = {}
-        self.asked: dict[int, tuple[Any, Any]] = {}
-        self.take(self.shard.handle(Elected(), self.now))
+        self.outgoing: dict[int, tuple[Any, Any]] = {}
+        super().__post_init__()
+
+    def configs(self) -> dict[str, str]:
+        return {"group.initial.rebalance.delay.ms": "0"}
 
     def classic(self, name: str) -> None:
         """Add a member of the classic protocol."""
@@ -64,9 +58,7 @@ class Fleet:
             for name, member in self.members.items():
                 for outgoing in member.poll(self.now):
                     self.send(name, member, outgoing)
-            deadline = self.shard.next_deadline()
-            if deadline is not None and deadline <= self.now:
-                self.take(self.shard.handle(TimersDue(), self.now))
+            self.advance(0)
             self.check()
 
     def send(self, name: str, member: Any, outgoing: Any) -> None:
@@ -75,25 +67,15 @@ class Fleet:
         if isinstance(message, FindCoordinatorRequest):
             member.receive(outgoing, FOUND, self.now)
             return
-        ticket = len(self.asked) + 1
-        self.asked[ticket] = (member, outgoing)
-        request = Request(
-            ticket=ticket,
-            api_key=message.__api_key__,
-            api_version=min(API[message.__api_key__].max_version, NAMED_TOPICS),
-            client=ClientInfo(name, "/127.0.0.1"),
-            message=message,
-        )
-        self.take(self.shard.handle(request, self.now))
+        self.outgoing[self.tickets + 1] = (member, outgoing)
+        self.ask(message, min(API[message.__api_key__].max_version, NAMED_TOPICS), name)
 
     def take(self, result: Result) -> None:
-        """Carry answers back, and do the assignors' work."""
+        """Carry answers back."""
+        super().take(result)
         for reply in result.replies:
-            member, outgoing = self.asked[reply.ticket]
+            member, outgoing = self.outgoing[reply.ticket]
             member.receive(outgoing, reply.message, self.now)
-        for task in result.tasks:
-            if not isinstance(task, CancelAssignment):
-                self.take(self.shard.handle(self.executor.run(task), self.now))
 
     def check(self) -> None:
         """Nobody shares a partition."""
@@ -109,11 +91,6 @@ class Fleet:
             if member.state is State.STABLE
         )
 
-    @property
-    def is_consumer_group(self) -> bool:
-        """Whether it is one now."""
-        return isinstance(self.shard._context.groups["g"], ConsumerGroup)
-
 
 FOUND = FindCoordinatorResponse(
     throttle_time=NO_THROTTLE,
@@ -127,7 +104,7 @@ FOUND = FindCoordinatorResponse(
 
 @pytest.mark.parametrize("order", ["classic first", "consumer first"])
 def test_members_of_both_protocols_share_one_group_and_go_back_to_a_classic_one(order: str) -> None:
-    fleet = Fleet()
+    fleet = Fleet(topics=TOPICS, is_prompt=True)
     first, second = (fleet.classic, fleet.consumer)
     if order == "consumer first":
         first, second = second, first
@@ -141,7 +118,7 @@ def test_members_of_both_protocols_share_one_group_and_go_back_to_a_classic_one(
     assert fleet.is_consumer_group
     assert fleet.shares() == [1, 2, 2, 2]
     for member in fleet.members.values():
-        assert member.generation == fleet.shard._context.groups["g"].epoch
+        assert member.generation == fleet.group.epoch
         member.commit(dict.fromkeys(member.partitions, 5))
     fleet.run(1)
     for member in fleet.members.values():
@@ -150,5 +127,5 @@ def test_members_of_both_protocols_share_one_group_and_go_back_to_a_classic_one(
     fleet.run(10)
     assert not fleet.is_consumer_group
     assert fleet.shares() == [3, 4]
-    committed = fleet.shard._context.offsets["g"]
+    committed = fleet.context.offsets["g"]
     assert {topic: len(partitions) for topic, partitions in committed.items()} == TOPICS

@@ -20,7 +20,8 @@ from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     MemberIdentity,
 )
-from tests.protocol.groups.talk import GROUP, START_MS, Talk, settle, stable
+from tests.protocol.groups.classic.classic_talk import ClassicTalk, settle, stable
+from tests.protocol.groups.conversation import GROUP, START_MS
 
 UUID_4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
@@ -37,7 +38,7 @@ def test_a_member_id_is_the_client_or_instance_id_and_a_uuid() -> None:
 @pytest.mark.parametrize(("length", "kept"), [(0, None), (1, 1), (255, 255), (256, 255)])
 def test_a_reason_is_cut_to_255_characters(length: int, kept: int | None) -> None:
     """KIP-800."""
-    talk = Talk()
+    talk = ClassicTalk()
     talk.join("S", instance="s", reason="x" * length)
     talk.leave("S", reason="y" * length)
     reasons = [event.reason for event in talk.events()]
@@ -98,7 +99,7 @@ def test_a_zombie_is_noted_once_in_a_row() -> None:
 
 
 def test_only_a_settled_groups_heartbeat_can_be_repeated() -> None:
-    talk = Talk()
+    talk = ClassicTalk()
     talk.join("A", instance="a")
     talk.advance(3_000)
     assert talk.heartbeat_reply("A").lease is None
@@ -109,28 +110,28 @@ def test_only_a_settled_groups_heartbeat_can_be_repeated() -> None:
     assert talk.heartbeat_reply("A").lease is reply.lease
 
 
-def end_by_join(talk: Talk) -> None:
+def end_by_join(talk: ClassicTalk) -> None:
     talk.join("C", instance="c")
 
 
-def end_by_replacement(talk: Talk) -> None:
+def end_by_replacement(talk: ClassicTalk) -> None:
     talk.join("B", member_id="")
 
 
-def end_by_leave(talk: Talk) -> None:
+def end_by_leave(talk: ClassicTalk) -> None:
     talk.leave("B")
 
 
-def end_by_expiry(talk: Talk) -> None:
+def end_by_expiry(talk: ClassicTalk) -> None:
     talk.advance(10_000)
 
 
-def end_by_resignation(talk: Talk) -> None:
-    talk.take(talk.shard.handle(Resigned(), talk.now))
+def end_by_resignation(talk: ClassicTalk) -> None:
+    talk.handle(Resigned())
 
 
-def end_by_another_term(talk: Talk) -> None:
-    talk.take(talk.shard.handle(Elected(), talk.now))
+def end_by_another_term(talk: ClassicTalk) -> None:
+    talk.handle(Elected())
 
 
 @pytest.mark.parametrize(
@@ -167,8 +168,8 @@ def test_a_heartbeat_by_lease_keeps_the_session_alive() -> None:
 # -- election, resignation, stalls ---------------------------------------------------------------
 
 
-def many_groups(count: int) -> Talk:
-    talk = Talk()
+def many_groups(count: int) -> ClassicTalk:
+    talk = ClassicTalk()
     for number in range(count):
         group = f"g{number}"
         talk.join("S", instance="s", member_id="", group=group)
@@ -191,7 +192,7 @@ def test_an_election_builds_nothing_and_the_first_request_builds_its_group() -> 
 def test_the_other_groups_are_built_in_slices() -> None:
     talk = many_groups(3)
     loaded = [(key, hard.metadata) for key, hard in talk.context.groups.items()]
-    shard = talk._new_shard()
+    shard = talk.new_shard()
     for number in range(SLICE_MEMBERS):
         _, metadata = loaded[number % 3]
         shard.replay(Record(GroupMetadataKey(group=f"x{number}"), metadata))
@@ -233,7 +234,7 @@ def test_a_loaded_group_that_is_too_large_rebalances_and_turns_the_last_away() -
 def test_who_resigns_answers_everybody_and_wants_no_timer() -> None:
     talk = stable("A=a", "B=b")
     talk.join("C", instance="c")
-    talk.take(talk.shard.handle(Resigned(), talk.now))
+    talk.handle(Resigned())
     reply = talk.replies[talk.client("C").ticket]
     answer: Any = reply.message
     assert answer.error_code is ErrorCode.not_coordinator
@@ -286,7 +287,9 @@ def test_the_first_join_group_of_a_member_is_parked_for_five_minutes_at_most() -
     ],
 )
 def test_session_timeouts_have_bounds(timeout_ms: int, expected: ErrorCode | None) -> None:
-    talk = Talk({"group.min.session.timeout.ms": "6000", "group.max.session.timeout.ms": "20000"})
+    talk = ClassicTalk(
+        {"group.min.session.timeout.ms": "6000", "group.max.session.timeout.ms": "20000"}
+    )
     answer = talk.join("A", instance="a", session_ms=timeout_ms)
     assert (None if answer is None else answer.error_code) == expected
 
@@ -296,7 +299,7 @@ def test_by_default_a_static_member_may_be_away_for_half_an_hour() -> None:
     talk = stable("A=a", session_ms=1_800_000)
     talk.advance(1_799_999)
     assert talk.join("A", member_id="").generation_id == 1
-    assert Talk().join("A", instance="a", session_ms=1_800_001).error_code is (
+    assert ClassicTalk().join("A", instance="a", session_ms=1_800_001).error_code is (
         ErrorCode.invalid_session_timeout
     )
 
@@ -309,7 +312,7 @@ def test_join_group_0_has_one_timeout_for_both() -> None:
 
 def test_a_restart_between_join_and_sync_of_a_settled_group_is_no_reason_to_rebalance() -> None:
     """KIP-345, "Join Group Logic Change": the new id is awaited in place of the old one."""
-    talk = Talk()
+    talk = ClassicTalk()
     talk.join("A", instance="a", rebalance_ms=5_000)
     talk.join("B", instance="b", rebalance_ms=5_000)
     talk.advance(6_000)
@@ -321,7 +324,7 @@ def test_a_restart_between_join_and_sync_of_a_settled_group_is_no_reason_to_reba
 
 
 def test_a_member_that_leaves_while_its_sync_group_is_parked_is_answered() -> None:
-    talk = Talk()
+    talk = ClassicTalk()
     talk.join("A", instance="a")
     talk.join("B", instance="b")
     talk.advance(6_000)
@@ -332,7 +335,7 @@ def test_a_member_that_leaves_while_its_sync_group_is_parked_is_answered() -> No
 
 
 def test_a_session_that_ran_out_while_sync_group_was_parked_begins_anew_with_its_answer() -> None:
-    talk = Talk()
+    talk = ClassicTalk()
     talk.join("A", instance="a", session_ms=60_000)
     talk.join("B", instance="b", session_ms=6_000)
     talk.advance(6_000)
@@ -370,7 +373,7 @@ def test_deleting_a_group_deletes_its_offsets_and_voids_ids_given_out() -> None:
 
 
 def test_a_group_is_not_expired_under_a_member_that_is_about_to_join() -> None:
-    talk = Talk()
+    talk = ClassicTalk()
     talk.join("A")
     assert not CLASSIC.is_abandoned(talk.context, GROUP)
     talk.advance(10_000)
@@ -445,8 +448,8 @@ def _cost(kind: str, members: int) -> int:
     return _handling(talk, asks[kind])
 
 
-def _handling(talk: Talk, ask: Any) -> int:
-    """Count the calls within the shard alone, without the checks of ``Talk``."""
+def _handling(talk: ClassicTalk, ask: Any) -> int:
+    """Count the calls within the shard alone, without the checks of ``ClassicTalk``."""
     handle = talk.shard.handle
     counted = 0
 

@@ -1,6 +1,6 @@
 """Random scripts of joins, syncs, heartbeats, leaves, timeouts and failovers; what always holds.
 
-``Talk`` checks after every event that the shard's own counts are right and that no ticket is
+``ClassicTalk`` checks after every event that the shard's own counts are right and that no ticket is
 answered twice. This machine adds: the records alone rebuild the group; generations only grow; a
 partition has one owner in a generation; a heartbeat repeated by its lease is what the shard would
 have answered; and nothing stays parked for ever.
@@ -22,7 +22,8 @@ from protocol.records import decode, encode
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import MemberIdentity
 from tests.effort import examples
-from tests.protocol.groups.talk import GROUP, Talk
+from tests.protocol.groups.classic.classic_talk import ClassicTalk
+from tests.protocol.groups.conversation import GROUP
 
 DYNAMIC = ("A", "B", "C")
 STATIC = ("X", "Y", "Z")
@@ -36,7 +37,7 @@ class ClassicGroupScript(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.talk = Talk({"group.max.size": "5", "group.max.session.timeout.ms": "600000"})
+        self.talk = ClassicTalk({"group.max.size": "5", "group.max.session.timeout.ms": "600000"})
         self.leases: dict[str, Any] = {}
         self.generation = 0
         self.owners: dict[tuple[int, bytes], str] = {}
@@ -213,7 +214,7 @@ class ClassicGroupScript(RuleBasedStateMachine):
         if group is None or group.rebalance is not None:
             return
         standby.handle(Elected(), self.talk.now)
-        promoted = Talk(seed=1)
+        promoted = ClassicTalk(seed=1)
         promoted.shard, promoted.now = standby, self.talk.now
         there = promoted.describe()
         here = self.talk.describe()

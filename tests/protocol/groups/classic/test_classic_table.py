@@ -15,7 +15,8 @@ from protocol.groups.classic.group_type import CLASSIC
 from protocol.groups.effects import ClientInfo, Request
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import MemberIdentity, OffsetCommitRequest
-from tests.protocol.groups.talk import GROUP, Talk, stable
+from tests.protocol.groups.classic.classic_talk import ClassicTalk, stable
+from tests.protocol.groups.conversation import GROUP
 
 STATES = ("no group", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
 
@@ -108,15 +109,15 @@ ROWS = [
 ]
 
 
-def group_in(state: str) -> Talk:
+def group_in(state: str) -> ClassicTalk:
     """Bring the group of S and D to a state."""
     if state == "no group":
-        talk = Talk()
+        talk = ClassicTalk()
         talk.client("S").member_id, talk.client("D").member_id = "s-1", "D-1"
         talk.client("S").generation = talk.client("D").generation = 1
         return talk
     if state == "CompletingRebalance":
-        talk = Talk()
+        talk = ClassicTalk()
         talk.join("S", instance="s")
         talk.enter("D")
         talk.advance(6_000)
@@ -133,38 +134,38 @@ def group_in(state: str) -> Talk:
     return talk
 
 
-def send(talk: Talk, request: str, ids: tuple[str, str | None]) -> str:
+def send(talk: ClassicTalk, request: str, ids: tuple[str, str | None]) -> str:
     """Send the request with these ids; the name of the answer's error, or ``parked``."""
     name, instance = ids
     member_id = talk.id(name) if name in ("S", "D") else name
     return SENDERS[request](talk, member_id, instance)
 
 
-def join(talk: Talk, member_id: str, instance: str | None) -> str:
+def join(talk: ClassicTalk, member_id: str, instance: str | None) -> str:
     owner = "S" if instance == "s" or member_id == talk.id("S") else "D"
     metadata = ("range", f"{owner}/range".encode())
     return outcome(talk.join("X", member_id=member_id, instance=instance, protocols=[metadata]))
 
 
-def sync(talk: Talk, member_id: str, instance: str | None) -> str:
+def sync(talk: ClassicTalk, member_id: str, instance: str | None) -> str:
     generation = talk.client("D").generation
     return outcome(talk.sync("X", generation=generation, member_id=member_id, instance=instance))
 
 
-def heartbeat(talk: Talk, member_id: str, instance: str | None) -> str:
+def heartbeat(talk: ClassicTalk, member_id: str, instance: str | None) -> str:
     generation = talk.client("D").generation
     code = talk.heartbeat("X", generation=generation, member_id=member_id, instance=instance)
     return code.name
 
 
-def leave(talk: Talk, member_id: str, instance: str | None) -> str:
+def leave(talk: ClassicTalk, member_id: str, instance: str | None) -> str:
     answer = talk.remove(MemberIdentity(member_id=member_id, group_instance_id=instance))
     assert answer.error_code is ErrorCode.none
     return ErrorCode(answer.members[0].error_code).name
 
 
 def commit(
-    talk: Talk, member_id: str, instance: str | None, generation: int = 1, version: int = 9
+    talk: ClassicTalk, member_id: str, instance: str | None, generation: int = 1, version: int = 9
 ) -> str:
     message = OffsetCommitRequest(
         group_id=GROUP,
@@ -209,7 +210,7 @@ def test_before_join_group_4_no_member_id_is_required(state: str, version: int) 
 @pytest.mark.parametrize("version", [4, 9])
 def test_since_join_group_4_a_member_id_is_required(version: int) -> None:
     """KIP-394."""
-    answer = Talk().join("X", version=version)
+    answer = ClassicTalk().join("X", version=version)
     assert answer.error_code is ErrorCode.member_id_required
 
 

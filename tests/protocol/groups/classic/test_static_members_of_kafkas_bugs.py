@@ -8,8 +8,8 @@ from protocol.groups.classic.states import ClassicGroupState
 from protocol.groups.facts import RebalanceEnded, RebalanceTrigger
 from protocol.wire.embedded import EmbeddedSubscription, encode_subscription
 from protocol.wire.errors import ErrorCode
+from tests.protocol.groups.classic.classic_talk import ClassicTalk
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
-from tests.protocol.groups.talk import Talk
 
 RANGE = "range"
 
@@ -18,9 +18,9 @@ def subscribed(*topics: str, **more: object) -> list[tuple[str, bytes]]:
     return [(RANGE, encode_subscription(EmbeddedSubscription(topics=topics, **more)))]  # type: ignore[arg-type]
 
 
-def stable(*names: str, topics: tuple[str, ...] = ("a",)) -> Talk:
+def stable(*names: str, topics: tuple[str, ...] = ("a",)) -> ClassicTalk:
     """A Stable group of static members of the protocol type consumer."""
-    talk = Talk()
+    talk = ClassicTalk()
     for name in names:
         talk.join(name, instance=name.lower(), protocols=subscribed(*topics))
     talk.advance(6_000)
@@ -29,7 +29,7 @@ def stable(*names: str, topics: tuple[str, ...] = ("a",)) -> Talk:
     return talk
 
 
-def comes_back(talk: Talk, name: str, protocols: list[tuple[str, bytes]]) -> object:
+def comes_back(talk: ClassicTalk, name: str, protocols: list[tuple[str, bytes]]) -> object:
     return talk.join(name, member_id="", protocols=protocols)
 
 

@@ -1,75 +1,42 @@
-"""A conversation with one shard about consumer groups: named clients, a clock moved by hand.
+"""A conversation with one shard about consumer groups.
 
     talk = ConsumerTalk()
     talk.join("A")
     talk.beat("A")
 
-A client keeps what it was told (member id, epoch, assignment) and uses it in its next heartbeat. It
-gives up partitions when it is told to, and says so in the heartbeat after that (``acknowledge``).
-Runs of the assignor are done by an executor when the test lets them (``work``), or at once.
+A client keeps its member id, its epoch and its assignment. It gives up partitions when it is told
+to, and says so in the heartbeat after that (``beat``).
 """
 
 from __future__ import annotations
 
-import random
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
-from protocol.assignors.executor import Executor
-from protocol.config import Configs
-from protocol.groups import invariants
-from protocol.groups.effects import (
-    CancelAssignment,
-    ClientInfo,
-    Elected,
-    Request,
-    Resigned,
-    TimersDue,
-)
-from protocol.groups.shard import GroupShard
-from protocol.groups.topics import Topic, Topics
-from protocol.records import decode, encode
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     OwnedTopicPartitions,
 )
+from tests.protocol.groups.conversation import (
+    GROUP,
+    NOTHING,
+    Client,
+    Conversation,
+    TopicPartition,
+    topic_id,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from protocol.groups.effects import Event, Reply, Result, Task
-    from protocol.groups.facts import Fact
-    from protocol.records import Record
-
-GROUP = "g"
-START_MS = 1_000_000
-NOTHING: frozenset[tuple[str, int]] = frozenset()
-TopicPartition = tuple[str, int]
-
-
-def topic_id(name: str) -> UUID:
-    """Give a topic's id: that of its name, always the same."""
-    return UUID(bytes=name.encode().ljust(16, b"."))
-
-
-def image(topics: Mapping[str, int], racks: Mapping[int, str] | None = None) -> Topics:
-    """Make an image of topics from their partition counts."""
-    made = (Topic(topic_id(name), name, count) for name, count in topics.items())
-    return Topics(made, racks or {})
+    from collections.abc import Iterable, Sequence
 
 
 @dataclass
-class Named:
+class ConsumerClient(Client):
     """What a client knows of itself; ``owned`` is what it consumes."""
 
-    name: str
-    instance: str | None = None
-    member_id: str = ""
     epoch: int = 0
     owned: frozenset[TopicPartition] = NOTHING
     has_news: bool = False
@@ -77,43 +44,25 @@ class Named:
 
 
 @dataclass
-class ConsumerTalk:
-    """One shard, the clients that talk to it, and an assignor worker.
+class ConsumerTalk(Conversation[ConsumerClient]):
+    """One shard, the consumers that talk to it, and an assignor worker.
 
-    ``in_place``: the group's assignors run on the coordinator. Otherwise tasks wait for ``work``,
-    unless ``is_prompt``.
+    ``in_place``: the group's assignors run on the coordinator.
     """
 
-    overrides: Mapping[str, str] = field(default_factory=dict)
+    _: KW_ONLY
     topics: dict[str, int] = field(default_factory=lambda: {"a": 4, "b": 2})
     in_place: bool = True
-    is_prompt: bool = False
     interval_ms: int = 0
-    seed: int = 0
-    now: int = START_MS
-    clients: dict[str, Named] = field(default_factory=dict)
-    records: list[Record] = field(default_factory=list)
-    facts: list[Fact] = field(default_factory=list)
-    tasks: deque[Task] = field(default_factory=deque)
-    replies: dict[int, Reply] = field(default_factory=dict)
-    result: Result | None = None
-    tickets: int = 0
 
-    def __post_init__(self) -> None:
-        self.executor = Executor(lambda: 0.0)
-        self.shard = self._new_shard()
-        self.handle(Elected())
+    def configs(self) -> dict[str, str]:
+        return {
+            "group.consumer.assignor.offload.enable": str(not self.in_place).lower(),
+            "group.consumer.assignment.interval.ms": str(self.interval_ms),
+        }
 
-    def _new_shard(self) -> GroupShard:
-        configs = Configs(
-            {
-                "group.consumer.assignor.offload.enable": str(not self.in_place).lower(),
-                "group.consumer.assignment.interval.ms": str(self.interval_ms),
-                **self.overrides,
-            }
-        )
-        self.seed += 1
-        return GroupShard(configs, image(self.topics), random.Random(self.seed))
+    def new_client(self, name: str, instance: str | None) -> ConsumerClient:
+        return ConsumerClient(name, instance)
 
     # -- what clients ask ------------------------------------------------------------------------
 
@@ -165,12 +114,9 @@ class ConsumerTalk:
             "topic_partitions": None,
             **fields,
         }
-        message = ConsumerGroupHeartbeatRequest(**asked)
-        answer = self.ask(message, version, client.name)
-        self._learn(client, answer)
-        return answer
+        return self.say(client, ConsumerGroupHeartbeatRequest(**asked), version)
 
-    def _learn(self, client: Named, answer: Any) -> None:
+    def learn(self, client: ConsumerClient, answer: Any) -> None:
         client.error = ErrorCode(answer.error_code)
         if client.error is ErrorCode.none:
             client.member_id = answer.member_id or client.member_id
@@ -190,86 +136,14 @@ class ConsumerTalk:
         ):
             client.owned, client.epoch = NOTHING, 0
 
-    def describe(self, group: str = GROUP) -> Any:
+    def describe(self, group: str = GROUP, **more: Any) -> Any:
         """ConsumerGroupDescribe of one group."""
         message = ConsumerGroupDescribeRequest(
-            group_ids=(group,), include_authorized_operations=False
+            group_ids=(group,), include_authorized_operations=more.get("operations", False)
         )
-        return self.ask(message, 1, "admin").groups[0]
-
-    def ask(self, message: Any, version: int, client: str = "admin") -> Any:
-        """Send any request; its answer."""
-        self.tickets += 1
-        request = Request(
-            ticket=self.tickets,
-            api_key=message.__api_key__,
-            api_version=version,
-            client=ClientInfo(client, "/127.0.0.1"),
-            message=message,
-        )
-        self.handle(request)
-        return self.replies[self.tickets].message
+        return self.ask(message, 1).groups[0]
 
     # -- what happens ----------------------------------------------------------------------------
-
-    def handle(self, event: Event) -> Result:
-        """Give the shard an event and take in what it led to."""
-        result = self.result = self.shard.handle(event, self.now)
-        self.records += result.records
-        self.facts += result.facts
-        self.tasks += result.tasks
-        for reply in result.replies:
-            assert reply.ticket not in self.replies, "answered twice"
-            self.replies[reply.ticket] = reply
-        broken = invariants.broken(self.context)
-        assert not broken, broken
-        if self.is_prompt:
-            self.work()
-        return result
-
-    def work(self, most: int = 1_000) -> None:
-        """Let the worker do what waits."""
-        while self.tasks and most:
-            task = self.tasks.popleft()
-            most -= 1
-            if not isinstance(task, CancelAssignment):
-                self.handle(self.executor.run(task))
-        self.settle()
-
-    def settle(self) -> None:
-        """Run what is due at this very moment."""
-        for _ in range(10_000):
-            deadline = self.shard.next_deadline()
-            if deadline is None or deadline > self.now:
-                return
-            self.handle(TimersDue())
-        raise AssertionError("the shard never comes to rest")
-
-    def advance(self, milliseconds: int) -> None:
-        """Let time pass; timers run when they are due."""
-        end = self.now + milliseconds
-        while (deadline := self.shard.next_deadline()) is not None and deadline <= end:
-            self.now = max(self.now, deadline)
-            self.handle(TimersDue())
-        self.now = end
-
-    def set_topics(self, **counts: int) -> None:
-        """Change the topics that exist."""
-        self.topics = dict(counts)
-        self.shard.topics = image(self.topics)
-        self.settle()
-
-    def failover(self, *, from_compacted: bool = False) -> None:
-        """Let another replica lead: it knows the records and nothing else."""
-        self.handle(Resigned())
-        rows = [encode(record) for record in self.records]
-        if from_compacted:
-            rows = [(key, value) for key, value in sorted(dict(rows).items()) if value is not None]
-        self.tasks.clear()
-        self.shard = self._new_shard()
-        for key, value in rows:
-            self.shard.replay(decode(key, value))
-        self.handle(Elected())
 
     def converge(self, *names: str, rounds: int = 20) -> None:
         """Heartbeat in turn until nothing changes any more."""
@@ -284,30 +158,9 @@ class ConsumerTalk:
                 return
         raise AssertionError(f"no rest after {rounds} rounds: {self.group}")
 
-    # -- what can be seen ------------------------------------------------------------------------
-
-    @property
-    def context(self) -> Any:
-        """The shard's inside."""
-        return self.shard._context
-
-    @property
-    def group(self) -> Any:
-        """The group's hard state."""
-        return self.context.groups[GROUP]
-
-    def client(self, name: str) -> Named:
-        """The client of that name; ``A=i`` on first use makes it a static member."""
-        bare, _, instance = name.partition("=")
-        return self.clients.setdefault(bare, Named(bare, instance or None))
-
     def owned(self, *names: str) -> list[int]:
         """How many partitions each of the clients owns."""
         return [len(self.client(name).owned) for name in names]
-
-    def last_reply(self) -> Reply:
-        """The whole reply to the last request."""
-        return self.replies[self.tickets]
 
 
 def owned(partitions: Iterable[TopicPartition]) -> tuple[OwnedTopicPartitions, ...]:

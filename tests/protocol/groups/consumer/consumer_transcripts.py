@@ -5,7 +5,7 @@ Records are told with what they say: what a member has, should have, has yet to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from protocol.groups.effects import AssignmentFailed, ComputeAssignment
 from protocol.groups.facts import (
@@ -18,27 +18,19 @@ from protocol.groups.modern.assignment_records import read_current, read_target
 from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.modern.replay import encoded
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
-from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from tests.protocol.groups.consumer.consumer_talk import GROUP, topic_id
-from tests.protocol.groups.migration.mixed_transcripts import COMMANDS, MixedStage
-from tests.protocol.groups.transcripts import milliseconds
+from tests.protocol.groups.conversation import GROUP, topic_id
+from tests.protocol.groups.migration.mixed_transcripts import MixedStage
+from tests.protocol.groups.transcripts import code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from protocol.groups.topic_numbers import Partition
+    from tests.protocol.groups.transcripts import Command
 
 
 class ConsumerStage(MixedStage):
-    """The conversation so far; assignors run on a worker, which works when told to."""
-
-    def commands(self) -> Mapping[str, Callable[[Any, list[str], dict[str, str]], None]]:
-        return CONSUMER_COMMANDS
+    """The same for groups of consumers, with what records say."""
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -48,30 +40,12 @@ class ConsumerStage(MixedStage):
     def topics(self, _: list[str], options: dict[str, str]) -> None:
         self.talk.set_topics(**{name: int(count) for name, count in options.items()})
 
-    def join(self, names: list[str], options: dict[str, str]) -> None:
-        fields: dict[str, Any] = {}
-        if "id" in options:
-            fields["member_id"] = self._id(options["id"])
-        if "rebalance" in options:
-            fields["rebalance_ms"] = milliseconds(options["rebalance"])
-        if "assignor" in options:
-            fields["server_assignor"] = options["assignor"]
-        if "version" in options:
-            fields["version"] = int(options["version"])
-        topics = options.get("topics", "" if "regex" in options else "a")
-        for name in names:
-            if "instance" in options:
-                self.talk.client(name).instance = options["instance"]
-            self.talk.join(
-                name, topics.split(",") if topics else None, options.get("regex"), **fields
-            )
-
     def beat(self, names: list[str], options: dict[str, str]) -> None:
         fields: dict[str, Any] = {}
         if "epoch" in options:
             fields["member_epoch"] = int(options["epoch"])
         if "id" in options:
-            fields["member_id"] = self._id(options["id"])
+            fields["member_id"] = self.member_id(options["id"])
         if "topics" in options:
             fields["subscribed_topic_names"] = tuple(options["topics"].split(","))
         if "owns" in options:  # "-" is nothing, "?" is to say nothing of it
@@ -94,36 +68,31 @@ class ConsumerStage(MixedStage):
         self.talk.settle()
 
     def commit(self, names: list[str], options: dict[str, str]) -> None:
+        at = options.get("at", "a0")
         for name in names:
             client = self.talk.client(name)
-            epoch = int(options.get("epoch", client.epoch))
-            member_id = self._id(options["id"]) if "id" in options else client.member_id
-            at = options.get("at", "a0")
-            partition = OffsetCommitRequestPartition(
-                partition_index=int(at[1:]), committed_offset=7, committed_metadata=""
-            )
-            topic = OffsetCommitRequestTopic(name=at[0], topic_id=None, partitions=(partition,))
-            message = OffsetCommitRequest(
-                group_id=GROUP,
-                generation_id_or_member_epoch=epoch,
-                member_id=member_id,
-                topics=(topic,),
-            )
-            self.talk.ask(message, 9, name)
+            standing = {
+                "generation_id_or_member_epoch": int(options.get("epoch", client.epoch)),
+                "member_id": self.member_id(options.get("id", client.member_id)),
+            }
+            self.talk.commit_offsets(at[0], (int(at[1:]), 7, ""), name=name, **standing)
+
+    commands: ClassVar[Mapping[str, Command]] = {
+        **MixedStage.commands,
+        "beat": beat,
+        "commit": commit,
+        "fail": fail,
+        "group_configs": group_configs,
+        "topics": topics,
+    }
 
     # -- telling ---------------------------------------------------------------------------------
 
-    def _id(self, label: str) -> str:
-        """The member id of a label; anything else stands for itself."""
-        return next((each for each, known in self.labels.items() if known == label), label)
-
-    def _answer(self, ticket: int) -> str:
-        message: Any = self.talk.replies[ticket].message
-        if type(message).__name__ == "OffsetCommitResponse":
-            [topic] = message.topics
-            code = ErrorCode(topic.partitions[0].error_code).name.upper()
-            return f"{self.talk.speakers[ticket]} <- OffsetCommit {code}"
-        return super()._answer(ticket)
+    def answer(self, message: Any) -> str:
+        told = super().answer(message)
+        if told != "OffsetCommit":
+            return told
+        return f"{told} {code(message.topics[0].partitions[0].error_code)}"
 
     def _said(self, name: str, value: Any) -> str:
         if name == "ConsumerGroupMemberMetadata":
@@ -131,8 +100,8 @@ class ConsumerStage(MixedStage):
             return f" topics={','.join(names) or '-'}" + (f" regex={regex}" if regex else "")
         return super()._said(name, value)
 
-    def _record(self, record: Any) -> str:
-        told = super()._record(record)
+    def record(self, record: Any) -> str:
+        told = super().record(record)
         name, numbers = type(record.key).__name__, self.talk.context.numbers
         if record.value is None:
             return told
@@ -156,7 +125,7 @@ class ConsumerStage(MixedStage):
         named = sorted(f"{names[uuids[p >> TOPIC_SHIFT]]}{p & INDEX_MASK}" for p in partitions)
         return ",".join(named) or "-"
 
-    def _fact(self, fact: Any) -> str:
+    def fact(self, fact: Any) -> str:
         if isinstance(fact, TargetAssigned):
             where = "in place" if fact.in_place else "by a worker"
             return f"target of epoch {fact.epoch_after} by {fact.assignor}, {where}"
@@ -166,15 +135,4 @@ class ConsumerStage(MixedStage):
             return f"{fact.cause}: epoch {fact.epoch}"
         if isinstance(fact, GroupReconciled):
             return f"members={fact.members} have the target of epoch {fact.epoch}"
-        return super()._fact(fact)
-
-
-CONSUMER_COMMANDS: Mapping[str, Callable[[Any, list[str], dict[str, str]], None]] = {
-    **COMMANDS,
-    "beat": ConsumerStage.beat,
-    "commit": ConsumerStage.commit,
-    "fail": ConsumerStage.fail,
-    "group_configs": ConsumerStage.group_configs,
-    "join": ConsumerStage.join,
-    "topics": ConsumerStage.topics,
-}
+        return super().fact(fact)

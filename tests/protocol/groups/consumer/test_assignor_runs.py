@@ -10,7 +10,8 @@ from protocol.assignors import registry
 from protocol.groups.effects import AssignmentComputed, AssignmentFailed, ComputeAssignment
 from protocol.groups.facts import MemberEventKind, TargetAssigned, TargetAssignmentFailed
 from protocol.groups.modern.target import RETRY_MS
-from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.conversation import GROUP
 
 CUSTOM = {"group.consumer.assignors": "own,uniform"}
 

@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk, topic_id
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 
 
 def stable(*names: str) -> ConsumerTalk:
@@ -28,39 +17,15 @@ def stable(*names: str) -> ConsumerTalk:
 def commit(
     talk: ConsumerTalk, member_id: str, epoch: int, *indexes: int, version: int = 9
 ) -> list[ErrorCode]:
-    message = OffsetCommitRequest(
-        group_id="g",
-        generation_id_or_member_epoch=epoch,
-        member_id=member_id,
-        topics=(
-            OffsetCommitRequestTopic(
-                name="a",
-                topic_id=topic_id("a"),
-                partitions=tuple(
-                    OffsetCommitRequestPartition(
-                        partition_index=index, committed_offset=7, committed_metadata=""
-                    )
-                    for index in indexes
-                ),
-            ),
-        ),
-    )
-    answer = talk.ask(message, version)
-    return [each.error_code for each in answer.topics[0].partitions]
+    partitions = [(index, 7, "") for index in indexes]
+    standing = {"member_id": member_id, "generation_id_or_member_epoch": epoch}
+    codes: list[ErrorCode] = talk.commit_offsets("a", *partitions, version=version, **standing)
+    return codes
 
 
 def fetch(talk: ConsumerTalk, member_id: str | None, epoch: int) -> tuple[ErrorCode, list[int]]:
-    group = OffsetFetchRequestGroup(
-        group_id="g",
-        member_id=member_id,
-        member_epoch=epoch,
-        topics=(
-            OffsetFetchRequestTopics(
-                name="a", topic_id=topic_id("a"), partition_indexes=(0, 1, 2, 3)
-            ),
-        ),
-    )
-    answer = talk.ask(OffsetFetchRequest(groups=(group,), require_stable=False), 9).groups[0]
+    asked = {"a": (0, 1, 2, 3)}
+    answer = talk.fetch_offsets(asked, member_id=member_id, member_epoch=epoch)
     offsets = [each.committed_offset for topic in answer.topics for each in topic.partitions]
     return answer.error_code, offsets
 
@@ -131,18 +96,10 @@ def test_offsets_that_were_there_before_the_group_stay() -> None:
 def test_offsets_of_a_subscribed_topic_are_not_deleted() -> None:
     talk = stable("A")
     commit(talk, "m-A", talk.client("A").epoch, 0)
-    message = OffsetDeleteRequest(
-        group_id="g",
-        topics=(
-            OffsetDeleteRequestTopic(
-                name="a", partitions=(OffsetDeleteRequestPartition(partition_index=0),)
-            ),
-        ),
-    )
-    answer = talk.ask(message, 0)
+    answer = talk.delete_offsets("a", 0)
     assert answer.topics[0].partitions[0].error_code is ErrorCode.group_subscribed_to_topic
     talk.leave("A")
-    answer = talk.ask(message, 0)
+    answer = talk.delete_offsets("a", 0)
     assert answer.topics[0].partitions[0].error_code is ErrorCode.none
 
 

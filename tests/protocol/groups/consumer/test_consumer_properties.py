@@ -12,12 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from protocol.groups.effects import AssignmentFailed, CancelAssignment, ComputeAssignment
 from protocol.wire.errors import ErrorCode
 from tests.effort import examples
-from tests.protocol.groups.consumer.consumer_talk import (
-    NOTHING,
-    ConsumerTalk,
-    check_owned_once,
-    owned,
-)
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk, check_owned_once, owned
+from tests.protocol.groups.conversation import NOTHING
 
 NAMES = ("A", "B", "C", "D")
 TOPICS = ("a", "b", "c")

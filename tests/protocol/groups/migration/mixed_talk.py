@@ -12,10 +12,8 @@ owns before it joins; a cooperative one says what it keeps, and gives up what it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from protocol.groups.consumer.group import ConsumerGroup
 from protocol.wire.embedded import (
     EmbeddedSubscription,
     decode_assignment,
@@ -25,30 +23,20 @@ from protocol.wire.embedded import (
 )
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
-    DescribeGroupsRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
     LeaveGroupRequest,
-    ListGroupsRequest,
     MemberIdentity,
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
 )
-from tests.protocol.groups.consumer.consumer_talk import (
-    GROUP,
-    NOTHING,
-    ConsumerTalk,
-    TopicPartition,
+from tests.protocol.groups.classic.classic_talk import (
+    ClassicClient,
+    heartbeat,
+    join_group,
+    sync_group,
 )
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.conversation import GROUP, NOTHING, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from protocol.groups.effects import Result
 
 EAGER = "range"
 COOPERATIVE = "cooperative-sticky"
@@ -61,22 +49,17 @@ LOST = {
 
 
 @dataclass
-class Classic:
-    """What a classic client knows of itself.
+class SubscribedClient(ClassicClient):
+    """What a classic client knows of itself, and what it consumes.
 
     ``waits_for`` is the kind of its parked request; ``has_joined``: SyncGroup is to follow;
     ``must_join``: it has given up partitions, and joins again so that others get them (KIP-429).
     """
 
-    name: str
-    instance: str | None = None
     protocol: str = EAGER
     topics: tuple[str, ...] = ("a",)
-    member_id: str = ""
-    generation: int = -1
     owned: frozenset[TopicPartition] = NOTHING
     error: ErrorCode = ErrorCode.none
-    ticket: int = 0
     waits_for: str = ""
     leads: Any = None
     has_joined: bool = False
@@ -84,24 +67,21 @@ class Classic:
     session_ms: int = 10_000
     rebalance_ms: int = 60_000
 
-    @property
-    def is_in(self) -> bool:
-        """Whether it has a generation, as far as it knows."""
-        return self.generation >= 0 and not self.waits_for
-
 
 class MixedTalk(ConsumerTalk):
     """ConsumerTalk in which classic clients speak as well."""
 
     def __post_init__(self) -> None:
-        self.classics: dict[str, Classic] = {}
-        self.overrides = {"group.initial.rebalance.delay.ms": "0", **self.overrides}
+        self.classics: dict[str, SubscribedClient] = {}
         super().__post_init__()
 
-    def classic(self, name: str, **fields: Any) -> Classic:
+    def configs(self) -> dict[str, str]:
+        return {"group.initial.rebalance.delay.ms": "0", **super().configs()}
+
+    def classic(self, name: str, **fields: Any) -> SubscribedClient:
         """The classic client of that name; ``A=i`` on first use makes it a static member."""
         bare, _, instance = name.partition("=")
-        client = self.classics.setdefault(bare, Classic(bare, instance or None))
+        client = self.classics.setdefault(bare, SubscribedClient(bare, instance or None))
         for key, value in fields.items():
             setattr(client, key, value)
         return client
@@ -119,7 +99,7 @@ class MixedTalk(ConsumerTalk):
             answer = self._join_group(client, version)
         return answer
 
-    def _join_group(self, client: Classic, version: int) -> Any:
+    def _join_group(self, client: SubscribedClient, version: int) -> Any:
         metadata = encode_subscription(
             EmbeddedSubscription(
                 topics=client.topics,
@@ -128,55 +108,23 @@ class MixedTalk(ConsumerTalk):
             )
         )
         client.waits_for, client.must_join = "join", False
-        return self.say(
-            client,
-            JoinGroupRequest(
-                group_id=GROUP,
-                session_timeout=timedelta(milliseconds=client.session_ms),
-                rebalance_timeout=timedelta(milliseconds=client.rebalance_ms),
-                member_id=client.member_id,
-                group_instance_id=client.instance,
-                protocol_type="consumer",
-                protocols=(JoinGroupRequestProtocol(name=client.protocol, metadata=metadata),),
-            ),
-            version,
-        )
+        timeouts = {"session_ms": client.session_ms, "rebalance_ms": client.rebalance_ms}
+        message = join_group(client, [(client.protocol, metadata)], **timeouts)
+        return self.say(client, message, version)
 
     def sync_group(self, name: str, **fields: Any) -> Any:
         """SyncGroup, with the leader's assignments; the answer, None while parked."""
         client = self.classic(name)
-        assignments = _assign(client.leads, self.topics) if client.leads else {}
+        assigned = _assign(client.leads, self.topics) if client.leads else {}
+        shares = [(member_id, encode_assignment(owned)) for member_id, owned in assigned.items()]
         client.waits_for = "sync"
-        message = SyncGroupRequest(
-            **{
-                "group_id": GROUP,
-                "generation_id": client.generation,
-                "member_id": client.member_id,
-                "group_instance_id": client.instance,
-                "protocol_type": "consumer",
-                "protocol_name": client.protocol,
-                "assignments": tuple(
-                    SyncGroupRequestAssignment(member_id=each, assignment=encode_assignment(owned))
-                    for each, owned in assignments.items()
-                ),
-                **fields,
-            }
-        )
-        return self.say(client, message, 5)
+        fields = {"protocol_name": client.protocol, **fields}
+        return self.say(client, sync_group(client, shares, **fields), 5)
 
     def heartbeat_group(self, name: str, **fields: Any) -> ErrorCode:
         """Heartbeat of a classic client; its error."""
         client = self.classic(name)
-        message = HeartbeatRequest(
-            **{
-                "group_id": GROUP,
-                "generation_id": client.generation,
-                "member_id": client.member_id,
-                "group_instance_id": client.instance,
-                **fields,
-            }
-        )
-        return ErrorCode(self.say(client, message, 4).error_code)
+        return ErrorCode(self.say(client, heartbeat(client, **fields), 4).error_code)
 
     def leave_group(self, name: str) -> Any:
         """LeaveGroup of a classic client."""
@@ -202,22 +150,15 @@ class MixedTalk(ConsumerTalk):
         else:
             other = self.client(name)
             member_id, epoch, instance, version = other.member_id, other.epoch, None, 9
-        partition = OffsetCommitRequestPartition(
-            partition_index=index, committed_offset=offset, committed_metadata=""
+        [code] = self.commit_offsets(
+            topic,
+            (index, offset, ""),
+            version=version,
+            member_id=member_id,
+            generation_id_or_member_epoch=epoch,
+            group_instance_id=instance,
         )
-        answer = self.ask(
-            OffsetCommitRequest(
-                group_id=GROUP,
-                generation_id_or_member_epoch=epoch,
-                member_id=member_id,
-                group_instance_id=instance,
-                topics=(
-                    OffsetCommitRequestTopic(name=topic, topic_id=None, partitions=(partition,)),
-                ),
-            ),
-            version,
-        )
-        return ErrorCode(answer.topics[0].partitions[0].error_code)
+        return ErrorCode(code)
 
     def follow(self, name: str) -> None:
         """Do what a classic client does next: heartbeat, and join and sync when told to."""
@@ -239,31 +180,10 @@ class MixedTalk(ConsumerTalk):
         if client.has_joined:
             self.sync_group(name)
 
-    def say(self, client: Classic, message: Any, version: int) -> Any:
-        """Send a classic client's request; the answer, or None while it is parked."""
-        client.ticket = self.tickets + 1
-        return self.ask(message, version, client.name)
-
-    def ask(self, message: Any, version: int, client: str = "admin") -> Any:
-        """Send any request; its answer, or None while it is parked."""
-        try:
-            return super().ask(message, version, client)
-        except KeyError:
-            return None
-
-    def handle(self, event: Any) -> Result:
-        """Give the shard an event; parked requests may be answered by it."""
-        known = len(self.replies)
-        result = super().handle(event)
-        if len(self.replies) > known:
-            for client in list(self.classics.values()):
-                reply = self.replies.get(client.ticket)
-                if reply is not None and client.ticket:
-                    client.ticket = 0
-                    self._take(client, reply.message)
-        return result
-
-    def _take(self, client: Classic, answer: Any) -> None:
+    def learn(self, client: Any, answer: Any) -> None:
+        if not isinstance(client, SubscribedClient):
+            super().learn(client, answer)
+            return
         kind, client.waits_for = client.waits_for, ""
         client.error = ErrorCode(answer.error_code)
         if client.error in LOST:
@@ -284,7 +204,7 @@ class MixedTalk(ConsumerTalk):
         elif kind == "sync":
             client.leads, client.has_joined = None, False
 
-    def forget(self, client: Classic) -> None:
+    def forget(self, client: SubscribedClient) -> None:
         """The client has lost its generation, and what it owned with it."""
         client.generation, client.owned, client.leads = -1, NOTHING, None
         client.has_joined = False
@@ -348,23 +268,6 @@ class MixedTalk(ConsumerTalk):
         ]
         assert sum(map(len, owned)) == len(frozenset().union(*owned)), "owned twice"
         return [len(each) for each in owned]
-
-    # -- what can be seen ------------------------------------------------------------------------
-
-    @property
-    def is_consumer_group(self) -> bool:
-        """Whether the group is a consumer group now."""
-        return isinstance(self.context.groups[GROUP], ConsumerGroup)
-
-    def describe_classic(self) -> Any:
-        """DescribeGroups of the group."""
-        message = DescribeGroupsRequest(groups=(GROUP,), include_authorized_operations=False)
-        return self.ask(message, 6).groups[0]
-
-    def listed(self) -> list[tuple[str, str]]:
-        """ListGroups: type and state of each group."""
-        message = ListGroupsRequest(states_filter=(), types_filter=())
-        return [(each.group_type, each.group_state) for each in self.ask(message, 5).groups]
 
 
 def _assign(members: Iterable[Any], counts: Mapping[str, int]) -> dict[str, list[TopicPartition]]:

@@ -1,87 +1,50 @@
-"""Golden transcripts of groups with members of both protocols; see ``transcripts``.
-
-Member ids are written as the client's name and the number of its id, ``A#1``.
-"""
+"""Golden transcripts of groups with members of both protocols; see ``transcripts``."""
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from protocol.groups.facts import GroupConverted, MemberEvent
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
-from tests.protocol.groups.consumer.consumer_talk import topic_id
+from tests.protocol.groups.conversation import topic_id
 from tests.protocol.groups.migration.mixed_talk import MixedTalk
-from tests.protocol.groups.transcripts import milliseconds
+from tests.protocol.groups.transcripts import Stage, code, each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    from tests.protocol.groups.transcripts import Command
 
 
-class TellingTalk(MixedTalk):
-    """Knows who sent each request."""
+class MixedStage(Stage):
+    """A conversation in which assignors run on a worker, which works when told to."""
 
-    def __post_init__(self) -> None:
-        self.speakers: dict[int, str] = {}
-        super().__post_init__()
+    tells_waiting = False
 
-    def ask(self, message: Any, version: int, client: str = "admin") -> Any:
-        self.speakers[self.tickets + 1] = client
-        return super().ask(message, version, client)
+    def new_talk(self, overrides: dict[str, str]) -> MixedTalk:
+        return MixedTalk(overrides, in_place=False)
 
-
-class MixedStage:
-    """The conversation so far; assignors run on a worker, which works when told to."""
-
-    def __init__(self) -> None:
-        self.talk = TellingTalk(in_place=False)
-        self.labels: dict[str, str] = {}
-        self.seen = self.logged = self.told = 0
-
-    def run(self, line: str) -> list[str]:
-        """Run one command; what comes of it, one line each."""
-        command, *words = shlex.split(line)
-        names = [word for word in words if "=" not in word]
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        self.commands()[command](self, names, options)
-        return self._news()
-
-    def commands(self) -> Mapping[str, Callable[[Any, list[str], dict[str, str]], None]]:
-        return COMMANDS
+    def clients(self) -> Iterable[Any]:
+        return (*self.talk.classics.values(), *self.talk.clients.values())
 
     # -- commands --------------------------------------------------------------------------------
 
-    def configs(self, _: list[str], options: dict[str, str]) -> None:
-        interval = int(options.pop("group.consumer.assignment.interval.ms", "0"))
-        self.talk = TellingTalk(options, in_place=False, interval_ms=interval)
-
     def join_group(self, names: list[str], options: dict[str, str]) -> None:
-        fields: dict[str, Any] = {}
-        if "topics" in options:
-            fields["topics"] = tuple(options["topics"].split(","))
-        if "instance" in options:
-            fields["instance"] = options["instance"]
-        if options.get("id") == "none":
-            fields["member_id"] = ""
-        if "protocol" in options:
-            fields["protocol"] = options["protocol"]
-        for name in names:
-            self.talk.join_group(name, **fields)
+        each("join_group")(self, names, options)
         self.talk.settle()
 
     def join(self, names: list[str], options: dict[str, str]) -> None:
+        given = self.arguments({"topics": "" if "regex" in options else "a", **options})
+        instance = given.pop("instance", None)
         for name in names:
-            if "instance" in options:
-                self.talk.client(name).instance = options["instance"]
-            self.talk.join(name, options.get("topics", "a").split(","))
+            if instance is not None:
+                self.talk.client(name).instance = instance
+            self.talk.join(name, **given)
 
     def leave(self, names: list[str], options: dict[str, str]) -> None:
         for name in names:
             self.talk.leave(name, int(options.get("epoch", "-1")))
-
-    def advance(self, names: list[str], _: dict[str, str]) -> None:
-        self.talk.advance(milliseconds(names[0]))
 
     def failover(self, _: list[str], __: dict[str, str]) -> None:
         self.talk.failover(from_compacted=True)
@@ -90,49 +53,39 @@ class MixedStage:
     def work(self, _: list[str], __: dict[str, str]) -> None:
         self.talk.work()
 
-    def list(self, _: list[str], __: dict[str, str]) -> None:
-        self.talk.listed()
+    def list_groups(self, _: list[str], __: dict[str, str]) -> None:
+        self.talk.list()
 
     def describe(self, _: list[str], __: dict[str, str]) -> None:
         self.talk.describe()
         self.talk.describe_classic()
 
+    commands: ClassVar[Mapping[str, Command]] = {
+        **Stage.commands,
+        **{
+            name: each(name)
+            for name in ("sync_group", "heartbeat_group", "leave_group", "commit", "beat")
+        },
+        "describe": describe,
+        "failover": failover,
+        "join": join,
+        "join_group": join_group,
+        "leave": leave,
+        "list": list_groups,
+        "work": work,
+    }
+
     # -- telling ---------------------------------------------------------------------------------
 
-    def _news(self) -> list[str]:
-        talk = self.talk
-        answered = list(talk.replies)[self.seen :]
-        records, facts = talk.records[self.logged :], talk.facts[self.told :]
-        self.seen += len(answered)
-        self.logged += len(records)
-        self.told += len(facts)
-        self._learn()
-        lines = [self._answer(ticket) for ticket in answered]
-        lines += [f"  record {self._record(each)}" for each in records]
-        lines += [f"  fact {text}" for text in map(self._fact, facts) if text]
-        return lines or ["nothing"]
-
-    def _learn(self) -> None:
-        for client in (*self.talk.classics.values(), *self.talk.clients.values()):
-            member_id = client.member_id
-            if member_id and member_id not in self.labels:
-                count = sum(label.startswith(f"{client.name}#") for label in self.labels.values())
-                self.labels[member_id] = f"{client.name}#{count + 1}"
-
-    def label(self, member_id: str) -> str:
-        return self.labels.get(member_id, member_id or "none")
-
-    def _answer(self, ticket: int) -> str:
-        message: Any = self.talk.replies[ticket].message
+    def answer(self, message: Any) -> str:
         kind = type(message).__name__.removesuffix("Response")
-        speaker = self.talk.speakers[ticket]
-        code = getattr(message, "error_code", ErrorCode.none)
-        if code is not ErrorCode.none:
-            return f"{speaker} <- {kind} {code.name.upper()}"
+        error = getattr(message, "error_code", ErrorCode.none)
+        if error is not ErrorCode.none:
+            return f"{kind} {code(error)}"
         told = ANSWERS.get(kind, lambda _stage, _message: "")(self, message)
-        return f"{speaker} <- {kind} {told}".rstrip()
+        return f"{kind} {told}".rstrip()
 
-    def _record(self, record: Any) -> str:
+    def record(self, record: Any) -> str:
         key, value = record.key, record.value
         name = type(key).__name__.removesuffix("Key")
         whose = getattr(key, "member_id", None)
@@ -158,7 +111,7 @@ class MixedStage:
             return f" epoch={value.assignment_epoch}"
         return ""
 
-    def _fact(self, fact: Any) -> str:
+    def fact(self, fact: Any) -> str:
         if isinstance(fact, GroupConverted):
             return f"converted to {fact.group_type} epoch={fact.epoch} members={fact.members}"
         if isinstance(fact, MemberEvent):
@@ -188,9 +141,8 @@ class MixedStage:
 
     def described(self, answer: Any) -> str:
         [group] = answer.groups
-        code = group.error_code
-        if code is not ErrorCode.none:
-            return code.name.upper()
+        if group.error_code is not ErrorCode.none:
+            return code(group.error_code)
         kinds = {0: "classic", 1: "consumer"}
         members = sorted(
             f"{self.label(each.member_id)}:{kinds[getattr(each, 'member_type', 0)]}"
@@ -204,32 +156,6 @@ def _partitions(assignment: bytes) -> str:
     return "+".join(f"{topic}{index}" for topic, index in owned) or "-"
 
 
-def _each(name: str) -> Callable[[MixedStage, list[str], dict[str, str]], None]:
-    """A command that is the same method of the talk, for each client that is named."""
-
-    def command(stage: MixedStage, names: list[str], _: dict[str, str]) -> None:
-        for each in names:
-            getattr(stage.talk, name)(each)
-
-    return command
-
-
-COMMANDS: Mapping[str, Callable[[MixedStage, list[str], dict[str, str]], None]] = {
-    "configs": MixedStage.configs,
-    "join_group": MixedStage.join_group,
-    "sync_group": _each("sync_group"),
-    "heartbeat_group": _each("heartbeat_group"),
-    "leave_group": _each("leave_group"),
-    "commit": _each("commit"),
-    "join": MixedStage.join,
-    "beat": _each("beat"),
-    "leave": MixedStage.leave,
-    "work": MixedStage.work,
-    "advance": MixedStage.advance,
-    "failover": MixedStage.failover,
-    "list": MixedStage.list,
-    "describe": MixedStage.describe,
-}
 ANSWERS: Mapping[str, Callable[[MixedStage, Any], str]] = {
     "JoinGroup": MixedStage.joined,
     "SyncGroup": MixedStage.synced,

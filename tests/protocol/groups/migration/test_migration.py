@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,14 +21,13 @@ from protocol.records import (
 from protocol.wire.embedded import decode_subscription, encode_assignment, encode_subscription
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
-    JoinGroupRequest,
     JoinGroupRequestProtocol,
     LeaveGroupRequest,
     MemberIdentity,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
 )
-from tests.protocol.groups.migration.mixed_talk import COOPERATIVE, EAGER, GROUP, MixedTalk
+from tests.protocol.groups.classic.classic_talk import join_group, sync_group
+from tests.protocol.groups.conversation import GROUP
+from tests.protocol.groups.migration.mixed_talk import COOPERATIVE, EAGER, MixedTalk
 
 POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
 
@@ -192,20 +190,8 @@ def test_an_assignor_that_gave_a_partition_to_two_members_leaves_it_to_the_first
 def _sync_raw(talk: MixedTalk, name: str, assignment: bytes, *others: str) -> None:
     client = talk.classic(name)
     client.waits_for = "sync"
-    message = SyncGroupRequest(
-        group_id=GROUP,
-        generation_id=client.generation,
-        member_id=client.member_id,
-        group_instance_id=None,
-        protocol_type="consumer",
-        protocol_name=client.protocol,
-        assignments=tuple(
-            SyncGroupRequestAssignment(
-                member_id=talk.classic(each).member_id, assignment=assignment
-            )
-            for each in (name, *others)
-        ),
-    )
+    shares = [(talk.classic(each).member_id, assignment) for each in (name, *others)]
+    message = sync_group(client, shares, protocol_name=client.protocol, instance=None)
     talk.say(client, message, 5)
 
 
@@ -359,17 +345,9 @@ def test_a_classic_member_needs_a_protocol_that_all_classic_members_support(kind
     client = talk.classic("B")
     metadata = b"" if kind == "garbage" else encode_subscription(("a",))
     name = "roundrobin" if kind == "protocol" else EAGER
-    message = JoinGroupRequest(
-        group_id=GROUP,
-        session_timeout=timedelta(seconds=10),
-        rebalance_timeout=timedelta(seconds=60),
-        member_id="b",
-        group_instance_id=None,
-        protocol_type="connect" if kind == "type" else "consumer",
-        protocols=()
-        if kind == "none"
-        else (JoinGroupRequestProtocol(name=name, metadata=metadata),),
-    )
+    protocols = [] if kind == "none" else [(name, metadata)]
+    protocol_type = "connect" if kind == "type" else "consumer"
+    message = join_group(client, protocols, member_id="b", protocol_type=protocol_type)
     assert talk.say(client, message, 9).error_code is ErrorCode.inconsistent_group_protocol
     assert len(talk.group.members) == 2
 
@@ -473,9 +451,9 @@ def test_who_speaks_must_be_a_classic_member_in_its_generation(call: str) -> Non
     assert code("B") is ErrorCode.none
     assert code("B", member_id="nobody") is ErrorCode.unknown_member_id
     assert code("B", member_id=talk.client("C").member_id) is ErrorCode.unknown_member_id
-    assert code("B", generation_id=epoch - 1) is ErrorCode.illegal_generation
-    assert code("B", generation_id=epoch + 1) is ErrorCode.illegal_generation
-    assert code("A", group_instance_id="other") is ErrorCode.unknown_member_id
+    assert code("B", generation=epoch - 1) is ErrorCode.illegal_generation
+    assert code("B", generation=epoch + 1) is ErrorCode.illegal_generation
+    assert code("A", instance="other") is ErrorCode.unknown_member_id
     assert code("A", member_id="zombie") is ErrorCode.fenced_instance_id
 
 
@@ -672,7 +650,7 @@ def test_the_group_is_classic_again_when_the_last_consumer_member_is_gone(how: s
     assert (described.group_state, len(described.members)) == ("PreparingRebalance", 2)
     assert talk.heartbeat_group("A") is ErrorCode.rebalance_in_progress
     assert talk.context.classic_runtime[GROUP].generation == generation
-    assert talk.listed() == [("classic", "PreparingRebalance")]
+    assert talk.listed() == [(GROUP, "classic", "PreparingRebalance")]
     talk.settle_all("A", "B")
     assert talk.shares("A", "B") == [2, 2]
     assert talk.classic("A").generation == generation + 1
@@ -714,7 +692,7 @@ def test_the_last_member_of_all_leaves_an_empty_consumer_group() -> None:
     talk.leave_group("A")
     talk.leave("C")
     assert talk.is_consumer_group
-    assert talk.listed() == [("consumer", "Empty")]
+    assert talk.listed() == [(GROUP, "consumer", "Empty")]
 
 
 def test_a_run_of_the_assignor_that_ends_after_the_downgrade_is_ignored() -> None:
@@ -763,7 +741,7 @@ def test_a_classic_member_commits_in_its_member_epoch() -> None:
 def test_a_mixed_group_is_described_and_listed_as_a_consumer_group() -> None:
     talk = mixed("A")
     assert talk.describe_classic().error_code is ErrorCode.group_id_not_found
-    assert talk.listed() == [("consumer", "Stable")]
+    assert talk.listed() == [(GROUP, "consumer", "Stable")]
     kinds = {m.member_id: m.member_type for m in talk.describe().members}
     assert kinds == {"m-C": 1, talk.classic("A").member_id: 0}
 

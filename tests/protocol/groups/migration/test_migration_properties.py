@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.wire.errors import ErrorCode
 from tests.effort import examples
-from tests.protocol.groups.consumer.consumer_talk import NOTHING, check_owned_once
+from tests.protocol.groups.consumer.consumer_talk import check_owned_once
+from tests.protocol.groups.conversation import NOTHING
 from tests.protocol.groups.migration.mixed_talk import COOPERATIVE, EAGER, MixedTalk
 
 CLASSICS = ("X", "Y", "Z")

@@ -26,8 +26,8 @@ from protocol.records import (
     Record,
 )
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import DeleteGroupsRequest
-from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk, image
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.conversation import GROUP, image
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,7 +215,7 @@ def test_the_run_of_a_deleted_group_is_cancelled_and_its_result_ignored() -> Non
     talk.join("A")
     task = task_of(talk)
     talk.leave("A")
-    talk.ask(DeleteGroupsRequest(groups_names=("g",)), 2)
+    talk.delete("g")
     assert any(isinstance(each, CancelAssignment) for each in talk.tasks)
     talk.tasks.clear()
     talk.handle(talk.executor.run(task))

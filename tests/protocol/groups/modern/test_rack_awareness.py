@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from protocol.groups.effects import ComputeAssignment
 from protocol.groups.topics import Topic, Topics
-from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk, topic_id
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.conversation import GROUP, topic_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

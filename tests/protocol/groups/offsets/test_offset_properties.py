@@ -10,8 +10,7 @@ from protocol.groups.effects import TopicsDeleted
 from protocol.groups.shard import GroupShard
 from protocol.groups.topics import Topics
 from protocol.records import Record, decode, encode
-from protocol.wire import messages as m
-from tests.protocol.groups.offsets.offset_asks import MINUTE, Asker
+from tests.protocol.groups.offsets.offset_talk import MINUTE, OffsetTalk
 
 GROUPS = st.sampled_from(["a", "b"])
 NAMES = st.sampled_from(["orders", "audit"])
@@ -27,20 +26,20 @@ STEPS = st.lists(
 )
 
 
-def take(asker: Asker, step: tuple[object, ...]) -> None:
+def take(talk: OffsetTalk, step: tuple[object, ...]) -> None:
     match step:
         case ("commit", str(group), str(topic), int(index), int(offset)):
-            asker.commit(topic, (index, offset, None), group=group)
+            talk.commit_offsets(topic, (index, offset, None), group=group)
         case ("delete", str(group), str(topic), int(index)):
-            asker.delete(topic, index, group=group)
+            talk.delete_offsets(topic, index, group=group)
         case ("delete group", str(group)):
-            asker.ask(42, 2, m.DeleteGroupsRequest(groups_names=(group,)))
+            talk.delete(group)
         case ("delete topic", str(topic)):
-            kept = [one for one in asker.shard.topics if one.name != topic]
-            asker.shard.topics = Topics(kept)
-            asker.do(TopicsDeleted([topic]))
+            kept = [one for one in talk.shard.topics if one.name != topic]
+            talk.shard.topics = Topics(kept)
+            talk.handle(TopicsDeleted([topic]))
         case ("wait", int(minutes)):
-            asker.wait(minutes * MINUTE)
+            talk.advance(minutes * MINUTE)
 
 
 def compacted(records: list[Record]) -> list[Record]:
@@ -71,16 +70,19 @@ def _bytes(record: Record) -> tuple[bytes, bytes | None]:
 
 @given(STEPS)
 def test_offsets_after_a_reload_are_those_before(steps: list[tuple[object, ...]]) -> None:
-    asker = Asker(
-        offsets_retention_minutes="20", offsets_retention_check_interval_ms=str(5 * MINUTE)
+    talk = OffsetTalk(
+        {
+            "offsets.retention.minutes": "20",
+            "offsets.retention.check.interval.ms": str(5 * MINUTE),
+        }
     )
     for step in steps:
-        take(asker, step)
-    runtime = asker.shard._context
-    whole = reloaded(asker.records)._context
+        take(talk, step)
+    runtime = talk.context
+    whole = reloaded(talk.records)._context
     assert whole.offsets == runtime.offsets
     assert whole.groups == runtime.groups
-    assert reloaded(compacted(asker.records))._context.offsets == runtime.offsets
+    assert reloaded(compacted(talk.records))._context.offsets == runtime.offsets
 
 
 @given(STEPS)
@@ -88,23 +90,23 @@ def test_offsets_after_a_reload_are_those_before(steps: list[tuple[object, ...]]
 def test_a_standby_knows_the_same_offsets_and_groups_when_a_turn_is_one_batch(
     steps: list[tuple[object, ...]],
 ) -> None:
-    asker = Asker()
+    talk = OffsetTalk()
     for group in ("a", "b"):
-        asker.commit("orders", (0, 1, None), (1, 1, None), group=group)
-    before = len(asker.records)
+        talk.commit_offsets("orders", (0, 1, None), (1, 1, None), group=group)
+    before = len(talk.records)
     for step in steps:
-        take(asker, step)
-    standby = reloaded([*asker.records[:before], *as_batch(asker.records[before:])])._context
-    runtime = asker.shard._context
+        take(talk, step)
+    standby = reloaded([*talk.records[:before], *as_batch(talk.records[before:])])._context
+    runtime = talk.context
     assert standby.offsets == runtime.offsets
     assert set(runtime.offsets) <= set(standby.groups) <= set(runtime.groups)
 
 
 @given(STEPS)
 def test_no_group_keeps_an_empty_shell_of_offsets(steps: list[tuple[object, ...]]) -> None:
-    asker = Asker()
+    talk = OffsetTalk()
     for step in steps:
-        take(asker, step)
-    offsets = asker.shard._context.offsets
+        take(talk, step)
+    offsets = talk.context.offsets
     assert all(by_topic and all(by_topic.values()) for by_topic in offsets.values())
-    assert set(offsets) <= set(asker.shard._context.groups)
+    assert set(offsets) <= set(talk.context.groups)

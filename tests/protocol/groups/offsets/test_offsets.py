@@ -4,17 +4,16 @@ from uuid import UUID
 
 import pytest
 
-from protocol.groups.effects import Request, TopicsDeleted
+from protocol.groups.effects import TopicsDeleted
 from protocol.groups.topics import Topic, Topics
 from protocol.records import GroupMetadataKey
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
-from tests.protocol.groups.offsets.offset_asks import (
+from tests.protocol.groups.offsets.offset_talk import (
     AUDIT,
-    CLIENT,
     ORDERS,
     T0,
-    Asker,
+    OffsetTalk,
     group_record,
     key,
     milliseconds,
@@ -25,18 +24,20 @@ UNKNOWN_ID = UUID(int=99)
 
 
 @pytest.fixture
-def asker() -> Asker:
-    return Asker()
+def talk() -> OffsetTalk:
+    return OffsetTalk()
 
 
 class TestCommit:
-    def test_a_simple_consumer_commits_without_generation_and_member(self, asker: Asker) -> None:
-        assert asker.commit("orders", (0, 7, "note"), (3, 8, None)) == [NONE, NONE]
-        assert asker.offsets() == {("orders", 0): (7, "note"), ("orders", 3): (8, "")}
+    def test_a_simple_consumer_commits_without_generation_and_member(
+        self, talk: OffsetTalk
+    ) -> None:
+        assert talk.commit_offsets("orders", (0, 7, "note"), (3, 8, None)) == [NONE, NONE]
+        assert talk.offsets() == {("orders", 0): (7, "note"), ("orders", 3): (8, "")}
 
-    def test_the_value_holds_epoch_time_and_topic_id(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, "note"), leader_epoch=5)
-        (record,) = asker.records
+    def test_the_value_holds_epoch_time_and_topic_id(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, "note"), leader_epoch=5)
+        (record,) = talk.records
         assert record.key == key("orders", 0)
         value = record.value
         assert value is not None
@@ -44,45 +45,51 @@ class TestCommit:
         assert (value.commit_timestamp, value.expire_timestamp) == (T0, -1)  # type: ignore[attr-defined]
         assert value.topic_id == ORDERS.topic_id  # type: ignore[attr-defined]
 
-    def test_a_retention_time_of_old_versions_becomes_an_expiry_time(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""), version=4, retention_time=milliseconds(1500))
-        assert asker.records[0].value.expire_timestamp == T0 + 1500  # type: ignore[union-attr]
+    def test_a_retention_time_of_old_versions_becomes_an_expiry_time(
+        self, talk: OffsetTalk
+    ) -> None:
+        talk.commit_offsets("orders", (0, 7, ""), version=4, retention_time=milliseconds(1500))
+        assert talk.records[0].value.expire_timestamp == T0 + 1500  # type: ignore[union-attr]
 
     @pytest.mark.parametrize("length, code", [(5, NONE), (6, ErrorCode.offset_metadata_too_large)])
     def test_metadata_is_limited_per_partition(self, length: int, code: ErrorCode) -> None:
-        asker = Asker(offset_metadata_max_bytes="5")
-        assert asker.commit("orders", (0, 1, "x" * length), (1, 2, "")) == [code, NONE]
-        assert len(asker.offsets()) == (2 if code is NONE else 1)
+        talk = OffsetTalk({"offset.metadata.max.bytes": "5"})
+        assert talk.commit_offsets("orders", (0, 1, "x" * length), (1, 2, "")) == [code, NONE]
+        assert len(talk.offsets()) == (2 if code is NONE else 1)
 
-    def test_what_does_not_exist_is_refused_by_itself(self, asker: Asker) -> None:
+    def test_what_does_not_exist_is_refused_by_itself(self, talk: OffsetTalk) -> None:
         unknown = ErrorCode.unknown_topic_or_partition
-        assert asker.commit("nowhere", (0, 1, "")) == [unknown]
-        assert asker.commit("orders", (4, 1, ""), (-1, 1, ""), (0, 1, "")) == [
+        assert talk.commit_offsets("nowhere", (0, 1, "")) == [unknown]
+        assert talk.commit_offsets("orders", (4, 1, ""), (-1, 1, ""), (0, 1, "")) == [
             unknown,
             unknown,
             NONE,
         ]
 
-    def test_nothing_to_commit_does_not_ask_the_group(self, asker: Asker) -> None:
-        codes = asker.commit("nowhere", (0, 1, ""), generation_id_or_member_epoch=3, member_id="m")
+    def test_nothing_to_commit_does_not_ask_the_group(self, talk: OffsetTalk) -> None:
+        codes = talk.commit_offsets(
+            "nowhere", (0, 1, ""), generation_id_or_member_epoch=3, member_id="m"
+        )
         assert codes == [ErrorCode.unknown_topic_or_partition]
-        assert asker.ask(
-            8, 9, m.OffsetCommitRequest(group_id="group", member_id="", topics=())
-        ) == (m.OffsetCommitResponse(throttle_time=m.NO_THROTTLE, topics=()))
+        request = m.OffsetCommitRequest(group_id="g", member_id="", topics=())
+        nothing = m.OffsetCommitResponse(throttle_time=m.NO_THROTTLE, topics=())
+        assert talk.ask(request, 9) == nothing
 
-    def test_version_10_names_topics_by_id(self, asker: Asker) -> None:
-        assert asker.commit(ORDERS.topic_id, (0, 1, ""), version=10) == [NONE]
-        assert asker.commit(UNKNOWN_ID, (0, 1, ""), version=10) == [ErrorCode.unknown_topic_id]
-        assert asker.commit("orders", (0, 1, ""), version=10) == [ErrorCode.unknown_topic_id]
-        assert list(asker.offsets()) == [("orders", 0)]
+    def test_version_10_names_topics_by_id(self, talk: OffsetTalk) -> None:
+        assert talk.commit_offsets(ORDERS.topic_id, (0, 1, ""), version=10) == [NONE]
+        assert talk.commit_offsets(UNKNOWN_ID, (0, 1, ""), version=10) == [
+            ErrorCode.unknown_topic_id
+        ]
+        assert talk.commit_offsets("orders", (0, 1, ""), version=10) == [ErrorCode.unknown_topic_id]
+        assert list(talk.offsets()) == [("orders", 0)]
 
     @pytest.mark.parametrize(
         "version, code", [(8, ErrorCode.illegal_generation), (9, ErrorCode.group_id_not_found)]
     )
     def test_a_generation_of_a_group_that_does_not_exist(
-        self, asker: Asker, version: int, code: ErrorCode
+        self, talk: OffsetTalk, version: int, code: ErrorCode
     ) -> None:
-        codes = asker.commit(
+        codes = talk.commit_offsets(
             "orders",
             (0, 1, ""),
             version=version,
@@ -90,7 +97,7 @@ class TestCommit:
             member_id="m",
         )
         assert codes == [code]
-        assert asker.records == []
+        assert talk.records == []
 
     @pytest.mark.parametrize(
         "member_id, generation, code",
@@ -102,10 +109,10 @@ class TestCommit:
         ],
     )
     def test_a_member_commits_in_its_generation(
-        self, asker: Asker, member_id: str, generation: int, code: ErrorCode
+        self, talk: OffsetTalk, member_id: str, generation: int, code: ErrorCode
     ) -> None:
-        asker.replay(group_record(members=1))
-        codes = asker.commit(
+        talk.replay(group_record(members=1))
+        codes = talk.commit_offsets(
             "orders",
             (0, 1, ""),
             generation_id_or_member_epoch=generation,
@@ -113,14 +120,12 @@ class TestCommit:
         )
         assert codes == [code]
 
-    def test_the_answer_waits_for_the_records_of_its_group(self, asker: Asker) -> None:
-        request = m.OffsetCommitRequest(group_id="group", member_id="", topics=())
-        result = asker.do(
-            Request(ticket=5, api_key=8, api_version=9, client=CLIENT, message=request)
-        )
-        assert [(reply.ticket, reply.group_id) for reply in result.replies] == [(5, "group")]
+    def test_the_answer_waits_for_the_records_of_its_group(self, talk: OffsetTalk) -> None:
+        request = m.OffsetCommitRequest(group_id="g", member_id="", topics=())
+        talk.ask(request, 9)
+        assert [(ticket, reply.group_id) for ticket, reply in talk.replies.items()] == [(1, "g")]
 
-    def test_answers_keep_the_order_of_the_request(self, asker: Asker) -> None:
+    def test_answers_keep_the_order_of_the_request(self, talk: OffsetTalk) -> None:
         topics = tuple(
             m.OffsetCommitRequestTopic(
                 topic_id=None,
@@ -133,34 +138,32 @@ class TestCommit:
             )
             for name in ("nowhere", "orders", "audit")
         )
-        answer = asker.ask(
-            8, 9, m.OffsetCommitRequest(group_id="group", member_id="", topics=topics)
-        )
+        answer = talk.ask(m.OffsetCommitRequest(group_id="g", member_id="", topics=topics), 9)
         assert [topic.name for topic in answer.topics] == ["nowhere", "orders", "audit"]
 
 
 class TestFetch:
-    def test_a_group_that_does_not_exist_has_committed_nothing(self, asker: Asker) -> None:
-        answer = asker.fetch({"orders": [0, 1]})
+    def test_a_group_that_does_not_exist_has_committed_nothing(self, talk: OffsetTalk) -> None:
+        answer = talk.fetch_offsets({"orders": [0, 1]})
         assert answer.error_code is NONE
         (topic,) = answer.topics
         assert [
             (one.committed_offset, one.committed_leader_epoch, one.metadata, one.error_code)
             for one in topic.partitions
         ] == [(-1, -1, "", NONE)] * 2
-        assert asker.fetch().topics == ()
+        assert talk.fetch_offsets().topics == ()
 
-    def test_partitions_without_a_commit_are_minus_one(self, asker: Asker) -> None:
-        asker.commit("orders", (1, 7, "note"), leader_epoch=4)
-        (topic,) = asker.fetch({"orders": [0, 1]}).topics
+    def test_partitions_without_a_commit_are_minus_one(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (1, 7, "note"), leader_epoch=4)
+        (topic,) = talk.fetch_offsets({"orders": [0, 1]}).topics
         assert [
             (one.committed_offset, one.committed_leader_epoch, one.metadata)
             for one in topic.partitions
         ] == [(-1, -1, ""), (7, 4, "note")]
 
-    def test_topics_are_asked_for_by_id_from_version_10(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""))
-        answer = asker.fetch({UNKNOWN_ID: [0], ORDERS.topic_id: [0]}, version=10)
+    def test_topics_are_asked_for_by_id_from_version_10(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""))
+        answer = talk.fetch_offsets({UNKNOWN_ID: [0], ORDERS.topic_id: [0]}, version=10)
         assert [
             (topic.topic_id, one.committed_offset, one.error_code)
             for topic in answer.topics
@@ -170,107 +173,105 @@ class TestFetch:
             (UNKNOWN_ID, -1, ErrorCode.unknown_topic_id),
         ]
 
-    def test_all_topics_carry_their_ids_from_version_10(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""))
-        asker.commit("audit", (1, 8, ""))
-        asker.shard.topics = Topics([ORDERS])
-        assert [topic.topic_id for topic in asker.fetch(version=10).topics] == [ORDERS.topic_id]
-        assert [topic.name for topic in asker.fetch(version=9).topics] == ["orders", "audit"]
+    def test_all_topics_carry_their_ids_from_version_10(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""))
+        talk.commit_offsets("audit", (1, 8, ""))
+        talk.shard.topics = Topics([ORDERS])
+        assert [topic.topic_id for topic in talk.fetch_offsets(version=10).topics] == [
+            ORDERS.topic_id
+        ]
+        assert [topic.name for topic in talk.fetch_offsets(version=9).topics] == ["orders", "audit"]
 
-    def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""))
+    def test_an_offset_of_an_earlier_topic_of_that_name_is_not_shown(
+        self, talk: OffsetTalk
+    ) -> None:
+        talk.commit_offsets("orders", (0, 7, ""))
         again = Topic(UUID(int=3), "orders", 4)
-        asker.shard.topics = Topics([again])
-        (topic,) = asker.fetch({again.topic_id: [0]}, version=10).topics
+        talk.shard.topics = Topics([again])
+        (topic,) = talk.fetch_offsets({again.topic_id: [0]}, version=10).topics
         assert topic.partitions[0].committed_offset == -1
 
-    def test_several_groups_are_answered_in_order(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""), group="b")
+    def test_several_groups_are_answered_in_order(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""), group="b")
         groups = tuple(m.OffsetFetchRequestGroup(group_id=name, topics=None) for name in "ab")
         message = m.OffsetFetchRequest(groups=groups, require_stable=True)
-        result = asker.do(
-            Request(ticket=5, api_key=9, api_version=8, client=CLIENT, message=message)
-        )
-        (reply,) = result.replies
-        assert [(one.group_id, len(one.topics)) for one in reply.message.groups] == [  # type: ignore[attr-defined]
-            ("a", 0),
-            ("b", 1),
-        ]
+        answer = talk.ask(message, 8)
+        assert [(one.group_id, len(one.topics)) for one in answer.groups] == [("a", 0), ("b", 1)]
 
 
 class TestDelete:
-    def test_deletes_by_tombstones(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""), (1, 8, ""))
-        answer = asker.delete("orders", 0, 2)
+    def test_deletes_by_tombstones(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""), (1, 8, ""))
+        answer = talk.delete_offsets("orders", 0, 2)
         assert answer.error_code is NONE
         assert [one.error_code for one in answer.topics[0].partitions] == [NONE, NONE]
-        assert asker.tombstones() == [key("orders", 0)]
-        assert list(asker.offsets()) == [("orders", 1)]
+        assert talk.tombstones() == [key("orders", 0)]
+        assert list(talk.offsets()) == [("orders", 1)]
 
-    def test_a_group_that_does_not_exist(self, asker: Asker) -> None:
-        assert asker.delete("orders", 0).error_code is ErrorCode.group_id_not_found
+    def test_a_group_that_does_not_exist(self, talk: OffsetTalk) -> None:
+        assert talk.delete_offsets("orders", 0).error_code is ErrorCode.group_id_not_found
 
-    def test_topics_with_subscribers_keep_their_offsets(self, asker: Asker) -> None:
-        asker.replay(group_record(members=2))
+    def test_topics_with_subscribers_keep_their_offsets(self, talk: OffsetTalk) -> None:
+        talk.replay(group_record(members=2))
         for topic in ("orders", "audit"):
-            asker.commit(topic, (0, 7, ""), generation_id_or_member_epoch=1, member_id="m0")
-        subscribed = asker.delete("orders", 0).topics[0].partitions[0]
+            talk.commit_offsets(topic, (0, 7, ""), generation_id_or_member_epoch=1, member_id="m0")
+        subscribed = talk.delete_offsets("orders", 0).topics[0].partitions[0]
         assert subscribed.error_code is ErrorCode.group_subscribed_to_topic
-        assert asker.delete("audit", 0).topics[0].partitions[0].error_code is NONE
-        assert list(asker.offsets()) == [("orders", 0)]
+        assert talk.delete_offsets("audit", 0).topics[0].partitions[0].error_code is NONE
+        assert list(talk.offsets()) == [("orders", 0)]
 
-    def test_members_of_another_protocol_type_keep_everything(self, asker: Asker) -> None:
-        asker.replay(group_record(members=1, protocol_type="connect"))
-        assert asker.delete("orders", 0).error_code is ErrorCode.non_empty_group
+    def test_members_of_another_protocol_type_keep_everything(self, talk: OffsetTalk) -> None:
+        talk.replay(group_record(members=1, protocol_type="connect"))
+        assert talk.delete_offsets("orders", 0).error_code is ErrorCode.non_empty_group
 
-    def test_unknown_partitions_are_refused(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""))
+    def test_unknown_partitions_are_refused(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""))
         unknown = ErrorCode.unknown_topic_or_partition
         for topic, index in (("orders", 9), ("nowhere", 0)):
-            assert asker.delete(topic, index).topics[0].partitions[0].error_code is unknown
+            assert talk.delete_offsets(topic, index).topics[0].partitions[0].error_code is unknown
 
-    def test_a_group_stays_when_its_last_offset_is_deleted(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""))
-        asker.delete("orders", 0)
-        assert asker.delete("orders", 0).error_code is NONE
+    def test_a_group_stays_when_its_last_offset_is_deleted(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""))
+        talk.delete_offsets("orders", 0)
+        assert talk.delete_offsets("orders", 0).error_code is NONE
 
 
 class TestRemoval:
-    def test_deleted_topics_take_their_offsets_along_in_all_groups(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""), group="a")
-        asker.commit("orders", (1, 7, ""), group="b")
-        asker.commit("audit", (1, 7, ""), group="b")
-        asker.shard.topics = Topics([AUDIT])
-        asker.do(TopicsDeleted(["orders"]))
-        assert asker.tombstones() == [key("orders", 0, "a"), key("orders", 1, "b")]
-        assert list(asker.offsets("b")) == [("audit", 1)]
+    def test_deleted_topics_take_their_offsets_along_in_all_groups(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""), group="a")
+        talk.commit_offsets("orders", (1, 7, ""), group="b")
+        talk.commit_offsets("audit", (1, 7, ""), group="b")
+        talk.shard.topics = Topics([AUDIT])
+        talk.handle(TopicsDeleted(["orders"]))
+        assert talk.tombstones() == [key("orders", 0, "a"), key("orders", 1, "b")]
+        assert list(talk.offsets("b")) == [("audit", 1)]
 
-    def test_a_topic_created_again_keeps_its_new_offsets(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""))
-        asker.shard.topics = Topics([Topic(UUID(int=3), "orders", 4)])
-        asker.commit("orders", (1, 8, ""))
-        asker.do(TopicsDeleted(["orders"]))
-        assert list(asker.offsets()) == [("orders", 1)]
+    def test_a_topic_created_again_keeps_its_new_offsets(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""))
+        talk.shard.topics = Topics([Topic(UUID(int=3), "orders", 4)])
+        talk.commit_offsets("orders", (1, 8, ""))
+        talk.handle(TopicsDeleted(["orders"]))
+        assert list(talk.offsets()) == [("orders", 1)]
 
-    def test_a_deleted_group_takes_its_offsets_along(self, asker: Asker) -> None:
-        asker.commit("orders", (0, 7, ""), (2, 7, ""))
-        asker.ask(42, 2, m.DeleteGroupsRequest(groups_names=("group",)))
-        assert asker.tombstones() == [
+    def test_a_deleted_group_takes_its_offsets_along(self, talk: OffsetTalk) -> None:
+        talk.commit_offsets("orders", (0, 7, ""), (2, 7, ""))
+        talk.delete("g")
+        assert talk.tombstones() == [
             key("orders", 0),
             key("orders", 2),
-            GroupMetadataKey("group"),
+            GroupMetadataKey("g"),
         ]
-        assert asker.offsets() == {}
+        assert talk.offsets() == {}
 
     def test_a_group_that_is_deleted_and_commits_in_one_turn_exists_on_a_standby(
-        self, asker: Asker
+        self, talk: OffsetTalk
     ) -> None:
-        asker.commit("orders", (0, 7, ""))
-        asker.ask(42, 2, m.DeleteGroupsRequest(groups_names=("group",)))
-        asker.commit("orders", (0, 8, ""))
-        committed, _, deleted, again = asker.records  # the second one is overwritten in its turn
-        standby = Asker()
+        talk.commit_offsets("orders", (0, 7, ""))
+        talk.delete("g")
+        talk.commit_offsets("orders", (0, 8, ""))
+        committed, _, deleted, again = talk.records  # the second one is overwritten in its turn
+        standby = OffsetTalk()
         for record in (committed, deleted, again):
             standby.replay(record)
         assert standby.offsets() == {("orders", 0): (8, "")}
-        assert "group" in standby.shard._context.groups
+        assert "g" in standby.context.groups

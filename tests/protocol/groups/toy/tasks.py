@@ -28,7 +28,7 @@ from protocol.records import (
 )
 from protocol.wire.convert import blank
 from protocol.wire.readers import decoder
-from tests.protocol.groups.consumer.consumer_talk import topic_id
+from tests.protocol.groups.conversation import topic_id
 from tests.protocol.groups.toy.group import CURRENT_KEY, KIND, member_record
 from tests.protocol.groups.toy.group_type import TOY
 
