@@ -402,15 +402,14 @@ class OwnershipChecker:
         for code in self._visible.committed(answer):
             self._visible.speaks(process, message.group_id, code)
         observed = self._observed(message, message.member_id)
+        unknown = self._group(message.group_id).unknown
         for topic in answer.response.topics:
             if NEVER < observed.replaced_at < answer.asked_at:
                 self._is_refused(observed, answer, topic.partitions)
             known = _by_name(process, topic.name)
             # A commit names topics by name: if a topic was deleted and created again, its sender
             # may mean the topic that it still has.
-            is_ambiguous = self._values.was_deleted(topic.name)
-            if topic.name in self._group(message.group_id).unknown:
-                continue
+            is_ambiguous = self._values.was_deleted(topic.name) or topic.name in unknown
             for row in topic.partitions:
                 if row.error_code is OK and known is not None and not is_ambiguous:
                     self._is_owner(observed, answer, (known.topic_id, row.partition_index))
