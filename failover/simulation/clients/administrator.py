@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PATIENCE_MS = 3_000
 RETRY_MS = 300
+LATE_MS = 15_000
+"""So long after nobody waits for its answer any more a request may still be carried out."""
 TIMEOUT = timedelta(seconds=10)
 SET = 0
 """The operations of IncrementalAlterConfigs."""
@@ -78,6 +80,7 @@ class Administrator:
         self.topics: set[str] = set()
         self.deleted: set[str] = set()
         self.busy: set[str] = set()
+        self._late_until: dict[str, int] = {}
         self.partitions_of: dict[str, int] = {}
         self.unread: set[str] = set()
         self.expects_nothing = False
@@ -159,10 +162,16 @@ class Administrator:
             if response is not None and is_done(response):
                 self.busy.discard(name)
                 done()
-            else:
-                self._world.after(RETRY_MS, ask)
+                return
+            if response is None:
+                self._late_until[name] = self._world.now + LATE_MS
+            self._world.after(RETRY_MS, ask)
 
         ask()
+
+    def may_change(self, name: str) -> bool:
+        """Return whether an earlier change of a topic is over, and no request for it on its way."""
+        return name not in self.busy and self._late_until.get(name, 0) < self._world.now
 
     def create_another(self) -> None:
         """Create one more topic, which no member reads."""

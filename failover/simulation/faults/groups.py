@@ -167,12 +167,12 @@ class GroupInjector(FaultSchedule):
         kind = self._rng.choice(("grow", "grow", "delete", "create"))
         if kind == "grow":
             name = self._rng.choice([first, *spare])
-            if partitions_of[name] < GROW_MAX and name not in administrator.busy:
+            if partitions_of[name] < GROW_MAX and administrator.may_change(name):
                 count = partitions_of[name] + self._rng.randint(1, 3)
                 self._world.fault("topic grows", f"{name} to {count} partitions")
                 administrator.grow_topic(name, count)
         elif kind == "delete":
-            spare = [name for name in spare if name not in administrator.busy]
+            spare = [name for name in spare if administrator.may_change(name)]
             if spare:
                 name = self._rng.choice(spare)
                 self._world.fault("topic deleted", name)
@@ -182,7 +182,7 @@ class GroupInjector(FaultSchedule):
             if group_id.startswith(CONSUMER):
                 names += [f"{group_id}.new-{number}" for number in range(NEW_TOPICS)]
             names = [each for each in names if each not in partitions_of]
-            names = [each for each in names if each not in administrator.busy]
+            names = [each for each in names if administrator.may_change(each)]
             if names:
                 name = self._rng.choice(names)
                 self._world.fault("topic created", name)
