@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
-RETRY_SECONDS: Final = 30.0
+COORDINATOR_SECONDS_MAX: Final = 180.0
+"""A Kafka that has just created a topic of 1,000 partitions makes its own topic only after them."""
 
 
 class BlockingClient(BlockingConnection):
@@ -69,7 +70,7 @@ class BlockingClient(BlockingConnection):
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group_id,))
         found = poll(
             lambda: self.ask(request).coordinators[0],
-            RETRY_SECONDS,
+            COORDINATOR_SECONDS_MAX,
             is_done=lambda found: not found.error_code.retriable,
             every_s=0.1,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
+from actors.waiting import is_answered, poll
 from bench.client.blocking_client import BlockingClient
 from bench.client.pipelines import AnswerError
 from bench.client.reactor import Reactor
@@ -16,7 +17,7 @@ from failover.routing import partition_for
 from protocol.client import codec
 from protocol.client.frames import MARK, MARKED, Template, by_frame
 from protocol.wire import compact
-from protocol.wire.errors import ErrorCode
+from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -30,6 +31,8 @@ TOPIC: Final = "bench-offsets"
 PARTITIONS: Final = 100
 """Offsets in one commit, and partitions of the topic."""
 IN_FLIGHT: Final = 8
+LOAD_SECONDS_MAX: Final = 60.0
+"""How long the partition's coordinator may load it before the first commit."""
 OFFSET_COMMIT, VERSION = 8, 9
 
 Address = tuple[str, int]
@@ -53,6 +56,13 @@ def fill(bootstrap: Address, group_ids: Iterator[str], records: int) -> None:
     with BlockingClient(bootstrap) as connection:
         connection.create_topic(TOPIC, PARTITIONS)
         address = connection.coordinator(first)
+    with BlockingClient(address) as connection:
+        poll(
+            lambda: connection.committed_offsets(first),
+            LOAD_SECONDS_MAX,
+            is_done=is_answered,
+            retry=(KafkaError,),
+        )
     commits = -(-records // PARTITIONS)
     _Filler(itertools.chain([first], group_ids), commits).run(address)
 
