@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from protocol.groups.effects import CreateTopics
+
 if TYPE_CHECKING:
-    from protocol.groups.effects import Reply, Request, Task
+    from collections.abc import Iterable
+
+    from protocol.groups.effects import Reply, Request, Task, WorkerTask
     from protocol.groups.facts import Fact
     from storage.log import Write
     from storage.messages import Message
@@ -34,6 +38,7 @@ class Effects:
     are written, in order, readable at once, and synced soon when ``sync`` is set. The driver calls
     ``Host.persisted`` when the unit is on disk, and drains again: what waited for the unit is
     returned then. ``tasks`` name the partition that receives the result, through ``Host.computed``.
+    ``creations`` are tasks for the catalogue: the host itself takes them out again.
     ``notes`` are log messages.
     """
 
@@ -43,9 +48,18 @@ class Effects:
     writes: list[Write] = field(default_factory=list)
     sync: bool = False
     replies: list[Reply] = field(default_factory=list)
-    tasks: list[tuple[int, Task]] = field(default_factory=list)
+    tasks: list[tuple[int, WorkerTask]] = field(default_factory=list)
+    creations: list[tuple[int, CreateTopics]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def add_tasks(self, partition: int, tasks: Iterable[Task]) -> None:
+        """Add the tasks of a partition, for whoever does them."""
+        for task in tasks:
+            if isinstance(task, CreateTopics):
+                self.creations.append((partition, task))
+            else:
+                self.tasks.append((partition, task))
 
     def __bool__(self) -> bool:
         return bool(

@@ -338,7 +338,9 @@ class Host:
         """End the turn: return everything to be done now, falsy when there is nothing."""
         state = self._state
         effects = state.effects
-        while touched := state.schedule.take():
+        is_first = True
+        while (touched := state.schedule.take()) or is_first:
+            is_first = False
             for partition in touched:
                 if partition.deferred:
                     self._resume(partition, now)
@@ -349,7 +351,10 @@ class Host:
                     self._let_lead()
                 if partition.has_news:
                     self._note_leader(partition, effects, now)
-        effects.replies = self._requests.merge(effects.replies)
+            self._requests.create_topics(now)
+            effects.replies = self._requests.merge(effects.replies)
+            for number, event in self._requests.take_created():
+                self.computed(number, event, now)
         if effects.writes:
             partitions = frozenset(write.partition for write in effects.writes)
             self._units.append((effects.number, partitions))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from failover.effects import Forward
-    from protocol.groups.effects import Reply, Task
+    from protocol.groups.effects import Reply, WorkerTask
     from protocol.groups.facts import Fact
     from storage.log import Write
     from storage.messages import Message
@@ -70,7 +70,7 @@ class AnswersPort(Protocol):
 class TasksPort(Protocol):
     """The workers that compute assignments."""
 
-    def submit(self, partition: int, task: Task) -> None:
+    def submit(self, partition: int, task: WorkerTask) -> None:
         """Start a task; its result arrives through ``Host.computed``."""
 
 

@@ -166,9 +166,14 @@ def read_server_configs(properties: Mapping[str, str]) -> ServerFile:
 
 def _check_assignors(configs: Configs) -> None:
     """Refuse an assignor that is not installed here: members could not use it."""
-    from protocol.assignors.registry import BUILT_IN, ENTRY_POINTS, custom_names
+    from protocol.assignors.registry import ENTRY_POINTS, custom_names
 
-    known = {ASSIGNORS: (*BUILT_IN, *sorted(custom_names())), SHARE_ASSIGNORS: ("simple",)}
+    custom = sorted(custom_names())
+    known = {
+        ASSIGNORS: ("uniform", "range", *custom),
+        SHARE_ASSIGNORS: ("simple",),
+        STREAMS_ASSIGNORS: ("sticky", *custom),
+    }
     for name, names in known.items():
         for assignor in configs.strings(name):
             if assignor not in names:
@@ -238,7 +243,14 @@ def validate_group(overrides: Mapping[str, str], configs: Configs) -> str | None
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if values[session] <= values[heartbeat]:
             return f"{session} must be greater than {heartbeat}"
-    return None
+    return _check_group_assignor(overrides, configs)
+
+
+def _check_group_assignor(overrides: Mapping[str, str], configs: Configs) -> str | None:
+    assignors = configs.strings(STREAMS_ASSIGNORS)
+    if overrides.get(GROUP_ASSIGNOR, assignors[0]) in assignors:
+        return None
+    return f"{GROUP_ASSIGNOR} must be one of {', '.join(assignors)}"
 
 
 def clamped(name: str, value: int, configs: Configs) -> int:
@@ -365,6 +377,8 @@ def text_of(value: Value) -> str:
 
 
 PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+GROUP_ASSIGNOR: Final = "streams.assignor.name"
+STREAMS_ASSIGNORS: Final = "group.streams.assignors"
 SHARE_ASSIGNORS: Final = "group.share.assignors"
 ASSIGNORS: Final = "group.consumer.assignors"
 

@@ -105,6 +105,7 @@ KAFKAS_ASSIGNORS: Final[Mapping[str, str]] = MappingProxyType(
         f"org.apache.kafka.coordinator.group.assignor.{name.capitalize()}Assignor": name
         for name in ("uniform", "range", "simple")
     }
+    | {"org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": "sticky"}
 )
 """The class names of Kafka's own assignors, as a Kafka server is configured with them."""
 
@@ -336,7 +337,7 @@ _MODERN = (
          " that is sooner than its heartbeat interval."),
 )  # fmt: skip
 
-_SHARE_AND_STREAMS = (
+_SHARE = (
     _text("group.share.assignors", ("simple",), "The assignors of share groups.",
           distinct=True, aliases=KAFKAS_ASSIGNORS),
     _int("group.share.initialize.retry.interval.ms", 30000, 1,
@@ -360,12 +361,37 @@ _SHARE_AND_STREAMS = (
          "The smallest such limit that a share group may set.", high=2000),
     _int("group.share.max.partition.max.record.locks", 4000, 2000,
          "The largest such limit that a share group may set.", high=10000),
+)  # fmt: skip
+
+_STREAMS = (
+    _text("group.streams.assignors", ("sticky",),
+          "The task assignors of streams groups, the first one being the default.",
+          distinct=True, aliases=KAFKAS_ASSIGNORS),
     _int("group.streams.initial.rebalance.delay.ms", 3000, 0,
          "How long the first assignment of an empty streams group waits for more members."),
     _int("group.streams.max.size", INT_MAX, 1, "The most members of one streams group."),
     _int("group.streams.max.standby.replicas", 2, 0,
          "The most standby replicas that a streams group may set."),
     _int("group.streams.num.standby.replicas", 0, 0, "Standby replicas of each streams task."),
+    _int("group.streams.unsettled.heartbeat.interval.ms", 250, 1,
+         "How soon after the assignment interval a member is asked back that awaits tasks, if that"
+         " is sooner than its heartbeat interval."),
+    _text("group.streams.rack.aware.assignment.tags", (),
+          "The client tags in which a task's standbys differ from it as far as possible.",
+          importance=LOW),
+)  # fmt: skip
+
+_STREAMS_WARMUP = (
+    ConfigRow(name="group.streams.acceptable.recovery.lag", type=ConfigType.LONG, default=10000,
+              low=0, doc="The lag below which a warm-up task has caught up.", internal=True),
+    _int("group.streams.max.warmup.replicas", 20, 0,
+         "The most warm-up replicas that a streams group may set.", internal=True),
+    _int("group.streams.min.task.offset.interval.ms", 15000, 1,
+         "The smallest task offset interval that a streams group may set.", internal=True),
+    _int("group.streams.num.warmup.replicas", 2, 0, "Warm-up replicas of a streams group.",
+         internal=True),
+    _int("group.streams.task.offset.interval.ms", 60000, 1,
+         "How often members report the offsets of their tasks.", internal=True),
 )  # fmt: skip
 
 BROKER_CONFIGS: Final = _table(
@@ -374,9 +400,12 @@ BROKER_CONFIGS: Final = _table(
     _COORDINATOR,
     _CLASSIC,
     _MODERN,
-    _without_effect(*_SHARE_AND_STREAMS),
+    _STREAMS,
+    _without_effect(*_SHARE),
+    _without_effect(*_STREAMS_WARMUP),
     _modern("consumer"),
-    _without_effect(*_modern("share"), *_modern("streams")),
+    _modern("streams"),
+    _without_effect(*_modern("share")),
 )
 
 
@@ -419,7 +448,7 @@ _GROUP = (
           " promises, or is refused while the old one's session lasts, as in Kafka."),
 )  # fmt: skip
 
-_GROUP_SHARE_AND_STREAMS = (
+_GROUP_SHARE = (
     _text("share.auto.offset.reset", "latest",
           "Where a share partition starts: latest, earliest, or by_duration:<ISO 8601 duration>.",
           pattern=OFFSET_RESET),
@@ -430,17 +459,41 @@ _GROUP_SHARE_AND_STREAMS = (
     _bounded("share", "partition.max.record.locks", "Records acquired at once per partition."),
     _bounded("share", "record.lock.duration.ms", "How long a record is acquired."),
     _flag("share.renew.acknowledge.enable", True, "Whether members may renew a record's lock."),
+)  # fmt: skip
+
+_GROUP_STREAMS = (
+    _text("streams.assignor.name", None,
+          "The group's task assignor; not set: the first of group.streams.assignors."),
     _int("streams.initial.rebalance.delay.ms", 3000, 0,
          "How long the first assignment waits for more members.",
          synonym="group.streams.initial.rebalance.delay.ms"),
     _int("streams.num.standby.replicas", 0, 0, "Standby replicas of each task.",
          synonym="group.streams.num.standby.replicas",
          ceiling="group.streams.max.standby.replicas"),
+    _text("streams.rack.aware.assignment.tags", (),
+          "The client tags in which a task's standbys differ from it as far as possible.",
+          importance=LOW, synonym="group.streams.rack.aware.assignment.tags"),
+)  # fmt: skip
+
+_GROUP_STREAMS_WARMUP = (
+    ConfigRow(name="streams.acceptable.recovery.lag", type=ConfigType.LONG, default=10000, low=0,
+              doc="The lag below which a warm-up task has caught up.", internal=True,
+              synonym="group.streams.acceptable.recovery.lag"),
+    _int("streams.num.warmup.replicas", 2, 0, "Warm-up replicas of the group.", internal=True,
+         synonym="group.streams.num.warmup.replicas",
+         ceiling="group.streams.max.warmup.replicas"),
+    _int("streams.task.offset.interval.ms", 60000, 1,
+         "How often members report the offsets of their tasks.", internal=True,
+         synonym="group.streams.task.offset.interval.ms",
+         floor="group.streams.min.task.offset.interval.ms"),
 )  # fmt: skip
 
 GROUP_CONFIGS: Final = _table(
     _group_modern("consumer"),
-    _without_effect(*_group_modern("share"), *_group_modern("streams")),
+    _group_modern("streams"),
+    _without_effect(*_group_modern("share")),
     _GROUP,
-    _without_effect(*_GROUP_SHARE_AND_STREAMS),
+    _GROUP_STREAMS,
+    _without_effect(*_GROUP_SHARE),
+    _without_effect(*_GROUP_STREAMS_WARMUP),
 )

@@ -384,14 +384,24 @@ _SHARE = (
     _skipped(15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
 )
 _STREAMS = (
-    _skipped(17, StreamsGroupMetadataKey, StreamsGroupMetadataValue),
-    _skipped(19, StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
-    _skipped(
+    _replayed(17, StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+    _replayed(19, StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
+    _replayed(
         20, StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue
     ),
-    _skipped(21, StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
-    _skipped(22, StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
-    _skipped(23, StreamsGroupTopologyKey, StreamsGroupTopologyValue),
+    _replayed(
+        21,
+        StreamsGroupTargetAssignmentMemberKey,
+        StreamsGroupTargetAssignmentMemberValue,
+        is_kept=True,
+    ),
+    _replayed(
+        22,
+        StreamsGroupCurrentMemberAssignmentKey,
+        StreamsGroupCurrentMemberAssignmentValue,
+        is_kept=True,
+    ),
+    _replayed(23, StreamsGroupTopologyKey, StreamsGroupTopologyValue),
 )
 _ROWS = (*_CLASSIC, *_CONSUMER, *_SHARE, *_STREAMS)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.workers.task_frames import RunTiming
-    from protocol.groups.effects import ResolveRegexes, Task
+    from protocol.groups.effects import ResolveRegexes, WorkerTask
 
     Work = ComputeAssignment | ResolveRegexes
     Answer = Any
@@ -119,7 +119,7 @@ class WorkerDispatcher:
         self._in_place_ready: asyncio.Future[None] | None = None
         self._has_looked = not workers.here
 
-    def submit(self, partition: int, task: Task) -> None:
+    def submit(self, partition: int, task: WorkerTask) -> None:
         """Run a task; its answer always comes, later."""
         if isinstance(task, CancelAssignment):
             home = self._home.get(task.group_id)

@@ -25,6 +25,9 @@ from protocol.groups.effects import (
     MemberRow,
     RegexesResolved,
     ResolveRegexes,
+    SubtopologyRow,
+    TaskMemberRow,
+    TaskSettings,
     TopicRow,
 )
 
@@ -72,6 +75,8 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
             task.answer_whole,
             changes.topics is not None,
             list(changes.dropped_subscriptions),
+            task.is_shared,
+            task.tasks,
         ]
     )
     yield from _topic_parts(changes.topics or ())
@@ -100,13 +105,14 @@ def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
             regexes=tuple(regexes),
             topics=[name for (names,) in found.get("names", ()) for name in names],
         )
-    group_id, run, assignor, base_run, answer_whole, has_topics, dropped = header
+    group_id, run, assignor, base_run, answer_whole, has_topics, dropped, *form = header
+    is_shared, tasks = form
     changes = GroupChanges(
         topics=_read_topics(found.get("topics", ())) if has_topics else None,
         subscriptions=_read_subscriptions(found.get("subscriptions", ())),
         gone=tuple((old, new) for (rows,) in found.get("gone", ()) for old, new in rows),
         members=tuple(
-            row for columns in found.get("members", ()) for row in _rows(MemberRow, *columns)
+            row for columns in found.get("members", ()) for row in _members(tasks, columns)
         ),
         dropped_subscriptions=tuple(dropped),
         targets=tuple(row for columns in found.get("targets", ()) for row in _targets(*columns)),
@@ -118,6 +124,8 @@ def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
         base_run=base_run,
         changes=changes,
         answer_whole=answer_whole,
+        is_shared=is_shared,
+        tasks=_read_settings(tasks),
     )
 
 
@@ -257,6 +265,22 @@ def _targets(member_ids: list[str], ends: bytes, buffer: bytes) -> Iterator[tupl
     for member_id, end in zip(member_ids, np.frombuffer(ends, "<i4").tolist(), strict=True):
         yield member_id, buffer[start:end]
         start = end
+
+
+def _members(tasks: Any, columns: Sequence[Any]) -> Iterator[MemberRow] | Iterator[TaskMemberRow]:
+    if tasks is None:
+        return _rows(MemberRow, *columns)
+    *plain, tags = columns
+    return _rows(TaskMemberRow, *plain, [tuple(map(tuple, each)) for each in tags])
+
+
+def _read_settings(tasks: Any) -> TaskSettings | None:
+    if tasks is None:
+        return None
+    subtopologies, standby_replicas, rack_tags = tasks
+    return TaskSettings(
+        tuple(SubtopologyRow(*row) for row in subtopologies), standby_replicas, tuple(rack_tags)
+    )
 
 
 # --- bytes

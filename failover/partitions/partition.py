@@ -454,7 +454,7 @@ class Partition:
         effects.notes += self._notes
         self._notes.clear()
         if self._tasks:
-            effects.tasks += [(self.number, task) for task in self._tasks]
+            effects.add_tasks(self.number, self._tasks)
             self._tasks.clear()
 
     def _append_turn(self, now: int) -> None:
@@ -559,7 +559,7 @@ class Partition:
             self._notes.append(f"partition {self.number} is read again: {reason(error)}")
             return False
         effects.facts += farewell.facts
-        effects.tasks += [(self.number, task) for task in farewell.tasks]
+        effects.add_tasks(self.number, farewell.tasks)
         return not self.machine.take_failures()
 
     # --- replay

@@ -15,12 +15,13 @@ from failover.catalogue.cluster_view import DelayedResponse, Mutating
 from failover.identity import CATALOG_PARTITION
 from failover.partitions.containment import HandlerFailed, PartitionFailed, asked
 from failover.partitions.partition import PartitionState
+from failover.requests.creations import Creations
 from failover.requests.delayed_replies import DelayedReplies
 from failover.requests.fanout import Fanout, RequestPart
 from failover.requests.forwards import Forwards
 from failover.requests.pending_find_coordinator import PendingFindCoordinator
 from failover.routing import partition_for
-from protocol.groups.effects import Reply
+from protocol.groups.effects import ClientInfo, Reply, Request
 from protocol.reasons import reason, shown
 from protocol.wire import apis
 from protocol.wire.apis import Route
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from failover.host_state import HostState
-    from protocol.groups.effects import Request, Ticket
+    from protocol.groups.effects import Ticket, TopicsCreated
 
 PARTITION_LOST: Final = (PartitionFailed, LogError)
 """Not the error of one request: the process restarts from its log."""
@@ -45,6 +46,7 @@ class Requests:
     def __init__(self, host_state: HostState, now: int) -> None:
         self._state = host_state
         self._fanout = Fanout()
+        self._creations = Creations()
         self._delayed_replies = DelayedReplies()
         self._forwards = Forwards()
         self._pending_lookups = PendingFindCoordinator(host_state.identity.partitions, now)
@@ -137,8 +139,24 @@ class Requests:
         for reply in replies:
             if reply.ticket >= 0:
                 yield reply
+            elif self._creations.take(reply):
+                continue
             elif (merged := self._fanout.merged(reply)) is not None:
                 yield merged
+
+    # --- topics that groups need
+
+    def create_topics(self, now: int) -> None:
+        """Ask the catalogue for the topics that groups need."""
+        creations, self._state.effects.creations = self._state.effects.creations, []
+        for partition, task in creations:
+            ticket = self._fanout.draw_ticket()
+            self._creations.begin(ticket, partition, task)
+            self.receive(_own_request(ticket, task.request), now)
+
+    def take_created(self) -> list[tuple[int, TopicsCreated]]:
+        """Remove and return the catalogue's answers, each with its group's partition."""
+        return self._creations.take_answered()
 
     # --- routes
 
@@ -235,6 +253,18 @@ class Requests:
             self._refuse(request, ErrorCode.unknown_server_error)
         except Exception as error:
             self._state.effects.notes.append(f"{asked(request)} gets no answer: {reason(error)}")
+
+
+def _own_request(ticket: Ticket, message: Entity) -> Request:
+    """Make a request of this node's own."""
+    key = int(type(message).__api_key__)  # type: ignore[attr-defined]  # every payload has one
+    return Request(
+        ticket=ticket,
+        api_key=key,
+        api_version=apis.API[key].max_version,
+        client=ClientInfo("", ""),
+        message=message,
+    )
 
 
 ROUTES: Final[Mapping[Route, Callable[[Requests, Request, int], Sequence[RequestPart]]]] = {

@@ -56,6 +56,11 @@ class CachedGroup:
         self._racks = CachedRacks()
         self._starts: Int32s = np.zeros(1, np.int32)
 
+    @property
+    def size(self) -> int:
+        """The number of partitions."""
+        return len(self.owner)
+
     def apply(self, changes: GroupChanges) -> None:
         """Apply changes to the group; see GroupChanges for the order."""
         if changes.topics is not None:
@@ -140,14 +145,14 @@ class CachedGroup:
             members[row.member_id] = row
         if not successors and len(members) == len(before):
             return
-        self.member_ids = _in_java_order(members)
+        self.member_ids = in_java_order(members)
         place = {member_id: place for place, member_id in enumerate(self.member_ids)}
         moves = [place.get(successors.get(each, each) or "", NOBODY) for each in before]
         # The last entry is the one that NOBODY, which is -1, looks up.
         self.owner = np.array([*moves, NOBODY], np.int32)[self.owner]
 
 
-def _in_java_order(texts: Collection[str]) -> list[str]:
+def in_java_order(texts: Collection[str]) -> list[str]:
     """Sort as Java does: by UTF-16, which differs only beyond the Basic Multilingual Plane."""
     if all(map(str.isascii, texts)):
         return sorted(texts)
@@ -162,7 +167,7 @@ def _instance_ranks(rows: Sequence[MemberRow]) -> Int32s:
     static = {row.instance_id for row in rows if row.instance_id is not None}
     if not static:
         return no_values()
-    rank = {instance_id: n for n, instance_id in enumerate(_in_java_order(static))}
+    rank = {instance_id: n for n, instance_id in enumerate(in_java_order(static))}
     return np.array(
         [NOBODY if row.instance_id is None else rank[row.instance_id] for row in rows], np.int32
     )

@@ -16,6 +16,7 @@ from protocol.assignors.encode import changed_members, encode_shared, encode_tar
 from protocol.assignors.flat import FlatTargets
 from protocol.assignors.regexes import matching_topics
 from protocol.assignors.spec import NOBODY, AssignorError, SharedAssignment
+from protocol.assignors.tasks.cached import CachedTasks
 from protocol.groups.effects import (
     AssignmentComputed,
     AssignmentFailed,
@@ -46,7 +47,7 @@ class Executor:
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s
-        self._cached: dict[str, CachedGroup] = {}
+        self._cached: dict[str, CachedGroup | CachedTasks] = {}
 
     def run(self, task: ComputeAssignment | ResolveRegexes) -> Answer | RegexesResolved:
         """Run a task; errors are in the answer."""
@@ -65,7 +66,10 @@ class Executor:
         else:
             group.apply(task.changes)
         try:
-            answer = self._assign(task, group)
+            if isinstance(group, CachedTasks):
+                answer = self._assign_tasks(task, group)
+            else:
+                answer = self._assign(task, group)
         except AssignorError as error:
             return _failed(task, str(error)[:REASON_MAX])
         self._cache(task.group_id, group)
@@ -106,12 +110,29 @@ class Executor:
             assignor_ms=assignor_ms,
         )
 
-    def _cache(self, group_id: str, group: CachedGroup) -> None:
+    def _assign_tasks(self, task: ComputeAssignment, group: CachedTasks) -> AssignmentComputed:
+        """Run a task assignor; an active task that moves counts as a moved partition."""
+        assert task.tasks is not None
+        ids = group.member_ids
+        spec = group.spec(task.tasks, ids)
+        began_s = self._clock_s()
+        assignment = registry.assign_tasks(task.assignor, spec)
+        assignor_ms = (self._clock_s() - began_s) * 1000
+        before = spec.previous_active
+        moved = int(np.count_nonzero((before != assignment.active) & (before != NOBODY)))
+        changed = group.take(task.run, task.tasks, ids, assignment)
+        return AssignmentComputed(
+            group_id=task.group_id,
+            run=task.run,
+            members=tuple(group.targets.items()) if task.answer_whole else tuple(changed),
+            partitions_moved=moved,
+            assignor_ms=assignor_ms,
+        )
+
+    def _cache(self, group_id: str, group: CachedGroup | CachedTasks) -> None:
         held = self._cached
         held[group_id] = group
-        while len(held) > 1 and sum(len(each.owner) for each in held.values()) > (
-            CACHED_PARTITIONS_MAX
-        ):
+        while len(held) > 1 and sum(each.size for each in held.values()) > CACHED_PARTITIONS_MAX:
             del held[next(iter(held))]
 
 
@@ -131,7 +152,11 @@ def _shared(
     )
 
 
-def _whole(task: ComputeAssignment) -> CachedGroup:
+def _whole(task: ComputeAssignment) -> CachedGroup | CachedTasks:
+    if task.tasks is not None:
+        tasks = CachedTasks()
+        tasks.apply(task.changes)
+        return tasks
     group = CachedGroup()
     group.apply(task.changes)
     group.take_targets(task.changes.targets)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,12 +23,15 @@ from protocol.assignors.spec import (
     Int32s,
     SharedAssignment,
 )
+from protocol.assignors.tasks.spec import check_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from protocol.assignors.tasks.spec import TaskAssignment, TaskGroupSpec
+
 ENTRY_POINTS: Final = "rollcall.assignors"
-BUILT_IN: Final = ("uniform", "range")
+BUILT_IN: Final = ("uniform", "range", "sticky")
 
 
 @cache
@@ -43,7 +46,7 @@ def is_known(name: str) -> bool:
 
 
 @cache
-def assignor(name: str) -> Assignor:
+def assignor(name: str) -> Any:
     """Load an assignor; raise AssignorError if it is unknown or does not load."""
     if name == "uniform":
         from protocol.assignors.uniform import UniformAssignor
@@ -53,6 +56,10 @@ def assignor(name: str) -> Assignor:
         from protocol.assignors.range import RangeAssignor
 
         return RangeAssignor()
+    if name == "sticky":
+        from protocol.assignors.tasks.sticky import StickyTaskAssignor
+
+        return StickyTaskAssignor()
     if name not in custom_names():
         raise AssignorError(f"there is no assignor {name!r}")
     (found,) = list(entry_points(group=ENTRY_POINTS, name=name))[:1]
@@ -75,6 +82,11 @@ def assign(
     """
     chosen = assignor(name)
     return run_checked(chosen.assign, name, spec, is_shared=is_shared)
+
+
+def assign_tasks(name: str, spec: TaskGroupSpec) -> TaskAssignment:
+    """Run a task assignor and check its result; raise AssignorError if anything is wrong."""
+    return check_assignment(assignor(name).assign, name, spec)
 
 
 def run_checked(

@@ -13,7 +13,10 @@ from protocol.assignors.encode import encode_targets
 from protocol.assignors.flat import FlatTargets
 from protocol.assignors.range import RangeAssignor
 from protocol.assignors.spec import GroupSpec
+from protocol.assignors.tasks.cached import CachedTasks
+from protocol.assignors.tasks.sticky import StickyTaskAssignor
 from protocol.assignors.uniform import UniformAssignor
+from protocol.groups.effects import GroupChanges, SubtopologyRow, TaskMemberRow, TaskSettings
 
 if TYPE_CHECKING:
     from protocol.assignors.spec import Int32s
@@ -31,6 +34,21 @@ def warm_up() -> None:
         encoded = encode_targets(spec, owner, bytes(16 * spec.topic_count))
         told = FlatTargets.of([("", value) for value in encoded.values()])
         decode_targets(told, encoded.members, bytes(16 * spec.topic_count), spec.partition_starts)
+    _warm_up_tasks()
+
+
+def _warm_up_tasks() -> None:
+    """Compile the kernels of task assignors: without rack-aware tags, and with one."""
+    settings = TaskSettings((SubtopologyRow("0", 2, is_stateful=True),), 1)
+    members = tuple(TaskMemberRow(name, None, None, 0, name, (("t", name),)) for name in "ab")
+    for rack_tags in ((), ("t",)):
+        group = CachedTasks()
+        group.apply(GroupChanges(members=members))
+        some = settings._replace(rack_tags=rack_tags)
+        ids = group.member_ids
+        for _ in range(2):  # the second time, tasks stay
+            assignment = StickyTaskAssignor().assign(group.spec(some, ids))
+            group.take(0, some, ids, assignment)
 
 
 def _tiny_groups() -> list[GroupSpec]:

@@ -7,7 +7,7 @@ out the :class:`Result`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,6 +122,17 @@ class RegexesResolved:
     topics: Mapping[str, tuple[str, ...]] | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsCreated:
+    """What became of each topic: the answer to :class:`CreateTopics`.
+
+    ``errors`` maps each topic's name to why it was not created; None: it was.
+    """
+
+    group_id: str
+    errors: Mapping[str, str | None]
+
+
 Event: TypeAlias = (
     Request
     | Elected
@@ -131,6 +142,7 @@ Event: TypeAlias = (
     | AssignmentComputed
     | AssignmentFailed
     | RegexesResolved
+    | TopicsCreated
 )
 
 
@@ -156,22 +168,54 @@ class MemberRow(NamedTuple):
     subscription: int
 
 
+class TaskMemberRow(NamedTuple):
+    """A member of a streams group as passed to an assignor run: its process and its client tags."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    subscription: int
+    process_id: str
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+class SubtopologyRow(NamedTuple):
+    """A subtopology as passed to an assignor run."""
+
+    subtopology_id: str
+    tasks: int
+    is_stateful: bool
+
+
+class TaskSettings(NamedTuple):
+    """What a streams group's run needs besides the members.
+
+    ``subtopologies`` are sorted by id; there are none while the topology is not ready.
+    ``rack_tags`` are the names of the client tags that spread standbys.
+    """
+
+    subtopologies: tuple[SubtopologyRow, ...] = ()
+    standby_replicas: int = 0
+    rack_tags: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChanges:
     """The changes of a group since another run, or the whole group: plain values only.
 
     ``subscriptions`` maps numbers to topic names; ``dropped_subscriptions`` are no longer used.
     ``gone`` are the ids of removed members in order of removal, each with the id of the static
-    member that replaced it and its target assignment, or None; ``members`` are new or changed after
-    that. ``topics`` are all subscribed topics that exist, None when none has changed. ``targets``
-    are the members' present target assignments as record values; only a whole group has them.
+    member that replaced it and its target assignment, or None; ``members`` (rows) are new or
+    changed after that. ``topics`` are all subscribed topics that exist, None when none has changed.
+    ``targets`` are the members' present target assignments as record values; only a whole group has
+    them.
     Apply the fields in order.
     """
 
     topics: tuple[TopicRow, ...] | None = None
     subscriptions: Mapping[int, frozenset[str]] = field(default_factory=dict)
     gone: tuple[tuple[str, str | None], ...] = ()
-    members: tuple[MemberRow, ...] = ()
+    members: tuple[Any, ...] = ()
     dropped_subscriptions: tuple[int, ...] = ()
     targets: tuple[tuple[str, bytes], ...] = ()
 
@@ -186,7 +230,8 @@ class ComputeAssignment:
     group and result, or it answers AssignmentFailed with ``needs_whole``. The answer has the
     members whose target changed, or all of them if ``answer_whole``. ``is_shared``: a partition
     may have several owners, and the assignor must return a ``SharedAssignment``; otherwise a
-    ``GroupAssignment``. The wrong class fails the run.
+    ``GroupAssignment``. The wrong class fails the run. ``tasks``: a task assignor runs, and the
+    members are :class:`TaskMemberRow`; None: the group's members get partitions.
     """
 
     group_id: str
@@ -196,6 +241,7 @@ class ComputeAssignment:
     changes: GroupChanges
     answer_whole: bool = False
     is_shared: bool = False
+    tasks: TaskSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +267,19 @@ class CancelAssignment:
     group_id: str
 
 
-Task: TypeAlias = ComputeAssignment | ResolveRegexes | CancelAssignment
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopics:
+    """Create a group's internal topics in the catalogue; ``request`` is a CreateTopicsRequest."""
+
+    group_id: str
+    request: Entity
+
+
+WorkerTask: TypeAlias = ComputeAssignment | ResolveRegexes | CancelAssignment
 """Work for an assignor worker."""
+
+Task: TypeAlias = WorkerTask | CreateTopics
+"""Work that is done elsewhere: by an assignor worker, or by the catalogue."""
 
 
 class SessionHolder(Protocol):

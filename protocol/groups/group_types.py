@@ -11,12 +11,14 @@ from protocol.groups.dispatch import Tables, merge
 from protocol.groups.migration import edges as migration_edges
 from protocol.groups.modern import part as modern_part
 from protocol.groups.offsets import commit as offsets
+from protocol.groups.streams.group_type import STREAMS
 
 PARTS: Final = (
     election.PART,
     timeouts.PART,
     modern_part.PART,
     CONSUMER,
+    STREAMS,
     CLASSIC,
     migration_edges.PART,
     offsets.PART,

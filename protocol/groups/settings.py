@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.config import BROKERS, clamped
+from protocol.config import BROKERS, Scope, clamped, find, parse
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
@@ -29,6 +29,22 @@ def boolean(ctx: Context, group_id: str, name: str) -> bool:
     if own is not None and name in own:
         return _is_true(own[name])
     return ctx.configs.boolean(f"group.{name}")
+
+
+def strings(ctx: Context, group_id: str, name: str) -> tuple[str, ...]:
+    """Return a list of strings; it falls back to a broker config of the same name."""
+    own = ctx.group_configs.get(group_id)
+    if own is not None and name in own:
+        value = parse(find(name, Scope.GROUP), own[name])
+        assert isinstance(value, tuple)
+        return value
+    return ctx.configs.strings(f"group.{name}")
+
+
+def text(ctx: Context, group_id: str, name: str) -> str | None:
+    """Return a string that only groups have; None unless it is set."""
+    own = ctx.group_configs.get(group_id)
+    return None if own is None else own.get(name)
 
 
 def is_set(ctx: Context, group_id: str, name: str) -> bool:

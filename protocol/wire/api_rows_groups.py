@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from protocol.wire import messages as m
 from protocol.wire import refusals
+from protocol.wire import streams_messages as streams
 from protocol.wire.api import RARE, GroupsField, GroupTraits, always, never
 from protocol.wire.api_makers import (
     DELETE_GROUP,
@@ -32,6 +33,19 @@ def says_something_new(message: Any) -> bool:
         and beat.subscribed_topic_names is None
         and beat.subscribed_topic_regex is None
         and beat.topic_partitions is None
+    )
+    return not says_nothing_new
+
+
+def says_something_new_of_tasks(message: Any) -> bool:
+    """Return whether a StreamsGroupHeartbeat joins, leaves or changes: others write no record."""
+    beat = cast("streams.StreamsGroupHeartbeatRequest", message)
+    says_nothing_new = (
+        beat.member_epoch > 0
+        and beat.rebalance_timeout == UNCHANGED
+        and beat.topology is None
+        and beat.active_tasks is None
+        and beat.process_id is None
     )
     return not says_nothing_new
 
@@ -138,6 +152,22 @@ MEMBERS: Final = (
             weight=10,
         ),
     ),
+    group(
+        (0, 0),
+        (streams.StreamsGroupHeartbeatRequest, streams.StreamsGroupHeartbeatResponse),
+        READ_GROUP,
+        GroupTraits(
+            needs_id=False,  # its handler refuses it with INVALID_REQUEST, as in Kafka
+            is_believed=False,
+            is_leased=True,
+            has_few_answers=False,
+            changes_memory=True,
+            waits_for_members=False,
+            too_large=ErrorCode.unknown_server_error,
+            writes=says_something_new_of_tasks,
+            weight=10,
+        ),
+    ),
 )
 """Requests that members of groups send."""
 
@@ -227,6 +257,24 @@ ABOUT_GROUPS: Final = (
                 weight=RARE,
             ),
             refusals.consumer_group_describe,
+        )
+    ),
+    costly(
+        groups(
+            (0, 0),
+            (streams.StreamsGroupDescribeRequest, streams.StreamsGroupDescribeResponse),
+            DESCRIBE_GROUP,
+            GroupsField(
+                names=lambda request: request.group_ids,
+                cut=lambda request, wanted: streams.StreamsGroupDescribeRequest(
+                    group_ids=tuple(filter(wanted, request.group_ids)),
+                    include_authorized_operations=request.include_authorized_operations,
+                ),
+                parts="groups",
+                writes=never,
+                weight=RARE,
+            ),
+            refusals.streams_group_describe,
         )
     ),
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from protocol.wire import messages as m
+from protocol.wire import streams_messages as streams
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 
@@ -126,6 +127,22 @@ def consumer_group_describe(request: m.ConsumerGroupDescribeRequest, why: Refusa
         groups=tuple(
             blank(
                 m.DescribedConsumerGroup,
+                group_id=group,
+                error_code=why.code,
+                error_message=why.message,
+            )
+            for group in request.group_ids
+        ),
+    )
+
+
+def streams_group_describe(request: streams.StreamsGroupDescribeRequest, why: Refusal) -> Entity:
+    """Put the error in every group."""
+    return blank(
+        streams.StreamsGroupDescribeResponse,
+        groups=tuple(
+            blank(
+                streams.DescribedStreamsGroup,
                 group_id=group,
                 error_code=why.code,
                 error_message=why.message,

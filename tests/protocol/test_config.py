@@ -36,12 +36,30 @@ OFFLOAD = {
 """KIP-1263 names them; Kafka 4.3.1 does not have them yet."""
 OUR_BOUNDS = {f"{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")}
 """-1 is the broker's (KIP-1263)."""
+NEWER = {
+    f"{prefix}streams.{name}"
+    for prefix in ("", "group.")
+    for name in (
+        "acceptable.recovery.lag",
+        "assignor.name",
+        "num.warmup.replicas",
+        "rack.aware.assignment.tags",
+        "task.offset.interval.ms",
+    )
+} | {
+    "group.streams.assignors",
+    "group.streams.max.warmup.replicas",
+    "group.streams.min.task.offset.interval.ms",
+}
+"""Of Kafka 4.4; Kafka 4.3.1 does not have them yet."""
 OURS = {
     *OFFLOAD,
+    *NEWER,
     "consumer.static.takeover.enable",
     "consumer.assignor.rack.aware.enable",
     "group.consumer.assignor.rack.aware.enable",
     "group.consumer.unsettled.heartbeat.interval.ms",
+    "group.streams.unsettled.heartbeat.interval.ms",
     "group.coordinator.background.timeout.ms",
     "event.loop.watch.interval.ms",
     "incident.recording.max.bytes",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from failover.simulation.nodes.requests import AcceptedConnection
     from failover.simulation.world import World
     from protocol.config import Configs
-    from protocol.groups.effects import Reply, Request, Task
+    from protocol.groups.effects import Reply, Request, WorkerTask
     from protocol.groups.facts import Fact
     from storage.log import Write
     from storage.messages import Message
@@ -81,7 +81,7 @@ class Watcher(Protocol):
 class TaskTaker(Protocol):
     """Passes tasks to the assignor workers (:mod:`failover.simulation.nodes.workers`)."""
 
-    def submit(self, process: Process, partition: int, task: Task) -> None:
+    def submit(self, process: Process, partition: int, task: WorkerTask) -> None:
         """Take a task; its answer returns as an event, if the process is still alive then."""
 
 
@@ -535,7 +535,7 @@ class Process:
     def flush(self) -> None:
         """Do nothing: each answer was already sent."""
 
-    def submit(self, partition: int, task: Task) -> None:
+    def submit(self, partition: int, task: WorkerTask) -> None:
         """Hand a task to the workers."""
         if self.workers is not None:
             self.workers.submit(self, partition, task)

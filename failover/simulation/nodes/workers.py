@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from failover.simulation.nodes.process import Process
     from failover.simulation.world import World
     from protocol.assignors.executor import Executor
-    from protocol.groups.effects import ResolveRegexes, Task
+    from protocol.groups.effects import ResolveRegexes, WorkerTask
     from protocol.groups.modern.runtime import AssignorRun, ModernGroupRuntime
 
 Answer: TypeAlias = AssignmentComputed | AssignmentFailed | RegexesResolved
@@ -70,7 +70,7 @@ class SimulatedWorkers:
         self._before: dict[tuple[int, str], tuple[AssignorTask, Any]] = {}
         self.failed: set[str] = set()
 
-    def submit(self, process: Process, partition: int, task: Task) -> None:
+    def submit(self, process: Process, partition: int, task: WorkerTask) -> None:
         """Take a task of a coordinator; its answer returns as an event."""
         if isinstance(task, CancelAssignment):
             return  # it always comes too late: the answer must be ignored

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from protocol.groups.modern.assignment_records import CurrentAssignment
-    from protocol.groups.topic_numbers import Partition, TopicNumbers
+    from protocol.groups.topic_numbers import Partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,10 +23,11 @@ class RecordCodec:
     with the assignment epoch, its time (Unix ms) and the epoch of a target that is being written
     (0: none); it has the fields of ``ConsumerGroupTargetAssignmentMetadataValue``. Target and
     current assignments are bytes: ``read_target``, ``read_current`` and ``write_current`` know
-    their format. ``write_owned`` encodes the part of a current assignment that stays the same from
-    one epoch to the next. ``unknown_member`` is the value for a member of which only the assignment
-    was read. ``regex_key`` is called with a group id and an expression, ``regex`` with its matches,
-    the version of the topics and the time (Unix ms); None: members cannot subscribe by expression.
+    their format; each gets the numbers of the group's units (``ModernGroup.unit_numbers``).
+    ``write_owned`` encodes the part of a current assignment that stays the same from one epoch to
+    the next. ``unknown_member`` is the value for a member of which only the assignment was read.
+    ``regex_key`` is called with a group id and an expression, ``regex`` with its matches, the
+    version of the topics and the time (Unix ms); None: members cannot subscribe by expression.
     """
 
     epoch_key: type[Any]
@@ -36,10 +37,10 @@ class RecordCodec:
     target_epoch_key: type[Any]
     target_epoch: Callable[[int, int, int], Entity]
     target_key: type[Any]
-    read_target: Callable[[bytes, TopicNumbers], Set[Partition]]
+    read_target: Callable[[bytes, Any], Set[Partition]]
     current_key: type[Any]
-    read_current: Callable[[bytes, TopicNumbers], CurrentAssignment]
-    write_current: Callable[[CurrentAssignment, TopicNumbers, bytes | None], bytes]
-    write_owned: Callable[[Mapping[Partition, int], TopicNumbers], bytes]
+    read_current: Callable[[bytes, Any], CurrentAssignment]
+    write_current: Callable[[CurrentAssignment, Any, bytes | None], bytes]
+    write_owned: Callable[[Mapping[Partition, int], Any], bytes]
     regex_key: type[Any] | None = None
     regex: Callable[[Sequence[str], int, int], Entity] | None = None

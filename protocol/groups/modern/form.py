@@ -46,7 +46,7 @@ class AssignmentForm:
     ``awaits_revocation``: a member keeps its epoch until it reports that it has revoked what it
     should no longer have. ``is_shared``: an assignor must return a ``SharedAssignment``, otherwise
     a ``GroupAssignment``. ``units_are_topics``: a member has only places of topics that exist and
-    that it subscribes to.
+    that it subscribes to. ``noun`` is what places are called.
     """
 
     name: str
@@ -54,6 +54,7 @@ class AssignmentForm:
     awaits_revocation: bool
     is_shared: bool
     units_are_topics: bool = True
+    noun: str = "partitions"
 
 
 def task_unit(role: TaskRole, subtopology: int) -> int:
@@ -90,4 +91,5 @@ TASKS: Final = AssignmentForm(
     awaits_revocation=True,
     is_shared=True,
     units_are_topics=False,
+    noun="tasks",
 )

@@ -258,7 +258,7 @@ def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
         session.session_timeout_ms = session_timeout_ms(ctx, runtime, session.member)
         session.answer = None
         session.stamp += 1
-    if runtime.is_rack_aware != is_rack_aware(ctx, runtime):
+    if runtime.is_rack_aware != is_rack_aware(ctx, runtime) or runtime.group.kind.prepare:
         runtime.is_stale = True
     if runtime.is_stale or runtime.group.regex_members:
         ctx.timers.set(TimerKind.REFRESH, runtime.group_id, "", 0)
@@ -274,6 +274,7 @@ def bump(
     group = runtime.group
     runtime.change = (runtime.change or Change(now, cause)) if group.members else None
     codec = group.kind.codec
+    _prepare(ctx, runtime)
     value = codec.epoch(group, group.epoch + 1, metadata_hash(ctx, runtime))
     ctx.emit(Record(codec.epoch_key(runtime.group_id), value))
     runtime.is_stale = runtime.must_bump = False
@@ -305,9 +306,15 @@ def report_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> No
     )
 
 
+def _prepare(ctx: Context, runtime: ModernGroupRuntime) -> bool:
+    prepare = runtime.group.kind.prepare
+    return prepare is not None and prepare(ctx, runtime)
+
+
 def bump_if_topics_changed(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Begin a new group epoch if the subscribed topics have changed."""
-    if metadata_hash(ctx, runtime) != runtime.group.metadata_hash:
+    """Begin a new group epoch if the subscribed topics, or what the type derives, have changed."""
+    needs_epoch = _prepare(ctx, runtime)
+    if needs_epoch or metadata_hash(ctx, runtime) != runtime.group.metadata_hash:
         bump_for_topics(ctx, runtime, TopicsCause.TOPICS_CHANGED, now)
     runtime.is_stale = False
 

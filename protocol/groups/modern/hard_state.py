@@ -21,11 +21,12 @@ from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Set
+    from collections.abc import Callable, Iterable, Mapping, Set
 
     from protocol.assignors.spec import Int32s
+    from protocol.groups.effects import TaskSettings
     from protocol.groups.modern.kind import ModernKind
-    from protocol.groups.topic_numbers import Partition
+    from protocol.groups.topic_numbers import Partition, TopicNumbers
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -221,6 +222,23 @@ class ModernGroup(Generic[MemberT]):
         """Return the topic names and the regular expression ("" is none) of a member's record."""
         return metadata.subscribed_topic_names, ""
 
+    def own_topics(self) -> Iterable[str]:
+        """Return the topics that the group needs whatever its members subscribe to."""
+        return ()
+
+    def unit_numbers(self, topics: TopicNumbers) -> Any:
+        """Return the numbers of the units in the group's assignments, for its codec."""
+        return topics
+
+    def task_settings(self) -> TaskSettings | None:
+        """Return what a run of a task assignor needs; None if members get partitions."""
+        return None
+
+    def is_free(self, member: MemberT) -> Callable[[Partition], bool]:
+        """Return a function that says whether a member may have a place that it is to get."""
+        holders, member_id = self.holders, member.member_id
+        return lambda place: holders.get(place, member_id) == member_id
+
     def count(self, member: MemberT, step: int) -> None:
         """Add (1) or remove (-1) a member's record in the sums that only this type has."""
 
@@ -278,9 +296,9 @@ class ModernGroup(Generic[MemberT]):
         before = self.regexes.pop(regex, None)
         if resolved is not None:
             self.regexes[regex] = resolved
-            self._count(resolved.topics, 1)
+            self.count_topics(resolved.topics, 1)
         if before is not None:
-            self._count(before.topics, -1)
+            self.count_topics(before.topics, -1)
 
     def _subscription(self, names: frozenset[str], regex: str) -> Subscription:
         key = (names, regex)
@@ -296,7 +314,7 @@ class ModernGroup(Generic[MemberT]):
     def _enter(self, subscription: Subscription) -> None:
         subscription.members += 1
         if subscription.members == 1:
-            self._count(subscription.names, 1)
+            self.count_topics(subscription.names, 1)
             subscription.row = self.name_numbers.row(subscription.names)
         if subscription.regex:
             self.regex_members[subscription.regex] += 1
@@ -304,7 +322,7 @@ class ModernGroup(Generic[MemberT]):
     def _leave(self, subscription: Subscription) -> None:
         subscription.members -= 1
         if not subscription.members:
-            self._count(subscription.names, -1)
+            self.count_topics(subscription.names, -1)
             del self.subscriptions[(subscription.names, subscription.regex)]
             del self.subscriptions_by_number[subscription.number]
         if subscription.regex:
@@ -317,7 +335,8 @@ class ModernGroup(Generic[MemberT]):
             del self.static_members[instance_id]
         self.count(member, -1)
 
-    def _count(self, names: Iterable[str], step: int) -> None:
+    def count_topics(self, names: Iterable[str], step: int) -> None:
+        """Count (1) or no longer count (-1) topics that the group needs."""
         topics, topic_changes = self.topics, self.topic_changes
         for name in names:
             count = topics.get(name, 0) + step

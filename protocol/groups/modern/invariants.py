@@ -68,6 +68,7 @@ def _topics(group: ModernGroup[Any]) -> Iterator[str]:
         yield "a subscription is filed under another number"
     topics = Counter(name for each in group.subscriptions.values() for name in each.names)
     topics.update(name for each in group.regexes.values() for name in each.topics)
+    topics.update(group.own_topics())
     if topics != Counter(group.topics):
         yield "the topics are miscounted"
     names = group.name_numbers.names

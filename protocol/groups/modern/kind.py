@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from protocol.groups.timers import TimerKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from protocol.groups.modern.codec import RecordCodec
     from protocol.groups.modern.form import AssignmentForm
 
@@ -19,7 +20,8 @@ class ModernConfigs:
     The first five are set on groups, and on the broker with the prefix ``group.``; the others on
     the broker only. None: the type has no such config. ``rack_aware``: whether racks matter to its
     assignors; ``unsettled_interval``: how soon after the assignment interval a waiting member is
-    asked to heartbeat; ``regex_refresh_interval``: when regular expressions are resolved again.
+    asked to heartbeat; ``regex_refresh_interval``: when regular expressions are resolved again;
+    ``assignor``: the group's own assignor.
     """
 
     session_timeout: str
@@ -31,6 +33,11 @@ class ModernConfigs:
     max_size: str
     unsettled_interval: str | None = None
     regex_refresh_interval: str | None = None
+    assignor: str | None = None
+
+
+def _no_state() -> None:
+    """Return the soft state of a type that has none of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,12 +45,19 @@ class ModernKind:
     """``codec`` encodes and decodes the type's records; ``form`` is the form of its assignments.
 
     ``own_member_timers`` are the kinds of member timers that only this type has.
+    ``every_change_bumps``: every change of a member's record begins a group epoch, not only that of
+    a subscription. ``prepare`` brings up to date what the type derives from topics and configs, and
+    returns whether that needs a new group epoch; it is called with the context and the group's
+    runtime before every epoch, and whenever topics or configs may have changed. ``soft_state`` makes what a leader keeps for this type only.
     """
 
     configs: ModernConfigs
     codec: RecordCodec
     form: AssignmentForm
     own_member_timers: tuple[str, ...] = ()
+    every_change_bumps: bool = False
+    prepare: Callable[[Any, Any], bool] | None = None
+    soft_state: Callable[[], Any] = _no_state
     member_timers: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -120,9 +120,11 @@ def emit_assignment(
     if member.encoded_assignment is None or member.encoded_assignment[0] is not assignment.assigned:
         member.encoded_assignment = (
             assignment.assigned,
-            codec.write_owned(assignment.assigned, ctx.numbers),
+            codec.write_owned(assignment.assigned, group.unit_numbers(ctx.numbers)),
         )
-    value = codec.write_current(current, ctx.numbers, member.encoded_assignment[1])
+    value = codec.write_current(
+        current, group.unit_numbers(ctx.numbers), member.encoded_assignment[1]
+    )
     ctx.emitted = (value, assignment)
     ctx.emit(Record(codec.current_key(group_id, member_id), value))
     cached_target, has = member.cached_target, assignment.assigned.keys()

@@ -53,7 +53,8 @@ class ReconcileInput:
 
     ``owned`` are the partitions that the member itself reports, None when it does not report them.
     ``is_subscribed`` returns, by a topic's number, whether the member subscribes to it; ``is_free``
-    whether no other member holds a partition. ``has_changed``: the subscription is new.
+    whether no other member holds a partition. ``has_changed``: the subscription is new. ``noun``
+    and ``units`` name the group's type and what members hold, for a message.
     """
 
     epoch: int
@@ -62,6 +63,8 @@ class ReconcileInput:
     is_subscribed: Callable[[int], bool]
     is_free: Callable[[Partition], bool]
     has_changed: bool = False
+    noun: str = "consumer"
+    units: str = "partitions"
 
 
 def reconcile(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:
@@ -74,8 +77,8 @@ def reconcile(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment
         if inputs.owned is None or inputs.owned:
             raise KafkaError(
                 ErrorCode.fenced_member_epoch,
-                "The consumer group member is in a unknown state."
-                " The member must abandon all its partitions and rejoin.",
+                f"The {inputs.noun} group member is in a unknown state."
+                f" The member must abandon all its {inputs.units} and rejoin.",
             )
         now = replace(now, epoch=inputs.epoch)
     return _towards_target(now, inputs)

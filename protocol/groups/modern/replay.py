@@ -134,7 +134,8 @@ class Replays(Generic[GroupT]):
         if emitted is not None and emitted[0] is value:
             assignment = emitted[1]
         else:
-            current = self._codec.read_current(encoded(key, value), ctx.numbers)
+            units = group.unit_numbers(ctx.numbers)
+            current = self._codec.read_current(encoded(key, value), units)
             epoch, previous, state, assigned, revoking = current
             assignment = MemberAssignment(epoch, previous, MemberState(state), assigned, revoking)
         group.put_assignment(group.members[key.member_id], assignment)

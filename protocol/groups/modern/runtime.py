@@ -96,9 +96,10 @@ class ModernGroupRuntime:
     ``resolving``: the topics version that regular expressions are being matched against, None when
     they are not; ``has_new_topics``: they may match topics that they were not matched against.
     ``must_bump``: the classic group that it was still owes a member a partition, so a new target is
-    due whatever has changed since. ``assigned_ms``: when members began to move to the newest
-    target, None when all have it. ``unsettled_period``: how long members have been told to come
-    again soon.
+    due whatever has changed since. ``hold_ms``: no run begins before, so that more members can join
+    first. ``own``: what only the group's type keeps. ``assigned_ms``: when members began to move to
+    the newest target, None when all have it. ``unsettled_period``: how long members have been told
+    to come again soon.
     """
 
     group: ModernGroup[Any]
@@ -120,11 +121,14 @@ class ModernGroupRuntime:
     resolving: int | None = None
     has_new_topics: bool = True
     must_bump: bool = False
+    hold_ms: int = 0
+    own: Any = field(init=False)
     unsettled_period: UnsettledPeriod = field(default_factory=UnsettledPeriod)
     event_log: MemberEventLog = field(default_factory=MemberEventLog)
 
     def __post_init__(self) -> None:
         self.group_id = self.group.group_id
+        self.own = self.group.kind.soft_state()
 
     def end_leases(self) -> None:
         """End the repetition of answers: the target has changed, or leadership is over."""

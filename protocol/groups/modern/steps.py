@@ -149,14 +149,15 @@ def bump(
     nothing new.
     """
     group = runtime.group
-    names_changed = regex_changed = is_resolved = False
+    names_changed = regex_changed = is_resolved = every_change = False
     if event is not None:
         subscription = group.members[event.member_id].subscription
         names_changed = subscription.names != before.names
         regex_changed = subscription.regex != before.regex
         if regex_changed:
             is_resolved = regexes.changed(ctx, group, before.regex, subscription.regex)
-    if names_changed or is_resolved:
+        every_change = group.kind.every_change_bumps
+    if names_changed or is_resolved or every_change:
         modern.bump(ctx, runtime, event, now)
     elif runtime.must_bump:
         modern.bump(ctx, runtime, None, now)
@@ -183,7 +184,7 @@ def reconcile_member(
         and assignment.epoch == epoch
     ):
         return
-    holders, member_id = group.holders, member.member_id
+    member_id = member.member_id
     owned = given.owned() if group.kind.form.awaits_revocation else NOTHING
     after = reconcile(
         assignment,
@@ -192,8 +193,10 @@ def reconcile_member(
             target=target.of_member(ctx, group, member),
             owned=owned,
             is_subscribed=_wants(ctx, group, member),
-            is_free=lambda place: holders.get(place, member_id) == member_id,
+            is_free=group.is_free(member),
             has_changed=given.has_changed,
+            noun=group.type_name,
+            units=group.kind.form.noun,
         ),
     )
     if after is assignment:

@@ -56,8 +56,12 @@ RETRY_MS: Final = 1_000
 
 
 def preferred_assignor(ctx: Context, group: ModernGroup[Any]) -> str:
-    """Return the assignor that most members ask for, otherwise the first one configured."""
+    """Return the group's own assignor, the one that most members ask for, or the first one."""
     names = ctx.configs.strings(group.kind.configs.assignors)
+    own = group.kind.configs.assignor
+    chosen = None if own is None else group_settings.text(ctx, group.group_id, own)
+    if chosen in names:
+        return chosen
     wanted = [name for name in group.assignors if name in names]
     return max(wanted, key=lambda name: (group.assignors[name], name), default=names[0])
 
@@ -71,7 +75,8 @@ def of_member(ctx: Context, group: ModernGroup[Any], member: ModernGroupMember) 
     target = group.targets.get(member.member_id)
     if target is not None:
         if member.cached_target is None or member.cached_target[0] is not target:
-            member.cached_target = (target, group.kind.codec.read_target(target, ctx.numbers))
+            units = group.unit_numbers(ctx.numbers)
+            member.cached_target = (target, group.kind.codec.read_target(target, units))
         return member.cached_target[1]
     return frozenset() if group.pending_target is None else member.assignment.assigned.keys()
 
@@ -91,6 +96,7 @@ def update(ctx: Context, runtime: ModernGroupRuntime, now: int, *, is_due: bool 
     if not group.members or runtime.failed_epoch >= group.epoch:
         return
     due_ms = now if is_due else max(_due_ms(ctx, group, now), runtime.retry_ms)
+    due_ms = max(due_ms, runtime.hold_ms)
     if due_ms > now:
         ctx.timers.set(TimerKind.ASSIGNMENT, runtime.group_id, "", due_ms)
     else:

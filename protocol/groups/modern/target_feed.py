@@ -69,7 +69,9 @@ class TargetFeed:
     ) -> ComputeAssignment:
         """Build the task of a run, and count all changes as sent."""
         is_whole = self.base_run is None
-        rows = _topic_rows(group, topics, with_racks) if is_whole or self.topics_changed else None
+        tasks = group.task_settings()
+        is_told = tasks is None and (is_whole or self.topics_changed)
+        rows = _topic_rows(group, topics, with_racks) if is_told else None
         changes = self._whole(group, rows) if is_whole else self._news(group, rows)
         task = ComputeAssignment(
             group_id=group.group_id,
@@ -79,6 +81,7 @@ class TargetFeed:
             changes=changes,
             answer_whole=self.must_answer_whole,
             is_shared=group.kind.form.is_shared,
+            tasks=tasks,
         )
         self.topics_changed = False
         self.gone, self.changed = [], {}

@@ -1,0 +1,108 @@
+"""The response to a StreamsGroupHeartbeat: tasks by role, and statuses."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from protocol.groups.modern.form import ROLE_SHIFT, TaskRole
+from protocol.groups.streams.group import streams_group_of
+from protocol.groups.streams.internal_topics import creation_errors
+from protocol.groups.streams.status import (
+    ASSIGNMENT_DELAYED,
+    MISSING_INTERNAL_TOPICS,
+    SHUTDOWN_APPLICATION,
+    STALE_TOPOLOGY,
+)
+from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK, SubtopologyNumbers
+from protocol.groups.topic_numbers import TOPIC_SHIFT, by_topic
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import NO_THROTTLE
+from protocol.wire.streams_messages import (
+    AssignedTaskIds,
+    StreamsGroupHeartbeatResponse,
+    StreamsStatus,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from protocol.groups.modern.hard_state import ModernGroupMember
+    from protocol.groups.modern.runtime import ModernGroupRuntime
+    from protocol.groups.streams.group import StreamsGroupMember
+    from protocol.groups.topic_numbers import Partition
+
+
+def answer(
+    runtime: ModernGroupRuntime, member: ModernGroupMember, interval_ms: int, *, with_tasks: bool
+) -> StreamsGroupHeartbeatResponse:
+    """Build a response without statuses and endpoints; tasks only if they may have changed."""
+    active = standby = warmup = None
+    if with_tasks:
+        numbers = streams_group_of(runtime).numbers
+        tasks = tasks_by_role(member.assignment.assigned, numbers)
+        active, standby, warmup = (
+            tuple(AssignedTaskIds(subtopology_id=name, partitions=tuple(n)) for name, n in each)
+            for each in tasks
+        )
+    return StreamsGroupHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        member_id=member.member_id,
+        member_epoch=member.assignment.epoch,
+        heartbeat_interval=timedelta(milliseconds=interval_ms),
+        acceptable_recovery_lag=0,
+        task_offset_interval=NO_THROTTLE,
+        status=(),
+        active_tasks=active,
+        standby_tasks=standby,
+        warmup_tasks=warmup,
+        endpoint_information_epoch=runtime.own.endpoint_epoch,
+        partitions_by_user_endpoint=None,
+    )
+
+
+def tasks_by_role(
+    owned: Iterable[Partition], numbers: SubtopologyNumbers
+) -> tuple[list[tuple[str, list[int]]], ...]:
+    """Return the partitions of each subtopology, by role."""
+    found: tuple[list[tuple[str, list[int]]], ...] = tuple([] for _ in TaskRole)
+    for unit, indexes in by_topic(owned):
+        role = unit >> (ROLE_SHIFT - TOPIC_SHIFT)
+        found[role].append((numbers.ids[unit & SUBTOPOLOGY_MASK], indexes))
+    return tuple(sorted(each) for each in found)
+
+
+def statuses(
+    runtime: ModernGroupRuntime, member: StreamsGroupMember, now: int
+) -> tuple[StreamsStatus, ...]:
+    """Return what the member must be told about the group."""
+    group, told = streams_group_of(runtime), []
+    topology, member_epoch = group.topology, member.metadata.topology_epoch
+    if topology is not None and member_epoch < topology.epoch:
+        detail = (
+            f"The member's topology epoch {member_epoch} is behind the group's topology epoch"
+            f" {topology.epoch}."
+        )
+        told.append((STALE_TOPOLOGY, detail))
+    if runtime.hold_ms > now and group.assignment_epoch < group.epoch:
+        why = "the configured initial rebalance delay"
+        told.append((ASSIGNMENT_DELAYED, f"Assignment delayed due to {why}."))
+    elif group.assignment_epoch < group.epoch:
+        is_running = runtime.run is not None or runtime.target_write is not None
+        why = "an assignor run under way" if is_running else "the configured assignment interval"
+        told.append((ASSIGNMENT_DELAYED, f"Assignment delayed due to {why}."))
+    problem = None if group.configured is None else group.configured.problem
+    if problem is not None:
+        detail = problem.detail
+        if problem.code == MISSING_INTERNAL_TOPICS:
+            detail += creation_errors(runtime, now)
+        told.append((problem.code, detail))
+    asking = runtime.own.shutdown_member_id
+    if asking is not None:
+        detail = (
+            f"Streams group member {asking} encountered a fatal error and requested a shutdown for"
+            " the entire application."
+        )
+        told.append((SHUTDOWN_APPLICATION, detail))
+    return tuple(StreamsStatus(status_code=code, status_detail=detail) for code, detail in told)
