@@ -167,6 +167,7 @@ MEMBERS: Final = (
             writes=says_something_new_of_tasks,
             weight=10,
         ),
+        refusals.streams_group_heartbeat,
     ),
 )
 """Requests that members of groups send."""

@@ -136,6 +136,16 @@ def consumer_group_describe(request: m.ConsumerGroupDescribeRequest, why: Refusa
     )
 
 
+def streams_group_heartbeat(_request: Any, why: Refusal) -> Entity:
+    """Put the error at the top, with no status rather than null, as Kafka does."""
+    return blank(
+        streams.StreamsGroupHeartbeatResponse,
+        error_code=why.code,
+        error_message=why.message,
+        status=(),
+    )
+
+
 def streams_group_describe(request: streams.StreamsGroupDescribeRequest, why: Refusal) -> Entity:
     """Put the error in every group."""
     return blank(

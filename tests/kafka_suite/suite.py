@@ -31,6 +31,9 @@ CLASSES = (
     "OffsetCommitRequestTest",
     "OffsetDeleteRequestTest",
     "OffsetFetchRequestTest",
+    "StreamsGroupDescribeRequestTest",
+    "StreamsGroupHeartbeatRequestTest",
+    "StreamsGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest",
     "SyncGroupRequestTest",
 )
 
@@ -123,7 +126,17 @@ def run(
         "SUITE_FIXED_FORCE": "true",
         "SUITE_OUT": str(out),
     }
-    printed = _run(suite, ["--tests", ",".join(tests)], environment)
+    return _outcomes(_run(suite, ["--tests", ",".join(tests)], environment))
+
+
+def run_starting(suite: Path, command: str, tests: Iterable[str], out: Path) -> dict[str, Outcome]:
+    """Run tests by name, each against a server that it starts by ``command``, and may restart."""
+    out.mkdir(parents=True, exist_ok=True)
+    environment = {"SUITE_SERVER_CMD": command, "SUITE_OUT": str(out)}
+    return _outcomes(_run(suite, ["--tests", ",".join(tests)], environment))
+
+
+def _outcomes(printed: str) -> dict[str, Outcome]:
     outcomes = {}
     for line in printed.splitlines():
         if match := LINE.match(line):

@@ -1,5 +1,6 @@
 """One case for each of Kafka 4.3.1's own group request tests."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,30 @@ SWITCHED_OFF_TESTS = (
     "testConsumerGroupHeartbeatIsInaccessibleWhenFeatureFlagNotEnabled",
 )
 """Two ways in Kafka to switch consumer groups off; here there is one, with the same answer."""
+
+STREAMS = "StreamsGroupHeartbeatRequestTest"
+STREAMS_AT_ONCE = f"{STREAMS}$WithAssignmentBatchingDisabledTest"
+STREAMS_TESTS = (
+    "testDynamicGroupConfig",
+    "testEmptyStreamsGroupId",
+    "testFencedMemberCanRejoinWithEpochZero",
+    "testInternalTopicsCreation",
+    "testInvalidMemberEpoch",
+    "testMemberLeaveHeartbeat",
+    "testStreamsGroupHeartbeatForMultipleMembers",
+    "testStreamsGroupHeartbeatIsAccessibleWhenNewGroupCoordinatorIsEnabledTopicNotExistFirst",
+    "testStreamsGroupHeartbeatWithInvalidAPIVersion",
+)
+STREAMS_SESSION_TEST = "testMemberJoiningAndExpiring"
+STREAMS_SWITCHED_OFF_TESTS = (
+    "testStreamsGroupHeartbeatIsInaccessibleWhenDisabledByFeatureConfig",
+    "testStreamsGroupHeartbeatIsInaccessibleWhenDisabledByStaticGroupCoordinatorProtocolConfig",
+)
+STREAMS_NOT_COORDINATOR = "testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopicNotExist"
+STREAMS_RESTARTED = tuple(
+    f"{kind}.testGroupCoordinatorChange" for kind in (STREAMS, STREAMS_AT_ONCE)
+)
+"""These stop the server and start it again."""
 
 MIGRATION = "ConsumerProtocolMigrationTest"
 MIGRATION_AT_ONCE = f"{MIGRATION}$WithAssignmentBatchingDisabledTest"
@@ -93,10 +118,16 @@ REQUIRED = (
     "OffsetFetchRequestTest.testSingleGroupAllOffsetFetchWithOldConsumerGroupProtocol",
     "OffsetFetchRequestTest.testSingleGroupOffsetFetchWithOldConsumerGroupProtocol",
     "SyncGroupRequestTest.testSyncGroupWithOldConsumerGroupProtocol",
+    "StreamsGroupDescribeRequestTest.testStreamsGroupDescribeGroupsWithNewGroupCoordinator",
+    *(f"{STREAMS_AT_ONCE}.{test}" for test in STREAMS_TESTS),
 )
 
-# Expects NOT_COORDINATOR for a group called "unknown": is asked of a server that does not lead it.
-NOT_COORDINATOR = "OffsetFetchRequestTest.testGroupErrors"
+# Each expects NOT_COORDINATOR for a group: it is asked of a server that does not lead the group.
+NOT_COORDINATOR: Mapping[str, str] = {
+    "OffsetFetchRequestTest.testGroupErrors": "unknown",
+    f"{STREAMS}.{STREAMS_NOT_COORDINATOR}": "test-group",
+    f"{STREAMS_AT_ONCE}.{STREAMS_NOT_COORDINATOR}": "test-group",
+}
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -105,6 +136,10 @@ SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
     "group.consumer.unsettled.heartbeat.interval.ms": "5000",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.assignor.offload.enable": "false",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.unsettled.heartbeat.interval.ms": "5000",
     "group.min.session.timeout.ms": "6000",
 }
 """Kafka 4.3.1 computes assignments within the heartbeat, and its tests ask for them there; it gives
@@ -116,8 +151,23 @@ with the next heartbeat, we as soon as the interval is over."""
 
 OTHER_SERVERS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
     "batching": (
-        {"group.consumer.assignment.interval.ms": "1000"},
-        tuple(f"{HEARTBEATS}.{test}" for test in HEARTBEAT_TESTS),
+        {
+            "group.consumer.assignment.interval.ms": "1000",
+            "group.streams.assignment.interval.ms": "1000",
+        },
+        (
+            *(f"{HEARTBEATS}.{test}" for test in HEARTBEAT_TESTS),
+            *(f"{STREAMS}.{test}" for test in STREAMS_TESTS),
+        ),
+    ),
+    "short sessions of streams groups": (
+        {
+            "group.streams.heartbeat.interval.ms": "500",
+            "group.streams.min.heartbeat.interval.ms": "500",
+            "group.streams.session.timeout.ms": "501",
+            "group.streams.min.session.timeout.ms": "501",
+        },
+        (f"{STREAMS}.{STREAMS_SESSION_TEST}", f"{STREAMS_AT_ONCE}.{STREAMS_SESSION_TEST}"),
     ),
     "short sessions": (
         {
@@ -164,11 +214,17 @@ OTHER_SERVERS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
         {"group.consumer.migration.policy": "downgrade"},
         (f"{MIGRATION_AT_ONCE}.{DOWNGRADE_TEST}",),
     ),
-    "no consumer groups": (
+    "classic groups only": (
         {"group.coordinator.rebalance.protocols": "classic"},
         (
             "ConsumerGroupDescribeRequestTest.testConsumerGroupDescribeWhenFeatureFlagNotEnabled",
             *(f"{kind}.{test}" for kind in (HEARTBEATS, AT_ONCE) for test in SWITCHED_OFF_TESTS),
+            "StreamsGroupDescribeRequestTest.testStreamsGroupDescribeWhenFeatureFlagNotEnabled",
+            *(
+                f"{kind}.{test}"
+                for kind in (STREAMS, STREAMS_AT_ONCE)
+                for test in STREAMS_SWITCHED_OFF_TESTS
+            ),
         ),
     ),
 }
@@ -232,17 +288,45 @@ def test_kafkas_own_tests_pass_against_a_server_that_is_set_up_for_them(
     assert failed == {}
 
 
-def test_a_server_that_does_not_coordinate_a_group_says_so_as_kafkas_test_expects(
+def test_a_server_that_does_not_coordinate_a_group_says_so_as_kafkas_tests_expect(
     kafkas_tests: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    failed = {}
     with running(tmp_path_factory.mktemp("other-server"), coordinators=2) as bootstrap:
-        found = None if servers.is_kafka() else wire.coordinator_of(bootstrap, "unknown")
-        asked = next(one for one in bootstrap.split(",") if found is None or one != found[1])
-        out = tmp_path_factory.mktemp("suite-out")
-        outcome = suite.run(kafkas_tests, asked, [NOT_COORDINATOR], SETTINGS, out)[NOT_COORDINATOR]
-    assert outcome.verdict == "PASS", outcome.why
+        for test, group_id in NOT_COORDINATOR.items():
+            found = None if servers.is_kafka() else wire.coordinator_of(bootstrap, group_id)
+            asked = next(one for one in bootstrap.split(",") if found is None or one != found[1])
+            out = tmp_path_factory.mktemp("suite-out")
+            outcome = suite.run(kafkas_tests, asked, [test], SETTINGS, out)[test]
+            if outcome.verdict != "PASS":
+                failed[test] = outcome.why
+    assert failed == {}
+
+
+@pytest.mark.skipif(servers.is_kafka(), reason="the suite starts Kafka itself")
+def test_kafkas_tests_pass_that_restart_the_server(
+    kafkas_tests: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    out = tmp_path_factory.mktemp("suite-out")
+    extra = "".join(f"{name}={value}\\n" for name, value in SETTINGS.items())
+    command = (
+        "grep -v '^suite[.]' {props_file} > {data_dir}.conf;"
+        f" printf '{extra}' >> {{data_dir}}.conf;"
+        f" exec {Path(sys.executable).parent}/rollcall up --config {{data_dir}}.conf"
+        " --port {port} --data-dir {data_dir}"
+    )
+    outcomes = suite.run_starting(kafkas_tests, command, STREAMS_RESTARTED, out)
+    failed = {
+        test: outcomes.get(test) for test in STREAMS_RESTARTED if outcomes.get(test) != PASSED
+    }
+    assert failed == {}
 
 
 def test_every_test_of_these_classes_is_required_by_name(kafkas_tests: Path) -> None:
     elsewhere = {test for _, tests in OTHER_SERVERS.values() for test in tests}
-    assert suite.listed(kafkas_tests) == {*REQUIRED, *elsewhere, NOT_COORDINATOR}
+    assert suite.listed(kafkas_tests) == {
+        *REQUIRED,
+        *elsewhere,
+        *NOT_COORDINATOR,
+        *STREAMS_RESTARTED,
+    }

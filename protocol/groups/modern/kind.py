@@ -9,6 +9,7 @@ from protocol.groups.timers import TimerKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     from protocol.groups.modern.codec import RecordCodec
     from protocol.groups.modern.form import AssignmentForm
 
@@ -48,7 +49,8 @@ class ModernKind:
     ``every_change_bumps``: every change of a member's record begins a group epoch, not only that of
     a subscription. ``prepare`` brings up to date what the type derives from topics and configs, and
     returns whether that needs a new group epoch; it is called with the context and the group's
-    runtime before every epoch, and whenever topics or configs may have changed. ``soft_state`` makes what a leader keeps for this type only.
+    runtime before every epoch, and whenever topics or configs may have changed. ``soft_state``
+    makes what a leader keeps for this type only.
     """
 
     configs: ModernConfigs

@@ -1,0 +1,1 @@
+"""Streams groups: their topology, tasks, statuses and records."""
