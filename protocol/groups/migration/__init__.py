@@ -1,1 +1,1 @@
-"""Online migration between classic and consumer groups, and groups with members of both."""
+"""Migration between types: online to consumer groups and back, with members of both; offline."""
