@@ -43,16 +43,15 @@ NO_TRANSACTIONS: Final = (
 TRANSACTION_THROTTLE: Final = timedelta(seconds=1)
 """Clients wait this long before they send anything else on the connection (KIP-219)."""
 
-GROUP_VERSION: Final = "group.version"
-"""Kafka's feature of the consumer protocol: level 1 is KIP-848."""
+FEATURES: Final = {"consumer": "group.version", "streams": "streams.version"}
+"""Kafka's features by the rebalance protocol that level 1 of each is (KIP-848, KIP-1071)."""
 
 LEVEL_0_SINCE: Final = 4
 """Clients of older ApiVersions versions cannot read a supported feature whose lowest level is 0
 (KAFKA-17492)."""
 
-SUPPORTED: Final = (SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1),)
-FINALIZED: Final = (
-    FinalizedFeatureKey(name=GROUP_VERSION, max_version_level=1, min_version_level=1),
+SUPPORTED: Final = tuple(
+    SupportedFeatureKey(name=name, min_version=0, max_version=1) for name in FEATURES.values()
 )
 
 _SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+", re.DOTALL)
@@ -69,11 +68,16 @@ def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  #
         for name in (message.client_software_name, message.client_software_version):
             if not _SOFTWARE.fullmatch(name):
                 raise KafkaError(ErrorCode.invalid_request)
-    has_consumer = "consumer" in view.configs.strings("group.coordinator.rebalance.protocols")
+    protocols = view.configs.strings("group.coordinator.rebalance.protocols")
+    finalized = tuple(
+        FinalizedFeatureKey(name=name, max_version_level=1, min_version_level=1)
+        for protocol, name in FEATURES.items()
+        if protocol in protocols
+    )
     return replace(
         api_versions_response(),
         supported_features=SUPPORTED if request.api_version >= LEVEL_0_SINCE else (),
-        finalized_features=FINALIZED if has_consumer else (),
+        finalized_features=finalized,
         finalized_features_epoch=0,
     )
 

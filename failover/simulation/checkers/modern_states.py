@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from failover.simulation.event_log import Violation
 from protocol.groups.group_types import TABLES
-from protocol.groups.modern.assignment_records import read_target
+from protocol.groups.modern.form import role_of
+from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def described(context: Any, group: Group, *, with_targets: bool = True) -> Any:
             assignment.epoch,
             assignment.previous_epoch,
             assignment.state,
-            _named(assignment.assigned, numbers),
-            _named(assignment.revoking, numbers),
+            _named(group, assignment.assigned, numbers),
+            _named(group, assignment.revoking, numbers),
         )
         for member_id, member in group.members.items()
         for assignment in (member.assignment,)
@@ -50,22 +51,33 @@ def described(context: Any, group: Group, *, with_targets: bool = True) -> Any:
     return (
         (group.epoch, group.metadata_hash, group.assignment_epoch, group.assignment_timestamp_ms),
         members,
-        {member_id: _set(target, numbers) for member_id, target in targets.items()}
+        {member_id: _set(group, target, numbers) for member_id, target in targets.items()}
         if with_targets
         else None,
         None if pending_target is None else pending_target.epoch,
         group.regexes,
         group.static_members,
+        group.own_values(),
     )
 
 
-def _named(partitions: Mapping[Partition, int], numbers: TopicNumbers) -> dict[Any, int]:
+def _named(
+    group: Group, partitions: Mapping[Partition, int], numbers: TopicNumbers
+) -> dict[Any, int]:
+    """Name partitions by topic id; tasks by role and subtopology."""
+    if not group.kind.form.units_are_topics:
+        ids = group.unit_numbers(numbers).ids
+        return {
+            (role_of(at), ids[at >> TOPIC_SHIFT & SUBTOPOLOGY_MASK], at & INDEX_MASK): epoch
+            for at, epoch in partitions.items()
+        }
     uuids = numbers.uuids
     return {(uuids[at >> TOPIC_SHIFT], at & INDEX_MASK): epoch for at, epoch in partitions.items()}
 
 
-def _set(target: bytes, numbers: TopicNumbers) -> frozenset[Any]:
-    return frozenset(_named(dict.fromkeys(read_target(target, numbers), 0), numbers))
+def _set(group: Group, target: bytes, numbers: TopicNumbers) -> frozenset[Any]:
+    places = group.kind.codec.read_target(target, group.unit_numbers(numbers))
+    return frozenset(_named(group, dict.fromkeys(places, 0), numbers))
 
 
 def _is_same(group: Group, before: tuple[Group, frozenset[str], int, int]) -> bool:
@@ -122,8 +134,10 @@ class TargetProgress:
 
     def _is_whole(self, numbers: TopicNumbers, group: Group) -> None:
         owners: dict[Partition, str] = {}
+        kind = group.kind
         for member_id, target in group.targets.items():
-            for partition in read_target(target, numbers):
+            places = kind.codec.read_target(target, group.unit_numbers(numbers))
+            for partition in kind.form.exclusive(places):
                 other = owners.setdefault(partition, member_id)
                 if other != member_id:
                     raise Violation(

@@ -7,17 +7,20 @@ topics are deleted again. :data:`CALLS` has a row for every API that members do 
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsResource
 
 from failover.catalogue.cluster_view import BROKER, GROUP, TOPIC
 from failover.simulation.clients.administrator import AdminCall
+from failover.simulation.clients.streams_calls import STREAMS_GROUPS, StreamsCalls
 from failover.simulation.kinds import is_modern
 from protocol.wire import apis
 from protocol.wire import messages as m
 from protocol.wire.apis import Route
 from protocol.wire.convert import blank
+from protocol.wire.streams_messages import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +44,7 @@ TIMEOUT: Final = timedelta(seconds=5)
 QUICKLY_MS: Final = 4_000
 """A change is often checked again within this time."""
 
+STREAMS_HEARTBEAT: Final = 88
 MEMBERS_SEND: Final = frozenset({3, 8, 9, 10, 11, 12, 13, 14, 68})
 """What the members of :mod:`protocol.members` send themselves; :data:`CALLS` may have them, too."""
 
@@ -62,6 +66,7 @@ class Callers:
     def __init__(self, cluster: CallerContext) -> None:
         self.cluster = cluster
         self.rng = cluster.world.random("callers")
+        self.streams = StreamsCalls(cluster.world.random("streams callers"), SPARE_TOPICS)
 
     def begin(self) -> None:
         """Create the topics, and commit for each group."""
@@ -78,7 +83,10 @@ class Callers:
 
     def ask(self, key: int, then: Callable[[Any], None] = lambda _: None) -> None:
         """Send a request of one API: requests for a group mostly to its leader."""
-        self.send(key, CALLS[key](self), then)
+        message = CALLS[key](self)
+        if key == STREAMS_HEARTBEAT:
+            then = partial(self.streams.answered, message)
+        self.send(key, message, then)
 
     def send(self, key: int, message: Entity, then: Callable[[Any], None] = lambda _: None) -> None:
         """Send a request to a node that may be able to answer."""
@@ -204,6 +212,17 @@ def consumer_group_describe(callers: Callers) -> Entity:
     return m.ConsumerGroupDescribeRequest(
         group_ids=callers.groups(), include_authorized_operations=False
     )
+
+
+def streams_group_heartbeat(callers: Callers) -> Entity:
+    """Heartbeat as a member of a streams group."""
+    return callers.streams.heartbeat()
+
+
+def streams_group_describe(callers: Callers) -> Entity:
+    """Describe streams groups, including groups of another type."""
+    groups = (callers.rng.choice(STREAMS_GROUPS), callers.group())
+    return StreamsGroupDescribeRequest(group_ids=groups, include_authorized_operations=False)
 
 
 def list_groups(callers: Callers) -> Entity:
@@ -390,9 +409,11 @@ CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
     69: consumer_group_describe,
     74: list_config_resources,
     75: describe_topic_partitions,
+    STREAMS_HEARTBEAT: streams_group_heartbeat,
+    89: streams_group_describe,
 }
 """One request of each API. Requests that change groups or offsets are chosen more often."""
 
-OFTEN: Final = (8, 8, 8, 8, 8, 9, 9, 13, 15, 16, 42, 42, 44, 47, 47, 47, 69)
+OFTEN: Final = (8, 8, 8, 8, 8, 9, 9, 13, 15, 16, 42, 42, 44, 47, 47, 47, 69, *[88] * 12)
 KEYS: Final = (*CALLS, *(key for key in CALLS if key not in NOT_DONE_HERE), *OFTEN)
 """The keys of :data:`CALLS`, for random choices."""

@@ -226,6 +226,10 @@ class ModernGroup(Generic[MemberT]):
         """Return the topics that the group needs whatever its members subscribe to."""
         return ()
 
+    def own_values(self) -> tuple[Any, ...]:
+        """Return what the log says of the group that only this type has, as plain values."""
+        return ()
+
     def unit_numbers(self, topics: TopicNumbers) -> Any:
         """Return the numbers of the units in the group's assignments, for its codec."""
         return topics

@@ -7,7 +7,7 @@ task while one of its members still has it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from protocol.groups.effects import TaskMemberRow, TaskSettings
 from protocol.groups.modern.form import ROLE_SHIFT, TASKS
@@ -125,6 +125,13 @@ class StreamsGroup(ModernGroup[StreamsGroupMember]):
     def own_topics(self) -> Iterable[str]:
         """Return the topics of the topology."""
         return () if self.topology is None else self.topology.required
+
+    def own_values(self) -> tuple[Any, ...]:
+        """Return the topology, what was validated, and the configs of the epoch."""
+        topology = self.topology
+        subtopologies = None if topology is None else dict(topology.subtopologies)
+        epoch = None if topology is None else topology.epoch
+        return epoch, subtopologies, self.validated_topology_epoch, self.last_assignment_configs
 
     def unit_numbers(self, _topics: TopicNumbers) -> SubtopologyNumbers:
         """Return the numbers of the group's subtopologies."""

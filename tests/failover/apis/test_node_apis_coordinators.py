@@ -90,11 +90,15 @@ def test_api_versions_lists_exactly_what_is_served(keeper: Keeper) -> None:
     }
 
 
+SUPPORTED_FEATURES = [("group.version", 0, 1), ("streams.version", 0, 1)]
+
+
 @pytest.mark.parametrize(
     "protocols, version, supported, finalized",
     [
-        ("classic,consumer", 4, [("group.version", 0, 1)], [("group.version", 1, 1)]),
-        ("classic", 4, [("group.version", 0, 1)], []),
+        ("classic,consumer", 4, SUPPORTED_FEATURES, [("group.version", 1, 1)]),
+        ("classic,streams", 4, SUPPORTED_FEATURES, [("streams.version", 1, 1)]),
+        ("classic", 4, SUPPORTED_FEATURES, []),
         ("classic,consumer", 3, [], [("group.version", 1, 1)]),  # KAFKA-17492: no level 0 before 4
     ],
 )
