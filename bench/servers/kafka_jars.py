@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bench.paths import DOWNLOADS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 KAFKA_VERSION = "4.3.1"
@@ -34,24 +35,33 @@ def kafka_classpath() -> str:
 
     Several processes may call at once: one downloads, the others wait for it.
     """
+    return _resolved("libs", ARTIFACTS)
+
+
+def streams_classpath() -> str:
+    """Resolve the class path of Kafka Streams, as :func:`kafka_classpath` does."""
+    return f"{_resolved('streams-libs', ('kafka-streams',))}:{kafka_classpath()}"
+
+
+def _resolved(folder: str, artifacts: Sequence[str]) -> str:
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise NoJavaError(
                 f"{tool} is not installed: Kafka {KAFKA_VERSION} needs Java and Maven"
             )
-    libs = HOME / "libs"
+    libs = HOME / folder
     if not (libs / _DONE).exists():
         HOME.mkdir(parents=True, exist_ok=True)
         with (HOME / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (libs / _DONE).exists():
-                _download(libs)
+                _download(libs, artifacts)
     return f"{libs}/*"
 
 
-def _download(libs: Path) -> None:
-    pom = HOME / "pom.xml"
-    pom.write_text(_pom(), encoding="utf-8")
+def _download(libs: Path, artifacts: Sequence[str]) -> None:
+    pom = HOME / f"{libs.name}.xml"
+    pom.write_text(_pom(artifacts), encoding="utf-8")
     done = subprocess.run(
         [
             "mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies",
@@ -66,11 +76,11 @@ def _download(libs: Path) -> None:
     (libs / _DONE).touch()
 
 
-def _pom() -> str:
+def _pom(artifacts: Sequence[str]) -> str:
     rows = "\n".join(
         f"<dependency><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId>"
         f"<version>{KAFKA_VERSION}</version></dependency>"
-        for name in ARTIFACTS
+        for name in artifacts
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'

@@ -221,8 +221,8 @@ def streams_group_heartbeat(callers: Callers) -> Entity:
 
 def streams_group_describe(callers: Callers) -> Entity:
     """Describe streams groups, including groups of another type."""
-    groups = (callers.rng.choice(STREAMS_GROUPS), callers.group())
-    return StreamsGroupDescribeRequest(group_ids=groups, include_authorized_operations=False)
+    groups = dict.fromkeys((*STREAMS_GROUPS, callers.group()))
+    return StreamsGroupDescribeRequest(group_ids=tuple(groups), include_authorized_operations=False)
 
 
 def list_groups(callers: Callers) -> Entity:
@@ -414,6 +414,6 @@ CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
 }
 """One request of each API. Requests that change groups or offsets are chosen more often."""
 
-OFTEN: Final = (8, 8, 8, 8, 8, 9, 9, 13, 15, 16, 42, 42, 44, 47, 47, 47, 69, *[88] * 12)
+OFTEN: Final = (8, 8, 8, 8, 8, 9, 9, 13, 15, 16, 42, 42, 44, 47, 47, 47, 69, 69, *[88] * 8, 89, 89)
 KEYS: Final = (*CALLS, *(key for key in CALLS if key not in NOT_DONE_HERE), *OFTEN)
 """The keys of :data:`CALLS`, for random choices."""

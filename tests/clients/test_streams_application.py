@@ -1,0 +1,112 @@
+"""A Kafka Streams application with ``group.protocol=streams``: as far as no records let it.
+
+It joins, has its repartition and changelog topics created, shares its tasks with a second process,
+survives a ``kill -9`` of its coordinator, and takes the tasks over when the other process closes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bench.servers.kafka_jars import NoJavaError, streams_classpath
+from tests.clients import servers, wire
+from tests.clients.confluent import create_topics
+from tests.clients.java import JVM, PROGRAMS, run_java
+from tests.waiting import until
+
+PATIENCE_S = 120.0
+"""Two JVMs start, restore nothing, and rebalance at heartbeats of five seconds."""
+
+TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+"""What ``kafka-streams-groups.sh`` runs."""
+
+TASKS = {f"{subtopology}_{index}" for subtopology in range(2) for index in range(3)}
+
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(servers.is_kafka(), reason="one broker of Kafka has no replicas"),
+]
+
+
+class Application:
+    """One process of the application; ``lines`` is what it printed."""
+
+    def __init__(self, bootstrap: str, name: str, topic: str, directory: Path) -> None:
+        try:
+            classpath = streams_classpath()
+        except NoJavaError as missing:
+            pytest.skip(str(missing))
+        source = PROGRAMS / "StreamsApplication.java"
+        self._process = subprocess.Popen(
+            ["java", *JVM, "-cp", classpath, str(source), bootstrap, name, topic, str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(line.strip())
+
+    def running(self) -> set[str]:
+        """Return the active tasks while it is running; none while it rebalances."""
+        last = self.lines[-1] if self.lines else ""
+        if not last.startswith("RUNNING active="):
+            return set()
+        return {each for each in last.split()[1].removeprefix("active=").split(",") if each}
+
+    def stop(self) -> None:
+        """Let it close, and with that leave the group."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.wait(30)
+        self._reader.join(30)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+def test_two_processes_share_the_tasks_through_a_kill_of_their_coordinator(
+    doomed: servers.Server, name: str, tmp_path: Path
+) -> None:
+    bootstrap = doomed.bootstrap
+    create_topics(bootstrap, [name], 3)
+    with ExitStack() as stack:
+
+        def started(number: int) -> Application:
+            application = Application(bootstrap, name, name, tmp_path / str(number))
+            stack.callback(application.end)
+            return application
+
+        first = started(1)
+        until(lambda: first.running() == TASKS, PATIENCE_S, "the first has all tasks")
+        for topic in (f"{name}-counts-repartition", f"{name}-counts-changelog"):
+            assert wire.partitions(bootstrap.split(",")[0], topic) == 3
+        second = started(2)
+        until(
+            lambda: first.running() and second.running() == TASKS - first.running(),
+            PATIENCE_S,
+            "both share the tasks",
+        )
+        printed = run_java(
+            TOOL, "--bootstrap-server", bootstrap, "--describe", "--state", "--group", name
+        )
+        assert "Stable" in printed, printed
+        doomed.kill_coordinator(name)
+        second.stop()
+        until(lambda: first.running() == TASKS, PATIENCE_S, "the first has all tasks again")
