@@ -9,6 +9,7 @@ from actors.cli.client import ApiNotServedError, ClientError, named
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest
+from protocol.wire.streams_messages import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
     from actors.cli.client import AdminClient
@@ -55,12 +56,16 @@ class GroupDescription:
 
 
 def describe_group(client: AdminClient, group_id: str) -> GroupDescription:
-    """Describe one group of either type; raises ClientError if it does not exist.
+    """Describe one group of any type; raises ClientError if it does not exist.
 
-    DescribeGroups reports groups of other types as missing or dead, so ConsumerGroupDescribe
-    follows. Kafka's tools send the two requests in the opposite order.
+    DescribeGroups reports groups of other types as missing or dead, so ConsumerGroupDescribe and
+    StreamsGroupDescribe follow. Kafka's tools send the first two in the opposite order.
     """
-    return _classic(client, group_id) or _consumer(client, group_id)
+    for describe in (_classic, _consumer, _streams):
+        found = describe(client, group_id)
+        if found is not None:
+            return found
+    raise ClientError(f"group {group_id}: {NO_GROUP}")
 
 
 def _classic(client: AdminClient, group_id: str) -> GroupDescription | None:
@@ -80,16 +85,16 @@ def _classic(client: AdminClient, group_id: str) -> GroupDescription | None:
     )
 
 
-def _consumer(client: AdminClient, group_id: str) -> GroupDescription:
+def _consumer(client: AdminClient, group_id: str) -> GroupDescription | None:
     request = ConsumerGroupDescribeRequest(
         group_ids=(group_id,), include_authorized_operations=False
     )
     try:
         group = _only(client, group_id, request)
     except ApiNotServedError:
-        raise ClientError(f"group {group_id}: {NO_GROUP}") from None
+        return None
     if group.error_code is ErrorCode.group_id_not_found:
-        raise ClientError(f"group {group_id}: {NO_GROUP}")
+        return None
     _check(group_id, group)
     return GroupDescription(
         group_id=group_id,
@@ -106,6 +111,43 @@ def _consumer(client: AdminClient, group_id: str) -> GroupDescription:
         ),
         epoch=group.group_epoch,
         target_epoch=group.assignment_epoch,
+    )
+
+
+def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
+    """Describe a streams group: its active tasks, each by its subtopology and partition."""
+    request = StreamsGroupDescribeRequest(
+        group_ids=(group_id,), include_authorized_operations=False
+    )
+    try:
+        group = _only(client, group_id, request)
+    except ApiNotServedError:
+        return None
+    if group.error_code in {ErrorCode.group_id_not_found, ErrorCode.unsupported_version}:
+        return None
+    _check(group_id, group)
+    return GroupDescription(
+        group_id=group_id,
+        state=group.group_state,
+        assignor="",
+        members=tuple(
+            replace(
+                _member(each, each.instance_id, _active_tasks(each.assignment)),
+                epoch=each.member_epoch,
+                target=_active_tasks(each.target_assignment),
+            )
+            for each in group.members
+        ),
+        epoch=group.group_epoch,
+        target_epoch=group.assignment_epoch,
+    )
+
+
+def _active_tasks(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        (tasks.subtopology_id, index)
+        for tasks in assignment.active_tasks
+        for index in tasks.partitions
     )
 
 

@@ -100,6 +100,7 @@ class StreamsTalk:
     log: list[Record] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     replies: list[Any] = field(default_factory=list)
+    leases: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.executor = Executor(lambda: 0.0)
@@ -134,6 +135,7 @@ class StreamsTalk:
         assert self.shard.take_failures() == []
         self.log += result.records
         self.replies += [reply.message for reply in result.replies]
+        self.leases += [reply.lease for reply in result.replies]
         assert invariants.broken(self.shard._context) == []
         self.tasks += [each for each in result.tasks if not isinstance(each, CancelAssignment)]
         return result

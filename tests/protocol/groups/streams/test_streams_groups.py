@@ -176,6 +176,23 @@ def test_a_silent_member_expires_and_one_that_does_not_revoke_is_removed() -> No
     assert (talk.group.members, talk.group.state) == ({}, "Empty")
 
 
+def test_a_steady_heartbeat_may_be_answered_again_until_something_changes() -> None:
+    talk = StreamsTalk()
+    talk.join("A")
+    count = len(talk.log)
+    talk.beat("A")
+    lease = talk.leases[-1]
+    assert lease is not None
+    assert lease.group.stamp == lease.stamp
+    assert len(talk.log) == count
+    talk.owning("A", "0:012")  # it reports its tasks: answered, but not from memory
+    assert talk.leases[-1] is None
+    talk.beat("A")
+    lease = talk.leases[-1]
+    talk.join("B")
+    assert lease.group.stamp != lease.stamp
+
+
 # --- topology and topics
 
 

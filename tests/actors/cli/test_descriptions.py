@@ -1,0 +1,38 @@
+"""Descriptions of groups: a streams group is shown like the others, with its active tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from actors.cli.client import ClientError
+from actors.cli.descriptions import describe_group
+from tests.protocol.groups.streams.streams_talk import GROUP, StreamsTalk
+
+if TYPE_CHECKING:
+    from actors.cli.client import AdminClient
+
+
+class Talking:
+    """The part of an administrator's client that asks a group's coordinator."""
+
+    def __init__(self, talk: StreamsTalk) -> None:
+        self._talk = talk
+
+    def ask_coordinator(self, _group_id: str, request: Any, _codes: object) -> Any:
+        """Ask the shard."""
+        return self._talk.ask(request)
+
+
+def test_a_streams_group_is_described_with_its_active_tasks() -> None:
+    talk = StreamsTalk({"group.streams.num.standby.replicas": "1"})
+    client = cast("AdminClient", Talking(talk))
+    with pytest.raises(ClientError, match="does not exist"):
+        describe_group(client, GROUP)
+    talk.join("A")
+    found = describe_group(client, GROUP)
+    assert (found.state, found.epoch, found.target_epoch, found.is_mixed) == ("Stable", 2, 2, False)
+    (member,) = found.members
+    assert (member.member_id, member.epoch) == ("A", 2)
+    assert member.assigned == member.target == (("0", 0), ("0", 1), ("0", 2))
