@@ -55,13 +55,16 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     registry.assignor.cache_clear()
 
 
-def test_kafkas_two_assignors_are_known_and_no_others() -> None:
+def test_kafkas_assignors_are_known_and_no_others() -> None:
     assert is_known("uniform")
     assert is_known("range")
-    assert not is_known("sticky")
+    assert is_known("sticky")
+    assert not is_known("best")
     assert custom_names() == frozenset()
-    with pytest.raises(AssignorError, match="there is no assignor 'sticky'"):
-        assign("sticky", SPEC)
+    with pytest.raises(AssignorError, match="there is no assignor 'best'"):
+        assign("best", SPEC)
+    with pytest.raises(AssignorError, match="the assignor 'sticky' failed"):
+        assign("sticky", SPEC)  # it assigns tasks
 
 
 @pytest.mark.parametrize("found", [Custom(GroupAssignment(GOOD)), Factory])
