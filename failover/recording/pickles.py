@@ -24,7 +24,7 @@ from protocol.groups.dispatch import Tables
 from protocol.groups.topics import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, Set
 
 SHARED: Final = (Configs, Tables, Topics)
 """Objects with many references: stored beside the bytes, by index, and packed once."""
@@ -141,6 +141,7 @@ class _Reducers(dict[type, "Callable[[Any], Any]"]):
         super().__init__(dict.fromkeys(SHARED, reduce_shared))
         self[MappingProxyType] = _reduce_mapping
         self[FlatTargets] = _reduce_targets
+        self[type({}.keys())] = _reduce_keys
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
         if issubclass(kind, type):
@@ -213,6 +214,11 @@ def _targets(member_ids: Sequence[str], ends: Any, buffer: bytes) -> FlatTargets
 
 def _reduce_mapping(value: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
     return _mapping, (dict(value),)
+
+
+def _reduce_keys(value: Set[Any]) -> tuple[Any, ...]:
+    """Store the keys of a dictionary, such as the partitions of a member, as a set."""
+    return frozenset, (list(value),)
 
 
 def _reduce_targets(value: FlatTargets) -> tuple[Any, ...]:

@@ -18,6 +18,6 @@ class TopologyProblem(Exception):  # noqa: N818 - a state of the group, not an e
     """Why a topology cannot run yet: a status, and its detail."""
 
     def __init__(self, code: int, detail: str) -> None:
-        super().__init__(detail)
+        super().__init__(code, detail)
         self.code = code
         self.detail = detail
