@@ -166,13 +166,13 @@ def read_server_configs(properties: Mapping[str, str]) -> ServerFile:
 
 def _check_assignors(configs: Configs) -> None:
     """Refuse an assignor that is not installed here: members could not use it."""
-    from protocol.assignors.registry import ENTRY_POINTS, custom_names
+    from protocol.assignors.registry import BUILT_IN_OF, ENTRY_POINTS, custom_names
 
     custom = sorted(custom_names())
     known = {
-        ASSIGNORS: ("uniform", "range", *custom),
-        SHARE_ASSIGNORS: ("simple",),
-        STREAMS_ASSIGNORS: ("sticky", *custom),
+        ASSIGNORS: (*BUILT_IN_OF["consumer"], *custom),
+        SHARE_ASSIGNORS: (*BUILT_IN_OF["share"], *custom),
+        STREAMS_ASSIGNORS: (*BUILT_IN_OF["streams"], *custom),
     }
     for name, names in known.items():
         for assignor in configs.strings(name):

@@ -6,20 +6,23 @@ assignment as one owner per partition: a member that joins or leaves costs one p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from protocol.assignors.cached_racks import CachedRacks
 from protocol.assignors.cached_subscriptions import CachedSubscriptions
-from protocol.assignors.decode import decode_targets
+from protocol.assignors.decode import decode_shared, decode_targets
 from protocol.assignors.flat import FlatSubscriptions, FlatTargets
-from protocol.assignors.spec import NOBODY, GroupSpec, Int32s, no_values
+from protocol.assignors.spec import NOBODY, Bools, GroupSpec, Int32s, no_flags, no_values
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from protocol.groups.effects import GroupChanges, MemberRow, TopicRow
+
+
+NO_ROWS: Final = (no_values(), no_values())
 
 
 class CachedGroup:
@@ -85,12 +88,16 @@ class CachedGroup:
             member_id for member_id, whole in zip(told.member_ids, is_whole, strict=True) if whole
         )
 
-    def spec(self) -> GroupSpec:
-        """Return the group in the form for an assignor."""
+    def spec(self, *, is_shared: bool = False) -> GroupSpec:
+        """Return the group in the form for an assignor.
+
+        ``is_shared``: with what each member had, in place of an owner of each partition.
+        """
         class_of = {number: place for place, number in enumerate(self._subscriptions.numbers())}
         class_starts, class_topics = self._subscriptions.classes()
         rows = [self._members[member_id] for member_id in self.member_ids]
         rack_starts, partition_racks, member_rack = self._racks.arrays(self.topics, rows)
+        previous_starts, previous_partitions = self._previous() if is_shared else NO_ROWS
         return GroupSpec(
             partition_starts=self._starts,
             class_starts=class_starts,
@@ -101,7 +108,20 @@ class CachedGroup:
             member_rack=member_rack,
             rack_starts=rack_starts,
             partition_racks=partition_racks,
+            is_assignable=_assignable(self.topics, self._starts),
+            previous_starts=previous_starts,
+            previous_partitions=previous_partitions,
         )
+
+    def _previous(self) -> tuple[Int32s, Int32s]:
+        """Return the partitions that each member had, of topics that there still are (CSR)."""
+        targets = self.shared
+        nothing = b""
+        told = FlatTargets.of(
+            tuple([(each, targets.get(each, nothing)) for each in self.member_ids])
+        )
+        topic_ids = b"".join([row.topic_id for row in self.topics])
+        return decode_shared(told, topic_ids, self._starts)
 
     def _take_topics(self, rows: Iterable[TopicRow]) -> None:
         """Renumber the partitions; those of topics that remain keep their owners."""
@@ -150,6 +170,20 @@ class CachedGroup:
         moves = [place.get(successors.get(each, each) or "", NOBODY) for each in before]
         # The last entry is the one that NOBODY, which is -1, looks up.
         self.owner = np.array([*moves, NOBODY], np.int32)[self.owner]
+
+
+def _assignable(topics: Sequence[TopicRow], starts: Int32s) -> Bools:
+    """Return which partitions members may get; empty: all of them."""
+    if all(row.assignable is None for row in topics):
+        return no_flags()
+    flags = np.ones(int(starts[-1]), np.bool_)
+    for place, row in enumerate(topics):
+        if row.assignable is not None:
+            first = int(starts[place])
+            flags[first : int(starts[place + 1])] = False
+            known = [first + index for index in row.assignable if 0 <= index < row.partitions]
+            flags[known] = True
+    return flags
 
 
 def in_java_order(texts: Collection[str]) -> list[str]:

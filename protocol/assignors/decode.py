@@ -38,6 +38,52 @@ def decode_targets(
     return owner, is_whole.tolist()
 
 
+def decode_shared(told: FlatTargets, topic_ids: bytes, starts: Int32s) -> tuple[Int32s, Int32s]:
+    """Return the partitions of each member, ascending (CSR); partitions may have several owners.
+
+    The values are in the order of the members; an empty one has no partitions.
+    """
+    buffer = np.frombuffer(bytearray(told.buffer), np.uint8)
+    ids = np.frombuffer(bytearray(topic_ids), np.uint8)
+    return _read_rows(buffer, writable(told.ends), ids, writable(starts))
+
+
+@kernel
+def _read_rows(buffer: Bytes, ends: Int32s, ids: Bytes, starts: Int32s) -> tuple[Int32s, Int32s]:
+    rows = np.zeros(len(ends) + 1, np.int32)
+    found = np.empty(len(buffer) // 4 + 1, np.int32)
+    total, start = 0, 0
+    for member in range(len(ends)):
+        end, at = ends[member], start + _VERSION_BYTES
+        start, first = end, total
+        count, at = _read_varint(buffer, at, end)
+        for _ in range(count - 1):
+            topic = _find(ids, buffer, at, end)
+            length, at = _read_varint(buffer, at + _ID_BYTES, end)
+            for _ in range(length - 1):
+                if at + 4 > end:
+                    break
+                index = 0
+                for each in range(4):
+                    index = index << 8 | int(np.int64(buffer[at + each]))
+                at += 4
+                if topic >= 0 and index < starts[topic + 1] - starts[topic]:
+                    found[total] = starts[topic] + index
+                    total += 1
+            at += 1  # no tagged fields
+            if at >= end:
+                break
+        found[first:total].sort()
+        kept = first
+        for place in range(first, total):
+            if place == first or found[place] != found[kept - 1]:
+                found[kept] = found[place]
+                kept += 1
+        total = kept
+        rows[member + 1] = total
+    return rows, found[:total].copy()
+
+
 @kernel
 def _read(
     told: tuple[Bytes, Int32s, Int32s],

@@ -76,7 +76,7 @@ class Executor:
         return answer
 
     def _assign(self, task: ComputeAssignment, group: CachedGroup) -> AssignmentComputed:
-        spec = group.spec()
+        spec = group.spec(is_shared=task.is_shared)
         began_s = self._clock_s()
         assignment = registry.assign(task.assignor, spec, is_shared=task.is_shared)
         assignor_ms = (self._clock_s() - began_s) * 1000

@@ -73,6 +73,12 @@ def check_spec(spec: GroupSpec) -> None:
         _check_length("instance_rank", spec.instance_rank, spec.member_count)
     if len(spec.member_rack):
         _check_length("member_rack", spec.member_rack, spec.member_count)
+    if len(spec.is_assignable) not in (0, spec.partition_count):
+        raise AssignorError(f"is_assignable has not {spec.partition_count} elements")
+    if len(spec.previous_starts):
+        _check_length("previous_starts", spec.previous_starts, spec.member_count + 1)
+        starts, had = spec.previous_starts, spec.previous_partitions
+        _check_rows("previous", starts, had, spec.partition_count)
     if len(spec.rack_starts):
         _check_length("rack_starts", spec.rack_starts, spec.partition_count + 1)
         _check_rows("rack", spec.rack_starts, spec.partition_racks, np.iinfo(np.int32).max)

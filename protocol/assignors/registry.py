@@ -1,15 +1,17 @@
-"""The assignors by name: Kafka's own two, and custom ones that are installed as entry points.
+"""The assignors by name: Kafka's own ones, and custom ones that are installed as entry points.
 
 A package adds an assignor by an entry point of the group ``rollcall.assignors``. Its object is an
 :class:`~protocol.assignors.spec.Assignor`, or a class or function that returns one when called
-without arguments. ``group.consumer.assignors`` and members use the entry point's name. Custom
-assignors are loaded in worker processes only: the coordinator knows only their names.
+without arguments. ``group.consumer.assignors``, ``group.share.assignors``,
+``group.streams.assignors`` and members use the entry point's name. Custom assignors are loaded in
+worker processes only: the coordinator knows only their names.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -26,12 +28,17 @@ from protocol.assignors.spec import (
 from protocol.assignors.tasks.spec import check_assignment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from protocol.assignors.tasks.spec import TaskAssignment, TaskGroupSpec
 
 ENTRY_POINTS: Final = "rollcall.assignors"
-BUILT_IN: Final = ("uniform", "range", "sticky")
+BUILT_IN_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"consumer": ("uniform", "range"), "share": ("simple",), "streams": ("sticky",)}
+)
+"""The built-in assignors by type of group."""
+
+BUILT_IN: Final = tuple(name for names in BUILT_IN_OF.values() for name in names)
 
 
 @cache
@@ -56,6 +63,10 @@ def assignor(name: str) -> Any:
         from protocol.assignors.range import RangeAssignor
 
         return RangeAssignor()
+    if name == "simple":
+        from protocol.assignors.simple import SimpleAssignor
+
+        return SimpleAssignor()
     if name == "sticky":
         from protocol.assignors.tasks.sticky import StickyTaskAssignor
 
@@ -135,6 +146,8 @@ def _checked_shared(shared: object, name: str, spec: GroupSpec) -> SharedAssignm
     if len(partitions):
         if partitions.min() < 0 or partitions.max() >= spec.partition_count:
             raise AssignorError(f"the assignor {name!r} gave a partition that there is not")
+        if len(spec.is_assignable) and not spec.is_assignable[partitions].all():
+            raise AssignorError(f"the assignor {name!r} gave a partition that nobody may have yet")
         member = np.repeat(np.arange(spec.member_count), sizes)
         same_row = member[1:] == member[:-1]
         if np.any(same_row & (np.diff(partitions) <= 0)):

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int32s: TypeAlias = NDArray[np.int32]
+Bools: TypeAlias = NDArray[np.bool_]
 
 NOBODY: Final = -1
 """The owner of a partition without one; also "no rack" and "not static"."""
@@ -37,6 +38,11 @@ def no_values() -> Int32s:
     return np.zeros(0, np.int32)
 
 
+def no_flags() -> Bools:
+    """Return an empty array."""
+    return np.zeros(0, np.bool_)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupSpec:
     """A group as an assignor sees it: T topics, P partitions, M members, C classes.
@@ -48,10 +54,13 @@ class GroupSpec:
     id, ``NOBODY`` for a dynamic member. Empty: there are no static members.
     ``previous_owner`` (P): the member that owns the partition in the previous target assignment, or
     ``NOBODY``. It may be a member that no longer subscribes to the topic. Where partitions are
-    shared it is one of the owners.
+    shared it has no meaning.
     ``member_rack`` (M): index of the member's rack or ``NOBODY``. Empty: racks do not matter.
     ``rack_starts`` (P + 1), ``partition_racks``: CSR, the racks of each partition's replicas,
     ascending. Empty: racks are not known. Racks are numbered as in ``member_rack``.
+    ``is_assignable`` (P): whether members may get the partition. Empty: all of them.
+    ``previous_starts`` (M + 1), ``previous_partitions``: CSR, where partitions are shared, the
+    partitions of each member in the previous target assignment, ascending. Otherwise empty.
     """
 
     partition_starts: Int32s
@@ -63,6 +72,9 @@ class GroupSpec:
     member_rack: Int32s = field(default_factory=no_values)
     rack_starts: Int32s = field(default_factory=no_values)
     partition_racks: Int32s = field(default_factory=no_values)
+    is_assignable: Bools = field(default_factory=no_flags)
+    previous_starts: Int32s = field(default_factory=no_values)
+    previous_partitions: Int32s = field(default_factory=no_values)
 
     @property
     def topic_count(self) -> int:
@@ -110,7 +122,7 @@ class SharedAssignment:
     """An assignment in which a partition may belong to several members (KIP-932), or to none.
 
     ``member_starts`` (M + 1), ``partitions``: CSR, the partitions of each member, ascending. Each
-    is of a topic that the member subscribes to.
+    is assignable, and of a topic that the member subscribes to.
     """
 
     member_starts: Int32s

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from protocol.assignors.cached_subscriptions import sort_rows
-from protocol.assignors.decode import decode_targets
+from protocol.assignors.decode import decode_shared, decode_targets
 from protocol.assignors.encode import encode_targets
 from protocol.assignors.flat import FlatTargets
 from protocol.assignors.range import RangeAssignor
+from protocol.assignors.simple import SimpleAssignor
 from protocol.assignors.spec import GroupSpec
 from protocol.assignors.tasks.cached import CachedTasks
 from protocol.assignors.tasks.sticky import StickyTaskAssignor
@@ -31,8 +32,10 @@ def warm_up() -> None:
         sort_rows(spec.class_topics, spec.class_starts[1:].copy(), spec.topic_count)
         for assignor in (RangeAssignor(), UniformAssignor()):
             owner = assignor.assign(spec).owner
+        SimpleAssignor().assign(spec)
         encoded = encode_targets(spec, owner, bytes(16 * spec.topic_count))
         told = FlatTargets.of([("", value) for value in encoded.values()])
+        decode_shared(told, bytes(16 * spec.topic_count), spec.partition_starts)
         decode_targets(told, encoded.members, bytes(16 * spec.topic_count), spec.partition_starts)
     _warm_up_tasks()
 
@@ -65,7 +68,7 @@ def _tiny_groups() -> list[GroupSpec]:
         previous_owner=array(0, 0, -1, 0),
     )
     same = replace(plain, member_class=array(1, 1, 1))
-    racks = {
+    racks: dict[str, Any] = {
         "member_rack": array(0, 1, -1),
         "rack_starts": array(0, 1, 2, 3, 4),
         "partition_racks": array(0, 1, 0, 1),
