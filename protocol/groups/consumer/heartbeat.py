@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.consumer import leave as consumer_leave
 from protocol.groups.consumer import members as consumer_members
-from protocol.groups.consumer.group import ConsumerGroup
+from protocol.groups.consumer.group import KIND, ConsumerGroup
 from protocol.groups.consumer.records import UNKNOWN_MEMBER
 from protocol.groups.consumer.requests import check, owned_partitions
 from protocol.groups.modern import group as modern
@@ -80,6 +80,7 @@ def _is_steady(
     assignment, metadata = member.assignment, member.metadata
     return (
         message.member_epoch == assignment.epoch == runtime.group.assignment_epoch
+        and runtime.group.kind is KIND
         and message.topic_partitions is None
         and message.subscribed_topic_names is None
         and assignment.state is MemberState.STABLE

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.groups.classic import answers, membership
-from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember, consumer_group_of
+from protocol.groups.consumer.group import (
+    KIND,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    consumer_group_of,
+)
 from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import leave as modern_leave
@@ -31,7 +36,7 @@ def leave(ctx: Context, request: Request, now: int) -> None:
     message = request.message
     assert isinstance(message, ConsumerGroupHeartbeatRequest)
     runtime = modern.find(ctx, message.group_id, now)
-    if runtime is None:
+    if runtime is None or runtime.group.kind is not KIND:
         what = "is not a consumer group" if message.group_id in ctx.groups else "not found"
         raise KafkaError(ErrorCode.group_id_not_found, f"Group {message.group_id} {what}.")
     group, instance_id = runtime.group, message.instance_id

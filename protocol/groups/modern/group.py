@@ -22,6 +22,7 @@ from protocol.groups.facts import (
 )
 from protocol.groups.group_type import Built
 from protocol.groups.modern.hard_state import ModernGroup, ModernGroupState
+from protocol.groups.modern.kind import GROUP_TIMERS
 from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.modern.runtime import Change, ModernGroupRuntime, Session
 from protocol.groups.timers import TimerKind
@@ -33,10 +34,9 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.event_log import MemberEventLog
     from protocol.groups.modern.hard_state import ModernGroupMember
+    from protocol.groups.modern.kind import ModernKind
     from protocol.groups.topics import Topics
 
-
-GROUP_TIMERS: Final = (TimerKind.ASSIGNMENT, TimerKind.TARGET, TimerKind.REFRESH)
 
 SETTLED: Final = (ModernGroupState.STABLE, ModernGroupState.EMPTY)
 
@@ -158,7 +158,7 @@ def forget(ctx: Context, runtime: ModernGroupRuntime) -> None:
     for member_id in runtime.sessions:
         for kind in runtime.group.kind.member_timers:
             timers.cancel(kind, group_id, member_id)
-    for kind in GROUP_TIMERS:
+    for kind in runtime.group.kind.group_timers:
         timers.cancel(kind, group_id, "")
     for name in runtime.group.topics:
         _unsubscribe(ctx, name, group_id)
@@ -189,24 +189,24 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
 def forget_failed(ctx: Context, group_id: str) -> None:
     """Drop the soft state of a group whose handling raised; the caller replays its records."""
     members: set[str] = set()
-    member_timers: tuple[str, ...] = ()
+    kind: ModernKind | None = None
     runtime = ctx.modern_runtime.pop(group_id, None)
     if runtime is not None:
         runtime.end_leases()
         cancel_run(ctx, runtime)
         members.update(runtime.sessions)
-        member_timers = runtime.group.kind.member_timers
+        kind = runtime.group.kind
     group = _find_hard(ctx, group_id)
     if group is not None:
-        member_timers = group.kind.member_timers
+        kind = group.kind
         group.topic_changes = None
         members.update(group.members)
         for name in group.topics:
             _unsubscribe(ctx, name, group_id)
-    for kind in GROUP_TIMERS:
-        ctx.timers.cancel(kind, group_id, "")
+    for timer in GROUP_TIMERS if kind is None else kind.group_timers:
+        ctx.timers.cancel(timer, group_id, "")
     for member_id in members:
-        for timer in member_timers:
+        for timer in () if kind is None else kind.member_timers:
             ctx.timers.cancel(timer, group_id, member_id)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from protocol.groups.effects import TaskSettings
     from protocol.groups.modern.kind import ModernKind
     from protocol.groups.topic_numbers import Partition, TopicNumbers
+    from protocol.groups.topics import Topic
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -242,6 +243,18 @@ class ModernGroup(Generic[MemberT]):
         """Return a function that says whether a member may have a place that it is to get."""
         holders, member_id = self.holders, member.member_id
         return lambda place: holders.get(place, member_id) == member_id
+
+    def assignable(self, topic: Topic) -> tuple[int, ...] | None:  # noqa: ARG002 - for subclasses
+        """Return the partitions of a topic that members may get, ascending; None: all of them."""
+        return None
+
+    def without_unavailable(
+        self,
+        target: Set[Partition],
+        numbers: TopicNumbers,  # noqa: ARG002 - for subclasses
+    ) -> Set[Partition]:
+        """Return a target without the places that are no longer available since it was computed."""
+        return target
 
     def count(self, member: MemberT, step: int) -> None:
         """Add (1) or remove (-1) a member's record in the sums that only this type has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.timers import TimerKind
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
     from protocol.groups.modern.codec import RecordCodec
     from protocol.groups.modern.form import AssignmentForm
+
+
+GROUP_TIMERS: Final = (TimerKind.ASSIGNMENT, TimerKind.TARGET, TimerKind.REFRESH)
+"""The timers that groups of every modern type have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,23 +49,29 @@ def _no_state() -> None:
 class ModernKind:
     """``codec`` encodes and decodes the type's records; ``form`` is the form of its assignments.
 
-    ``own_member_timers`` are the kinds of member timers that only this type has.
-    ``every_change_bumps``: every change of a member's record begins a group epoch, not only that of
-    a subscription. ``prepare`` brings up to date what the type derives from topics and configs, and
-    returns whether that needs a new group epoch; it is called with the context and the group's
-    runtime before every epoch, and whenever topics or configs may have changed. ``soft_state``
-    makes what a leader keeps for this type only.
+    ``own_member_timers`` and ``own_group_timers`` are the kinds of timers that only this type has.
+    ``bumps_upon_heartbeat``: after a change of the topics the next heartbeat begins a group epoch,
+    as in Kafka; otherwise one begins as soon as the change is known. ``every_change_bumps``: every
+    change of a member's record begins a group epoch, not only that of a subscription. ``prepare``
+    brings up to date what the type derives from topics and configs, and returns whether that needs
+    a new group epoch; it is called with the context and the group's runtime before every epoch, and
+    whenever topics or configs may have changed. ``soft_state`` makes what a leader keeps for this
+    type only.
     """
 
     configs: ModernConfigs
     codec: RecordCodec
     form: AssignmentForm
     own_member_timers: tuple[str, ...] = ()
+    own_group_timers: tuple[str, ...] = ()
+    bumps_upon_heartbeat: bool = False
     every_change_bumps: bool = False
     prepare: Callable[[Any, Any], bool] | None = None
     soft_state: Callable[[], Any] = _no_state
     member_timers: tuple[str, ...] = field(init=False)
+    group_timers: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         timers = (TimerKind.MEMBER_SESSION, TimerKind.REVOCATION, *self.own_member_timers)
         object.__setattr__(self, "member_timers", timers)
+        object.__setattr__(self, "group_timers", (*GROUP_TIMERS, *self.own_group_timers))

@@ -53,8 +53,9 @@ class ReconcileInput:
 
     ``owned`` are the partitions that the member itself reports, None when it does not report them.
     ``is_subscribed`` returns, by a topic's number, whether the member subscribes to it; ``is_free``
-    whether no other member holds a partition. ``has_changed``: the subscription is new. ``noun``
-    and ``units`` name the group's type and what members hold, for a message.
+    whether no other member holds a partition. ``has_changed``: the subscription is new.
+    ``partition_epoch`` is the assignment epoch of new partitions; None: ``epoch``. ``noun`` and
+    ``units`` name the group's type and what members hold, for a message.
     """
 
     epoch: int
@@ -63,6 +64,7 @@ class ReconcileInput:
     is_subscribed: Callable[[int], bool]
     is_free: Callable[[Partition], bool]
     has_changed: bool = False
+    partition_epoch: int | None = None
     noun: str = "consumer"
     units: str = "partitions"
 
@@ -99,7 +101,8 @@ def _towards_target(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssi
         state = MemberState.UNRELEASED_PARTITIONS
     assigned = now.assigned  # keep the same object while its content is the same
     if free or len(kept) < len(assigned):
-        kept.update(dict.fromkeys(free, inputs.epoch))
+        since = inputs.epoch if inputs.partition_epoch is None else inputs.partition_epoch
+        kept.update(dict.fromkeys(free, since))
         assigned = kept
     return _changed(now, MemberAssignment(inputs.epoch, now.epoch, state, assigned, {}))
 

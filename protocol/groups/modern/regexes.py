@@ -134,7 +134,8 @@ def refresh_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     runtime = ctx.modern_runtime.get(key.group_id)
     if runtime is None:
         return
-    if runtime.is_stale and runtime.group.members:
+    group = runtime.group
+    if runtime.is_stale and group.members and not group.kind.bumps_upon_heartbeat:
         modern.bump_if_topics_changed(ctx, runtime, now)
     target.update(ctx, runtime, now)
     resolve_if_due(ctx, runtime, now)

@@ -33,6 +33,10 @@ NOTHING: Final[frozenset[Partition]] = frozenset()
 """The partitions reported for a member where no revocation is awaited."""
 
 
+NO_EPOCH: Final = 0
+"""The assignment epoch of every partition where no revocation is awaited: the log has none."""
+
+
 class PreviousState(NamedTuple):
     """A member's subscription, assignment and record before this request; None: it had none."""
 
@@ -105,10 +109,13 @@ def process_heartbeat(
         runtime.feed.member_changed(member_id)
         became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
         event = modern.event(runtime, member, became, now)
+    epoch = runtime.group.epoch
     has_changed = bump(ctx, runtime, event, previous, now)
     if event is not None and (known is None or has_changed):
         runtime.event_log.note(ctx, event)
     target.update(ctx, runtime, now)
+    if not group_class.kind.form.awaits_revocation:
+        has_changed |= runtime.group.epoch != epoch  # partitions of deleted topics go at once
     reconcile_member(ctx, runtime, member, StepInput(heartbeat_input.owned, has_changed), now)
     return runtime, member, previous
 
@@ -190,11 +197,12 @@ def reconcile_member(
         assignment,
         ReconcileInput(
             epoch=epoch,
-            target=target.of_member(ctx, group, member),
+            target=group.without_unavailable(target.of_member(ctx, group, member), ctx.numbers),
             owned=owned,
             is_subscribed=_wants(ctx, group, member),
             is_free=group.is_free(member),
             has_changed=given.has_changed,
+            partition_epoch=None if group.kind.form.awaits_revocation else NO_EPOCH,
             noun=group.type_name,
             units=group.kind.form.noun,
         ),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from protocol.groups.effects import MemberRow, TopicRow
     from protocol.groups.modern.hard_state import ModernGroup, Subscription
-    from protocol.groups.topics import Topics
+    from protocol.groups.topics import Topic, Topics
 
 MANY: Final = 50
 """From this many subscriptions on, it pays to send the names of all topics of the group."""
@@ -129,9 +129,15 @@ def _topics_of(group: ModernGroup[Any], numbers: Collection[int]) -> Mapping[int
 
 def _topic_rows(group: ModernGroup[Any], topics: Topics, with_racks: bool) -> tuple[TopicRow, ...]:
     known = [topic for topic in map(topics.by_name, group.topics) if topic is not None]
-    if not with_racks:
-        return tuple([topic.row for topic in known])
-    return tuple([topic.row._replace(racks=topics.partition_racks(topic)) for topic in known])
+    return tuple([_topic_row(group, topics, topic, with_racks) for topic in known])
+
+
+def _topic_row(group: ModernGroup[Any], topics: Topics, topic: Topic, with_racks: bool) -> TopicRow:
+    row = topic.row
+    if with_racks:
+        row = row._replace(racks=topics.partition_racks(topic))
+    assignable = group.assignable(topic)
+    return row if assignable is None else row._replace(assignable=assignable)
 
 
 def _member_rows(group: ModernGroup[Any], member_ids: Iterable[str]) -> tuple[MemberRow, ...]:
