@@ -343,6 +343,11 @@ _SHARE = (
     _int("group.share.initialize.retry.interval.ms", 30000, 1,
          "How often initializing share state is tried again.", importance=LOW, internal=True),
     _int("group.share.max.size", 200, 1, "The most members of one share group.", high=1000),
+    _int("share.version", 1, 0,
+         "The level of Kafka's feature of that name: 0 switches share groups off.", high=1),
+)  # fmt: skip
+
+_SHARE_RECORDS = (
     _int("group.share.delivery.count.limit", 5, 2, "How often a record is delivered at most.",
          high=10),
     _int("group.share.min.delivery.count.limit", 2, 2,
@@ -401,11 +406,12 @@ BROKER_CONFIGS: Final = _table(
     _CLASSIC,
     _MODERN,
     _STREAMS,
-    _without_effect(*_SHARE),
+    _SHARE,
+    _without_effect(*_SHARE_RECORDS),
     _without_effect(*_STREAMS_WARMUP),
     _modern("consumer"),
     _modern("streams"),
-    _without_effect(*_modern("share")),
+    _modern("share"),
 )
 
 
@@ -491,7 +497,7 @@ _GROUP_STREAMS_WARMUP = (
 GROUP_CONFIGS: Final = _table(
     _group_modern("consumer"),
     _group_modern("streams"),
-    _without_effect(*_group_modern("share")),
+    _group_modern("share"),
     _GROUP,
     _GROUP_STREAMS,
     _without_effect(*_GROUP_SHARE),

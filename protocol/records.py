@@ -376,12 +376,19 @@ _CONSUMER = (
     _replayed(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )
 _SHARE = (
-    _skipped(10, ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
-    _skipped(11, ShareGroupMetadataKey, ShareGroupMetadataValue),
-    _skipped(12, ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
-    _skipped(13, ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
-    _skipped(14, ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
-    _skipped(15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+    _replayed(10, ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    _replayed(11, ShareGroupMetadataKey, ShareGroupMetadataValue),
+    _replayed(12, ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    _replayed(
+        13, ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue, is_kept=True
+    ),
+    _replayed(
+        14,
+        ShareGroupCurrentMemberAssignmentKey,
+        ShareGroupCurrentMemberAssignmentValue,
+        is_kept=True,
+    ),
+    _replayed(15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
 )
 _STREAMS = (
     _replayed(17, StreamsGroupMetadataKey, StreamsGroupMetadataValue),

@@ -186,6 +186,7 @@ TOPICS: Final[Mapping[TopicsCause, str]] = MappingProxyType(
     {
         TopicsCause.TOPICS_CHANGED: "its topics have changed",
         TopicsCause.REGEX_RESOLVED: "a regular expression matches other topics",
+        TopicsCause.SHARE_STATE_INITIALIZED: "more of its partitions may be assigned",
     }
 )
 OUTCOMES: Final[Mapping[RebalanceOutcome, str]] = MappingProxyType(

@@ -46,12 +46,16 @@ TRANSACTION_THROTTLE: Final = timedelta(seconds=1)
 FEATURES: Final = {"consumer": "group.version", "streams": "streams.version"}
 """Kafka's features by the rebalance protocol that level 1 of each is (KIP-848, KIP-1071)."""
 
+SHARE_VERSION: Final = "share.version"
+"""Kafka's feature of share groups (KIP-932), and the config with its level."""
+
 LEVEL_0_SINCE: Final = 4
 """Clients of older ApiVersions versions cannot read a supported feature whose lowest level is 0
 (KAFKA-17492)."""
 
 SUPPORTED: Final = tuple(
-    SupportedFeatureKey(name=name, min_version=0, max_version=1) for name in FEATURES.values()
+    SupportedFeatureKey(name=name, min_version=0, max_version=1)
+    for name in (*FEATURES.values(), SHARE_VERSION)
 )
 
 _SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+", re.DOTALL)
@@ -69,15 +73,16 @@ def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  #
             if not _SOFTWARE.fullmatch(name):
                 raise KafkaError(ErrorCode.invalid_request)
     protocols = view.configs.strings("group.coordinator.rebalance.protocols")
-    finalized = tuple(
-        FinalizedFeatureKey(name=name, max_version_level=1, min_version_level=1)
-        for protocol, name in FEATURES.items()
-        if protocol in protocols
-    )
+    names = [name for protocol, name in FEATURES.items() if protocol in protocols]
+    if view.configs.integer(SHARE_VERSION) == 1:
+        names.append(SHARE_VERSION)
     return replace(
         api_versions_response(),
         supported_features=SUPPORTED if request.api_version >= LEVEL_0_SINCE else (),
-        finalized_features=finalized,
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=1, min_version_level=1)
+            for name in names
+        ),
         finalized_features_epoch=0,
     )
 

@@ -124,6 +124,7 @@ class TopicsCause(StrEnum):
 
     TOPICS_CHANGED = "topics-changed"  # created, deleted or grown, or its replicas' racks changed
     REGEX_RESOLVED = "regex-resolved"  # a regular expression matches other topics
+    SHARE_STATE_INITIALIZED = "share-state-initialized"  # more partitions may be assigned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from protocol.groups.migration import edges as migration_edges
 from protocol.groups.migration import offline as offline_migration
 from protocol.groups.modern import part as modern_part
 from protocol.groups.offsets import commit as offsets
+from protocol.groups.share.group_type import SHARE
 from protocol.groups.streams.group_type import STREAMS
 
 PARTS: Final = (
@@ -19,6 +20,7 @@ PARTS: Final = (
     timeouts.PART,
     modern_part.PART,
     CONSUMER,
+    SHARE,
     STREAMS,
     CLASSIC,
     migration_edges.PART,

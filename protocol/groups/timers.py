@@ -54,6 +54,9 @@ class TimerKind(StrEnum):
     TARGET = "target"
     """Write the next slice of a large target assignment."""
 
+    SHARE_STATE = "share-state"
+    """A share group's partitions lack share state, or a topic that has some was deleted."""
+
     REFRESH = "refresh"
     """A consumer group's subscribed topics have changed, or its regex matches are old."""
 

@@ -37,6 +37,12 @@ def says_something_new(message: Any) -> bool:
     return not says_nothing_new
 
 
+def changes_share_member(message: Any) -> bool:
+    """Return whether a ShareGroupHeartbeat joins, leaves or changes: others write no record."""
+    beat = cast("m.ShareGroupHeartbeatRequest", message)
+    return beat.member_epoch <= 0 or beat.subscribed_topic_names is not None
+
+
 def says_something_new_of_tasks(message: Any) -> bool:
     """Return whether a StreamsGroupHeartbeat joins, leaves or changes: others write no record."""
     beat = cast("streams.StreamsGroupHeartbeatRequest", message)
@@ -153,6 +159,22 @@ MEMBERS: Final = (
         ),
     ),
     group(
+        (1, 1),
+        (m.ShareGroupHeartbeatRequest, m.ShareGroupHeartbeatResponse),
+        READ_GROUP,
+        GroupTraits(
+            needs_id=False,  # its handler refuses it with INVALID_REQUEST, as in Kafka
+            is_believed=False,
+            is_leased=True,
+            has_few_answers=False,
+            changes_memory=True,
+            waits_for_members=False,
+            too_large=ErrorCode.unknown_server_error,
+            writes=changes_share_member,
+            weight=10,
+        ),
+    ),
+    group(
         (0, 0),
         (streams.StreamsGroupHeartbeatRequest, streams.StreamsGroupHeartbeatResponse),
         READ_GROUP,
@@ -258,6 +280,24 @@ ABOUT_GROUPS: Final = (
                 weight=RARE,
             ),
             refusals.consumer_group_describe,
+        )
+    ),
+    costly(
+        groups(
+            (1, 1),
+            (m.ShareGroupDescribeRequest, m.ShareGroupDescribeResponse),
+            DESCRIBE_GROUP,
+            GroupsField(
+                names=lambda request: request.group_ids,
+                cut=lambda request, wanted: m.ShareGroupDescribeRequest(
+                    group_ids=tuple(filter(wanted, request.group_ids)),
+                    include_authorized_operations=request.include_authorized_operations,
+                ),
+                parts="groups",
+                writes=never,
+                weight=RARE,
+            ),
+            refusals.share_group_describe,
         )
     ),
     costly(

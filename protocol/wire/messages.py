@@ -153,6 +153,20 @@ from kio.schema.offset_for_leader_epoch.v4.response import (
 )
 from kio.schema.produce.v13.request import PartitionProduceData
 from kio.schema.produce.v13.response import PartitionProduceResponse
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.share_group_describe.v1.response import Assignment as DescribedShareAssignment
+from kio.schema.share_group_describe.v1.response import DescribedGroup as DescribedShareGroup
+from kio.schema.share_group_describe.v1.response import Member as DescribedShareMember
+from kio.schema.share_group_describe.v1.response import ShareGroupDescribeResponse
+from kio.schema.share_group_describe.v1.response import (
+    TopicPartitions as DescribedShareTopicPartitions,
+)
+from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.share_group_heartbeat.v1.response import Assignment as ShareHeartbeatAssignment
+from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
+from kio.schema.share_group_heartbeat.v1.response import (
+    TopicPartitions as ShareHeartbeatTopicPartitions,
+)
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
@@ -239,6 +253,10 @@ __all__ = (
     "DescribedConsumerMember",
     "DescribedGroup",
     "DescribedGroupMember",
+    "DescribedShareAssignment",
+    "DescribedShareGroup",
+    "DescribedShareMember",
+    "DescribedShareTopicPartitions",
     "DescribedTopicPartitions",
     "EpochEndOffset",
     "ErrorCode",
@@ -316,6 +334,12 @@ __all__ = (
     "ProduceRequest",
     "ProduceResponse",
     "ReplicaState",
+    "ShareGroupDescribeRequest",
+    "ShareGroupDescribeResponse",
+    "ShareGroupHeartbeatRequest",
+    "ShareGroupHeartbeatResponse",
+    "ShareHeartbeatAssignment",
+    "ShareHeartbeatTopicPartitions",
     "SnapshotId",
     "SupportedFeatureKey",
     "SyncGroupRequest",

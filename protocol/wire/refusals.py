@@ -136,6 +136,22 @@ def consumer_group_describe(request: m.ConsumerGroupDescribeRequest, why: Refusa
     )
 
 
+def share_group_describe(request: m.ShareGroupDescribeRequest, why: Refusal) -> Entity:
+    """Put the error in every group."""
+    return blank(
+        m.ShareGroupDescribeResponse,
+        groups=tuple(
+            blank(
+                m.DescribedShareGroup,
+                group_id=group,
+                error_code=why.code,
+                error_message=why.message,
+            )
+            for group in request.group_ids
+        ),
+    )
+
+
 def streams_group_heartbeat(_request: Any, why: Refusal) -> Entity:
     """Put the error at the top, with no status rather than null, as Kafka does."""
     return blank(

@@ -90,22 +90,25 @@ def test_api_versions_lists_exactly_what_is_served(keeper: Keeper) -> None:
     }
 
 
-SUPPORTED_FEATURES = [("group.version", 0, 1), ("streams.version", 0, 1)]
+SUPPORTED = [("group.version", 0, 1), ("streams.version", 0, 1), ("share.version", 0, 1)]
+GROUP_1, SHARE_1 = ("group.version", 1, 1), ("share.version", 1, 1)
+STREAMS_1 = ("streams.version", 1, 1)
 
 
 @pytest.mark.parametrize(
-    "protocols, version, supported, finalized",
+    "protocols, share, version, supported, finalized",
     [
-        ("classic,consumer", 4, SUPPORTED_FEATURES, [("group.version", 1, 1)]),
-        ("classic,streams", 4, SUPPORTED_FEATURES, [("streams.version", 1, 1)]),
-        ("classic", 4, SUPPORTED_FEATURES, []),
-        ("classic,consumer", 3, [], [("group.version", 1, 1)]),  # KAFKA-17492: no level 0 before 4
+        ("classic,consumer", 1, 4, SUPPORTED, [GROUP_1, SHARE_1]),
+        ("classic,streams", 1, 4, SUPPORTED, [STREAMS_1, SHARE_1]),
+        ("classic", 1, 4, SUPPORTED, [SHARE_1]),
+        ("classic,consumer", 0, 4, SUPPORTED, [GROUP_1]),
+        ("classic,consumer", 1, 3, [], [GROUP_1, SHARE_1]),  # KAFKA-17492: no level 0 before 4
     ],
 )
 def test_features_are_listed_by_their_levels(
-    protocols: str, version: int, supported: list[object], finalized: list[object]
+    protocols: str, share: int, version: int, supported: list[object], finalized: list[object]
 ) -> None:
-    keeper = Keeper(group_coordinator_rebalance_protocols=protocols)
+    keeper = Keeper(group_coordinator_rebalance_protocols=protocols, share_version=str(share))
     message = m.ApiVersionsRequest(client_software_name="x", client_software_version="1.0")
     response = answer(keeper.view(), 18, message, version)
     assert [

@@ -67,5 +67,5 @@ def test_every_request_record_timer_and_event_is_in_the_merged_tables() -> None:
         assert part.replays.keys() <= TABLES.replays.keys()
         assert part.timeouts.keys() <= TABLES.timeouts.keys()
         assert part.events.keys() <= TABLES.events.keys()
-    assert TABLES.types.keys() == {"classic", "consumer", "streams"}
+    assert TABLES.types.keys() == {"classic", "consumer", "share", "streams"}
     assert TABLES.simple_type is CLASSIC

@@ -1,0 +1,127 @@
+"""ShareGroupDescribe, and a share group's part in the APIs about groups of any type."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.group_type import GroupSummary
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import target
+from protocol.groups.share.group import ShareGroup
+from protocol.groups.share.requests import check_served
+from protocol.groups.topic_numbers import by_topic
+from protocol.records import Record, ShareGroupStatePartitionMetadataKey
+from protocol.wire.convert import blank
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    NO_THROTTLE,
+    DescribedShareAssignment,
+    DescribedShareGroup,
+    DescribedShareMember,
+    DescribedShareTopicPartitions,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Request
+    from protocol.groups.modern.reconcile import MemberAssignment
+    from protocol.groups.share.group import ShareGroupMember
+
+NOT_ASKED: Final = -(2**31)
+
+OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""The operations on a group when none is forbidden."""
+
+
+def share_group_describe(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
+    """Describe share groups; groups of another type are not found."""
+    message = request.message
+    assert isinstance(message, ShareGroupDescribeRequest)
+    check_served(ctx)
+    operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
+    named = dict.fromkeys(message.group_ids)  # once each: a group may have thousands of members
+    groups = tuple(_described(ctx, group_id, operations) for group_id in named)
+    response = ShareGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
+    ctx.reply(request.ticket, response, None)
+
+
+def _described(ctx: Context, group_id: str, operations: int) -> DescribedShareGroup:
+    if not group_id:
+        return _absent(group_id, ErrorCode.invalid_group_id, None)
+    group = ctx.groups.get(group_id)
+    if not isinstance(group, ShareGroup):
+        what = "not found" if group is None else "is not a share group"
+        return _absent(group_id, ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
+    return DescribedShareGroup(
+        error_code=ErrorCode.none,
+        error_message=None,
+        group_id=group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=target.preferred_assignor(ctx, group),
+        members=tuple(_described_member(ctx, member) for member in group.members.values()),
+        authorized_operations=operations,
+    )
+
+
+def _absent(group_id: str, code: ErrorCode, sentence: str | None) -> DescribedShareGroup:
+    return blank(DescribedShareGroup, group_id=group_id, error_code=code, error_message=sentence)
+
+
+def _described_member(ctx: Context, member: ShareGroupMember) -> DescribedShareMember:
+    metadata = member.metadata
+    return DescribedShareMember(
+        member_id=member.member_id,
+        rack_id=metadata.rack_id,
+        member_epoch=member.assignment.epoch,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        subscribed_topic_names=metadata.subscribed_topic_names,
+        assignment=_assignment(ctx, member.assignment),
+    )
+
+
+def _assignment(ctx: Context, assignment: MemberAssignment) -> DescribedShareAssignment:
+    """Convert partitions to topics with names; leave out those of deleted topics."""
+    uuids, topics = ctx.numbers.uuids, []
+    for number, indexes in by_topic(assignment.assigned):
+        topic = ctx.topics.by_id(uuids[number])
+        if topic is not None:
+            topics.append(
+                DescribedShareTopicPartitions(
+                    topic_id=topic.topic_id, topic_name=topic.name, partitions=tuple(indexes)
+                )
+            )
+    return DescribedShareAssignment(topic_partitions=tuple(topics))
+
+
+def summary(ctx: Context, group_id: str) -> GroupSummary:
+    """Return a share group's entry for ListGroups."""
+    group = ctx.groups[group_id]
+    assert isinstance(group, ShareGroup)
+    return GroupSummary(ShareGroup.type_name, group.state, ShareGroup.type_name)
+
+
+def is_abandoned(_ctx: Context, _group_id: str) -> bool:
+    """Return False: only an administrator deletes a share group, as in Kafka."""
+    return False
+
+
+def delete(ctx: Context, group_id: str, now: int) -> None:
+    """Remove an Empty group from the log."""
+    group = ctx.groups[group_id]
+    assert isinstance(group, ShareGroup)
+    if group.state_topics:
+        ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group_id), None))
+    modern.delete(ctx, group_id, now)
+
+
+HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
+    {ShareGroupDescribeRequest.__api_key__: share_group_describe}
+)

@@ -1,0 +1,201 @@
+"""Share state of subscribed partitions: asked for, asked for again, and told to the assignor.
+
+The group's record lists a partition first as initializing and then as initialized; only then may
+members get it, in a new group epoch. After an error, or without an answer, the share state is asked
+for again after ``group.share.initialize.retry.interval.ms``. Topics that were deleted are dropped.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from protocol.groups.facts import TopicsCause
+from protocol.groups.modern import group as modern
+from protocol.groups.modern import target
+from protocol.groups.share import persister
+from protocol.groups.share.group import ShareGroup, share_group_of
+from protocol.groups.share.state_topics import StateTopic
+from protocol.groups.timers import TimerKind
+from protocol.records import Record, ShareGroupStatePartitionMetadataKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from protocol.groups.context import Context
+    from protocol.groups.group_type import Built
+    from protocol.groups.modern.runtime import ModernGroupRuntime
+    from protocol.groups.share.soft_state import InitializationState
+    from protocol.groups.share.state_topics import StateTopics
+    from protocol.groups.timers import TimerKey
+    from protocol.groups.topics import Topic, Topics
+
+RETRY_INTERVAL: Final = "group.share.initialize.retry.interval.ms"
+
+
+def update(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
+    """Ask for the share state of subscribed partitions that have none, unless it is asked for."""
+    group = share_group_of(runtime)
+    soft: InitializationState = runtime.own
+    checked = soft.checked
+    if (
+        checked is not None
+        and checked[0] is ctx.topics
+        and checked[1] is group.state_topics
+        and checked[2] == group.metadata_hash
+    ):
+        return
+    wanted = _missing(ctx, group, soft, now)
+    if wanted:
+        _begin(ctx, runtime, wanted, now)
+    soft.checked = (ctx.topics, group.state_topics, group.metadata_hash)
+
+
+def _missing(
+    ctx: Context, group: ShareGroup, soft: InitializationState, now: int
+) -> dict[UUID, StateTopic]:
+    """Return the partitions to ask for: without share state, and not asked for recently."""
+    retry_ms = ctx.configs.integer(RETRY_INTERVAL)
+    wanted = {}
+    for name in group.topics:
+        topic = ctx.topics.by_name(name)
+        missing = (
+            None if topic is None else _missing_of(group.state_topics, soft, topic, now - retry_ms)
+        )
+        if topic is not None and missing:
+            wanted[topic.topic_id] = StateTopic(name, missing)
+    return wanted
+
+
+def _missing_of(
+    state: StateTopics, soft: InitializationState, topic: Topic, since_ms: int
+) -> frozenset[int]:
+    topic_id, count = topic.topic_id, topic.partitions
+    initialized = state.initialized.get(topic_id)
+    initializing = state.initializing.get(topic_id)
+    known = frozenset[int]() if initialized is None else initialized.partitions
+    if initializing is not None and soft.asked_ms.get(topic_id, since_ms) > since_ms:
+        known |= initializing.partitions
+    return frozenset() if len(known) >= count else frozenset(range(count)) - known
+
+
+def _begin(
+    ctx: Context, runtime: ModernGroupRuntime, wanted: Mapping[UUID, StateTopic], now: int
+) -> None:
+    group = share_group_of(runtime)
+    soft: InitializationState = runtime.own
+    soft.asked_ms.update(dict.fromkeys(wanted, now))
+    write(ctx, group, group.state_topics.beginning(wanted))
+    ctx.timers.set(
+        TimerKind.SHARE_STATE, group.group_id, "", now + ctx.configs.integer(RETRY_INTERVAL)
+    )
+    persister.initialize(ctx, group, wanted, now, initialized)
+
+
+def write(ctx: Context, group: ShareGroup, state: StateTopics) -> None:
+    """Write which partitions have share state."""
+    ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group.group_id), state.record()))
+
+
+def initialized(ctx: Context, group_id: str, topics: Mapping[UUID, StateTopic], now: int) -> None:
+    """Let members have partitions whose share state exists now.
+
+    Ignore those that nobody waits for any more: the topic or the group was deleted meanwhile.
+    """
+    group = ctx.groups.get(group_id)
+    if not isinstance(group, ShareGroup):
+        return
+    awaited = {
+        topic_id: topic._replace(partitions=topic.partitions & waiting.partitions)
+        for topic_id, topic in topics.items()
+        if (waiting := group.state_topics.initializing.get(topic_id)) is not None
+    }
+    awaited = {topic_id: topic for topic_id, topic in awaited.items() if topic.partitions}
+    if not awaited:
+        return
+    write(ctx, group, group.state_topics.done(awaited))
+    runtime = ctx.modern_runtime.get(group_id)
+    if runtime is None:
+        return
+    soft: InitializationState = runtime.own
+    for topic_id in awaited.keys() - group.state_topics.initializing.keys():
+        soft.asked_ms.pop(topic_id, None)
+    if not group.state_topics.initializing:
+        ctx.timers.cancel(TimerKind.SHARE_STATE, group_id, "")
+    if group.members and any(topic.name in group.topics for topic in awaited.values()):
+        _assign(ctx, runtime, now)
+
+
+def _assign(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
+    """Begin a group epoch, unless a target is due whose computation has not begun."""
+    group = runtime.group
+    runtime.feed.topics_changed = True
+    is_under_way = runtime.run is not None or runtime.target_write is not None
+    if is_under_way or group.assignment_epoch >= group.epoch:
+        modern.bump_for_topics(ctx, runtime, TopicsCause.SHARE_STATE_INITIALIZED, now)
+    target.update(ctx, runtime, now)
+
+
+def state_timeout(ctx: Context, key: TimerKey, now: int) -> None:
+    """Drop deleted topics, and ask again for share state that has not come."""
+    runtime = ctx.modern_runtime.get(key.group_id)
+    if runtime is None:
+        return
+    group = share_group_of(runtime)
+    soft: InitializationState = runtime.own
+    gone = [each for each in group.state_topics.ids().items() if _is_deleted(ctx.topics, *each)]
+    if gone:
+        write(ctx, group, group.state_topics.without(topic_id for topic_id, _ in gone))
+    soft.checked = None
+    if group.members and not runtime.is_stale:  # otherwise the next heartbeat looks at the topics
+        update(ctx, runtime, now)
+    if group.members and group.state_topics.initializing:
+        retry_ms = ctx.configs.integer(RETRY_INTERVAL)
+        ctx.timers.set(TimerKind.SHARE_STATE, key.group_id, "", now + retry_ms)
+
+
+def _is_deleted(topics: Topics, topic_id: UUID, name: str) -> bool:
+    """Whether this node knows that a topic was deleted: an unknown one may only be new to it."""
+    return topic_id in topics.deleted.get(name, ())
+
+
+def topics_changed(ctx: Context, before: Topics) -> None:
+    """Make the groups check their share state that have some of a topic that was deleted."""
+    deleted, known = ctx.topics.deleted, before.deleted
+    gone = {
+        topic_id
+        for name, topic_ids in deleted.items()
+        if topic_ids is not known.get(name)
+        for topic_id in topic_ids - known.get(name, frozenset())
+    }
+    if not gone:
+        return
+    for group_id, runtime in ctx.modern_runtime.items():
+        group = runtime.group
+        if isinstance(group, ShareGroup) and not gone.isdisjoint(group.state_topics.ids()):
+            ctx.timers.set(TimerKind.SHARE_STATE, group_id, "", 0)
+
+
+def build(ctx: Context, group_id: str, now: int) -> Built:
+    """Build a group's soft state after an election; then check its share state."""
+    built = modern.build(ctx, group_id, now)
+    _check_soon(ctx, group_id, now)
+    return built
+
+
+def restore(ctx: Context, group_id: str, now: int) -> None:
+    """Build the soft state of a group whose records were replayed; then check its share state."""
+    modern.restore(ctx, group_id, now)
+    _check_soon(ctx, group_id, now + modern.RETRY_MS)
+
+
+def _check_soon(ctx: Context, group_id: str, at_ms: int) -> None:
+    group = ctx.groups.get(group_id)
+    if isinstance(group, ShareGroup) and group.state_topics:
+        ctx.timers.set(TimerKind.SHARE_STATE, group_id, "", at_ms)
+
+
+TIMEOUTS: Final[Mapping[str, Callable[[Context, TimerKey, int], None]]] = MappingProxyType(
+    {TimerKind.SHARE_STATE: state_timeout}
+)
