@@ -343,6 +343,8 @@ _SHARE = (
     _int("group.share.initialize.retry.interval.ms", 30000, 1,
          "How often initializing share state is tried again.", importance=LOW, internal=True),
     _int("group.share.max.size", 200, 1, "The most members of one share group.", high=1000),
+    _int("share.coordinator.snapshot.update.records.per.snapshot", 500, 0,
+         "Updates of a partition's share state between two snapshots.", high=500),
     _int("share.version", 1, 0,
          "The level of Kafka's feature of that name: 0 switches share groups off.", high=1),
 )  # fmt: skip

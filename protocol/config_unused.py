@@ -230,7 +230,6 @@ share.coordinator.append.linger.ms
 share.coordinator.cached.buffer.max.bytes
 share.coordinator.cold.partition.snapshot.interval.ms
 share.coordinator.load.buffer.size
-share.coordinator.snapshot.update.records.per.snapshot
 share.coordinator.state.topic.compression.codec
 share.coordinator.state.topic.min.isr
 share.coordinator.state.topic.num.partitions

@@ -55,6 +55,13 @@ from protocol.record_types.share import (
     ShareTopic,
     ShareTopicPartitions,
 )
+from protocol.record_types.share_state import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareStateBatch,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
 from protocol.record_types.streams import (
     CopartitionGroup,
     CurrentTaskIds,
@@ -128,8 +135,13 @@ __all__ = (
     "ShareGroupTargetAssignmentMemberValue",
     "ShareGroupTargetAssignmentMetadataKey",
     "ShareGroupTargetAssignmentMetadataValue",
+    "ShareSnapshotKey",
+    "ShareSnapshotValue",
+    "ShareStateBatch",
     "ShareTopic",
     "ShareTopicPartitions",
+    "ShareUpdateKey",
+    "ShareUpdateValue",
     "StreamsEndpoint",
     "StreamsGroupCurrentMemberAssignmentKey",
     "StreamsGroupCurrentMemberAssignmentValue",
@@ -390,6 +402,12 @@ _SHARE = (
     ),
     _replayed(15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
 )
+_SHARE_STATE = (
+    _replayed(1_000, ShareSnapshotKey, ShareSnapshotValue),
+    _replayed(1_001, ShareUpdateKey, ShareUpdateValue),
+)
+"""Kafka's types 0 and 1 of its topic ``__share_group_state``, which has a log of its own there."""
+
 _STREAMS = (
     _replayed(17, StreamsGroupMetadataKey, StreamsGroupMetadataValue),
     _replayed(19, StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
@@ -410,6 +428,6 @@ _STREAMS = (
     ),
     _replayed(23, StreamsGroupTopologyKey, StreamsGroupTopologyValue),
 )
-_ROWS = (*_CLASSIC, *_CONSUMER, *_SHARE, *_STREAMS)
+_ROWS = (*_CLASSIC, *_CONSUMER, *_SHARE, *_SHARE_STATE, *_STREAMS)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
 _BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType({row.number: row for row in _ROWS})

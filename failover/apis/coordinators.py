@@ -88,11 +88,10 @@ def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  #
 
 
 def find_coordinator(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Return the node that leads each group's partition of ``__consumer_offsets``.
+    """Return the node that leads each group's partition: its group and share coordinator.
 
     There is no transaction coordinator: the error makes clients give up, and carries a message; the
-    answer is delayed as well, for clients that retry anyway. Nor is there a share coordinator: only
-    brokers look for one, and COORDINATOR_NOT_AVAILABLE tells them to continue.
+    answer is delayed as well, for clients that retry anyway.
     """
     message = cast("FindCoordinatorRequest", request.message)
     if message.key_type not in (GROUP, TRANSACTION, SHARE):
@@ -111,10 +110,9 @@ def _coordinator(view: ClusterView, request: Request, key_type: int, key: str) -
         return _refused(key, ErrorCode.invalid_request)
     if key_type == TRANSACTION:
         return _refused(key, ErrorCode.transactional_id_authorization_failed, NO_TRANSACTIONS)
-    if key_type != GROUP:
-        return _refused(key, ErrorCode.coordinator_not_available)
     partitions = view.configs.integer("offsets.topic.num.partitions")
-    node = view.catalog.nodes.get(view.leaders.get(partition_for(key, partitions), -1))
+    group_id = group_of(key_type, key)
+    node = view.catalog.nodes.get(view.leaders.get(partition_for(group_id, partitions), -1))
     if node is None or not node.up:
         return _refused(key, ErrorCode.coordinator_not_available)
     return Coordinator(
@@ -125,6 +123,11 @@ def _coordinator(view: ClusterView, request: Request, key_type: int, key: str) -
         error_code=ErrorCode.none,
         error_message=None,
     )
+
+
+def group_of(key_type: int, key: str) -> str:
+    """Return the group that a key names: share state is in its group's partition."""
+    return key.rsplit(":", 2)[0] if key_type == SHARE else key
 
 
 def _refused(key: str, code: ErrorCode, message: str | None = None) -> Coordinator:

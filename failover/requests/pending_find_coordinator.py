@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from failover.apis.coordinators import FIND_COORDINATOR, GROUP
+from failover.apis.coordinators import FIND_COORDINATOR, GROUP, SHARE, group_of
 from failover.routing import partition_for
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class PendingFindCoordinator:
         if request.api_key != FIND_COORDINATOR or not self._lost_ms:
             return False
         message = cast("FindCoordinatorRequest", request.message)
-        if message.key_type != GROUP:
+        if message.key_type not in (GROUP, SHARE):
             return False
         for key in message.coordinator_keys:
-            partition = partition_for(key, self._partitions)
+            partition = partition_for(group_of(message.key_type, key), self._partitions)
             lost_ms = self._lost_ms.get(partition)
             if lost_ms is not None and now < lost_ms + RECENT_MS:
                 waiting = self._waiting.setdefault(partition, {})

@@ -20,6 +20,7 @@ from protocol.records import unused_types
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
+    from uuid import UUID
 
     from kio.static.protocol import Entity
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from protocol.groups.hard_group import HardGroup
     from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.groups.modern.runtime import ModernGroupRuntime
+    from protocol.groups.share_state.state import ShareState
     from protocol.groups.topics import Topic, Topics
     from protocol.records import Record
     from protocol.unread import TopicOffsets
@@ -43,9 +45,10 @@ SESSION_END: Final = attrgetter("session_deadline_ms")
 class Context:
     """The state of one shard while it handles one event.
 
-    Hard, written by replays only: ``groups`` (by id; an id belongs to one type of group) and
-    ``offsets`` (committed offsets by group id, topic and partition). Soft: ``classic_runtime`` (the
-    classic groups in use, by id), ``modern_runtime`` (the consumer groups in use), ``timers``,
+    Hard, written by replays only: ``groups`` (by id; an id belongs to one type of group),
+    ``offsets`` (committed offsets by group id, topic and partition) and ``share_states`` (share
+    state by group id, topic id and partition). Soft: ``classic_runtime`` (the classic groups in
+    use, by id), ``modern_runtime`` (the modern groups in use), ``timers``,
     ``elected_ms`` (when this shard's leadership began; None on a standby), ``unbuilt`` (ids of
     groups that may still lack soft state after an election, last one first) and ``subscribers``
     (ids of consumer groups in use by topic name). ``group_configs`` are the dynamic configs of
@@ -79,6 +82,7 @@ class Context:
         "result",
         "rng",
         "session_end",
+        "share_states",
         "subscribers",
         "tables",
         "timers",
@@ -107,6 +111,7 @@ class Context:
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
         self.groups: dict[str, HardGroup] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}
+        self.share_states: dict[str, dict[tuple[UUID | None, int], ShareState]] = {}
         self.numbers = TopicNumbers()
         self.classic_runtime: dict[str, ClassicGroupRuntime] = {}
         self.modern_runtime: dict[str, ModernGroupRuntime] = {}

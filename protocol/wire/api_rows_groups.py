@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, cast
 
@@ -10,6 +11,7 @@ from protocol.wire import refusals
 from protocol.wire import streams_messages as streams
 from protocol.wire.api import RARE, GroupsField, GroupTraits, always, never
 from protocol.wire.api_makers import (
+    CLUSTER_ACTION,
     DELETE_GROUP,
     DESCRIBE_GROUP,
     READ_GROUP,
@@ -320,3 +322,69 @@ ABOUT_GROUPS: Final = (
     ),
 )
 """Requests about groups from administrators and members."""
+
+_READS: Final = GroupTraits(
+    needs_id=False,  # its answer is empty, as in Kafka
+    is_believed=False,
+    is_leased=False,
+    has_few_answers=False,
+    changes_memory=False,
+    waits_for_members=False,
+    too_large=ErrorCode.unknown_server_error,
+    writes=never,
+    weight=RARE,
+)
+_WRITES: Final = replace(_READS, writes=always)
+
+SHARE_STATE: Final = (
+    group(
+        (0, 0),
+        (m.InitializeShareGroupStateRequest, m.InitializeShareGroupStateResponse),
+        CLUSTER_ACTION,
+        _WRITES,
+        refusals.share_state(
+            m.InitializeShareGroupStateResponse,
+            m.InitializeShareStateResult,
+            m.InitializeSharePartitionResult,
+        ),
+    ),
+    group(
+        (0, 0),
+        (m.ReadShareGroupStateRequest, m.ReadShareGroupStateResponse),
+        CLUSTER_ACTION,
+        _WRITES,  # the reader's leader epoch
+        refusals.share_state(
+            m.ReadShareGroupStateResponse, m.ReadShareStateResult, m.ReadSharePartitionResult
+        ),
+    ),
+    group(
+        (0, 1),
+        (m.WriteShareGroupStateRequest, m.WriteShareGroupStateResponse),
+        CLUSTER_ACTION,
+        _WRITES,
+        refusals.share_state(
+            m.WriteShareGroupStateResponse, m.WriteShareStateResult, m.WriteSharePartitionResult
+        ),
+    ),
+    group(
+        (0, 0),
+        (m.DeleteShareGroupStateRequest, m.DeleteShareGroupStateResponse),
+        CLUSTER_ACTION,
+        _WRITES,
+        refusals.share_state(
+            m.DeleteShareGroupStateResponse, m.DeleteShareStateResult, m.DeleteSharePartitionResult
+        ),
+    ),
+    group(
+        (0, 1),
+        (m.ReadShareGroupStateSummaryRequest, m.ReadShareGroupStateSummaryResponse),
+        CLUSTER_ACTION,
+        _READS,
+        refusals.share_state(
+            m.ReadShareGroupStateSummaryResponse,
+            m.ReadShareStateSummaryResult,
+            m.ReadSharePartitionSummaryResult,
+        ),
+    ),
+)
+"""Requests of brokers to the share coordinator (KIP-932)."""

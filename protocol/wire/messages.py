@@ -53,6 +53,14 @@ from kio.schema.create_topics.v7.response import (
 )
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
+from kio.schema.delete_share_group_state.v0.request import DeleteShareGroupStateRequest
+from kio.schema.delete_share_group_state.v0.response import DeleteShareGroupStateResponse
+from kio.schema.delete_share_group_state.v0.response import (
+    DeleteStateResult as DeleteShareStateResult,
+)
+from kio.schema.delete_share_group_state.v0.response import (
+    PartitionResult as DeleteSharePartitionResult,
+)
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
@@ -104,6 +112,14 @@ from kio.schema.incremental_alter_configs.v1.response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
+from kio.schema.initialize_share_group_state.v0.request import InitializeShareGroupStateRequest
+from kio.schema.initialize_share_group_state.v0.response import InitializeShareGroupStateResponse
+from kio.schema.initialize_share_group_state.v0.response import (
+    InitializeStateResult as InitializeShareStateResult,
+)
+from kio.schema.initialize_share_group_state.v0.response import (
+    PartitionResult as InitializeSharePartitionResult,
+)
 from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
 from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupResponseMember
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
@@ -153,6 +169,21 @@ from kio.schema.offset_for_leader_epoch.v4.response import (
 )
 from kio.schema.produce.v13.request import PartitionProduceData
 from kio.schema.produce.v13.response import PartitionProduceResponse
+from kio.schema.read_share_group_state.v0.request import ReadShareGroupStateRequest
+from kio.schema.read_share_group_state.v0.response import (
+    PartitionResult as ReadSharePartitionResult,
+)
+from kio.schema.read_share_group_state.v0.response import ReadShareGroupStateResponse
+from kio.schema.read_share_group_state.v0.response import ReadStateResult as ReadShareStateResult
+from kio.schema.read_share_group_state.v0.response import StateBatch as ReadShareStateBatch
+from kio.schema.read_share_group_state_summary.v1.request import ReadShareGroupStateSummaryRequest
+from kio.schema.read_share_group_state_summary.v1.response import (
+    PartitionResult as ReadSharePartitionSummaryResult,
+)
+from kio.schema.read_share_group_state_summary.v1.response import ReadShareGroupStateSummaryResponse
+from kio.schema.read_share_group_state_summary.v1.response import (
+    ReadStateSummaryResult as ReadShareStateSummaryResult,
+)
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 from kio.schema.share_group_describe.v1.response import Assignment as DescribedShareAssignment
 from kio.schema.share_group_describe.v1.response import DescribedGroup as DescribedShareGroup
@@ -169,6 +200,12 @@ from kio.schema.share_group_heartbeat.v1.response import (
 )
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 from kio.schema.sync_group.v5.response import SyncGroupResponse
+from kio.schema.write_share_group_state.v1.request import WriteShareGroupStateRequest
+from kio.schema.write_share_group_state.v1.response import (
+    PartitionResult as WriteSharePartitionResult,
+)
+from kio.schema.write_share_group_state.v1.response import WriteShareGroupStateResponse
+from kio.schema.write_share_group_state.v1.response import WriteStateResult as WriteShareStateResult
 
 from protocol.wire.superset import (
     FetchableTopicResponse,
@@ -230,6 +267,10 @@ __all__ = (
     "DeletableTopicResult",
     "DeleteGroupsRequest",
     "DeleteGroupsResponse",
+    "DeleteShareGroupStateRequest",
+    "DeleteShareGroupStateResponse",
+    "DeleteSharePartitionResult",
+    "DeleteShareStateResult",
     "DeleteTopicState",
     "DeleteTopicsRequest",
     "DeleteTopicsResponse",
@@ -275,6 +316,10 @@ __all__ = (
     "HeartbeatResponse",
     "IncrementalAlterConfigsRequest",
     "IncrementalAlterConfigsResponse",
+    "InitializeShareGroupStateRequest",
+    "InitializeShareGroupStateResponse",
+    "InitializeSharePartitionResult",
+    "InitializeShareStateResult",
     "JoinGroupRequest",
     "JoinGroupRequestProtocol",
     "JoinGroupResponse",
@@ -333,6 +378,15 @@ __all__ = (
     "PartitionProduceResponse",
     "ProduceRequest",
     "ProduceResponse",
+    "ReadShareGroupStateRequest",
+    "ReadShareGroupStateResponse",
+    "ReadShareGroupStateSummaryRequest",
+    "ReadShareGroupStateSummaryResponse",
+    "ReadSharePartitionResult",
+    "ReadSharePartitionSummaryResult",
+    "ReadShareStateBatch",
+    "ReadShareStateResult",
+    "ReadShareStateSummaryResult",
     "ReplicaState",
     "ShareGroupDescribeRequest",
     "ShareGroupDescribeResponse",
@@ -348,4 +402,8 @@ __all__ = (
     "TopicProduceData",
     "TopicProduceResponse",
     "TopicRequest",
+    "WriteShareGroupStateRequest",
+    "WriteShareGroupStateResponse",
+    "WriteSharePartitionResult",
+    "WriteShareStateResult",
 )

@@ -152,6 +152,33 @@ def share_group_describe(request: m.ShareGroupDescribeRequest, why: Refusal) -> 
     )
 
 
+def share_state(
+    response: type[Entity], topic_result: type[Entity], partition_result: type[Entity]
+) -> Refuse:
+    """Put the error in every partition."""
+
+    def refuse(request: Any, why: Refusal) -> Entity:
+        results = tuple(
+            blank(
+                topic_result,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    blank(
+                        partition_result,
+                        partition=partition.partition,
+                        error_code=why.code,
+                        error_message=why.message,
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+        return blank(response, results=results)
+
+    return refuse
+
+
 def streams_group_heartbeat(_request: Any, why: Refusal) -> Entity:
     """Put the error at the top, with no status rather than null, as Kafka does."""
     return blank(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups.group_type import GroupSummary
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
+from protocol.groups.share import persister
 from protocol.groups.share.group import ShareGroup
 from protocol.groups.share.requests import check_served
 from protocol.groups.topic_numbers import by_topic
@@ -117,6 +118,7 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
     """Remove an Empty group from the log."""
     group = ctx.groups[group_id]
     assert isinstance(group, ShareGroup)
+    persister.remove_all(ctx, group_id)
     if group.state_topics:
         ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group_id), None))
     modern.delete(ctx, group_id, now)

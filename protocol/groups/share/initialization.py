@@ -1,8 +1,9 @@
 """Share state of subscribed partitions: asked for, asked for again, and told to the assignor.
 
 The group's record lists a partition first as initializing and then as initialized; only then may
-members get it, in a new group epoch. After an error, or without an answer, the share state is asked
-for again after ``group.share.initialize.retry.interval.ms``. Topics that were deleted are dropped.
+members get it, in a new group epoch. Much share state is created in slices, so that other groups'
+heartbeats are handled in between; what could not be created is tried again after
+``group.share.initialize.retry.interval.ms``. Topics that were deleted are dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from protocol.groups.timers import TimerKind
 from protocol.records import Record, ShareGroupStatePartitionMetadataKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from uuid import UUID
 
     from protocol.groups.context import Context
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from protocol.groups.topics import Topic, Topics
 
 RETRY_INTERVAL: Final = "group.share.initialize.retry.interval.ms"
+
+SLICE_PARTITIONS: Final = 200
+"""Partitions whose share state is created at once: a few milliseconds."""
 
 
 def update(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
@@ -87,10 +91,28 @@ def _begin(
     soft: InitializationState = runtime.own
     soft.asked_ms.update(dict.fromkeys(wanted, now))
     write(ctx, group, group.state_topics.beginning(wanted))
-    ctx.timers.set(
-        TimerKind.SHARE_STATE, group.group_id, "", now + ctx.configs.integer(RETRY_INTERVAL)
-    )
-    persister.initialize(ctx, group, wanted, now, initialized)
+    soft.queue += [
+        (topic_id, index)
+        for topic_id, topic in wanted.items()
+        for index in sorted(topic.partitions)
+    ]
+    _create_slice(ctx, runtime, now)
+
+
+def _create_slice(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
+    """Create the share state of the next partitions; report it when all have been looked at."""
+    group = share_group_of(runtime)
+    soft: InitializationState = runtime.own
+    count = min(SLICE_PARTITIONS, len(soft.queue))
+    soft.done += persister.initialize(ctx, group, [soft.queue.popleft() for _ in range(count)], now)
+    if soft.queue:
+        ctx.timers.set(TimerKind.SHARE_STATE, group.group_id, "", now)
+        return
+    done, soft.done = soft.done, []
+    initialized(ctx, group.group_id, done, now)
+    if group.state_topics.initializing:
+        retry_ms = now + ctx.configs.integer(RETRY_INTERVAL)
+        ctx.timers.set(TimerKind.SHARE_STATE, group.group_id, "", retry_ms)
 
 
 def write(ctx: Context, group: ShareGroup, state: StateTopics) -> None:
@@ -98,7 +120,9 @@ def write(ctx: Context, group: ShareGroup, state: StateTopics) -> None:
     ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group.group_id), state.record()))
 
 
-def initialized(ctx: Context, group_id: str, topics: Mapping[UUID, StateTopic], now: int) -> None:
+def initialized(
+    ctx: Context, group_id: str, partitions: Iterable[tuple[UUID, int]], now: int
+) -> None:
     """Let members have partitions whose share state exists now.
 
     Ignore those that nobody waits for any more: the topic or the group was deleted meanwhile.
@@ -106,12 +130,16 @@ def initialized(ctx: Context, group_id: str, topics: Mapping[UUID, StateTopic], 
     group = ctx.groups.get(group_id)
     if not isinstance(group, ShareGroup):
         return
+    initializing = group.state_topics.initializing
+    indexes: dict[UUID, set[int]] = {}
+    for topic_id, index in partitions:
+        topic = initializing.get(topic_id)
+        if topic is not None and index in topic.partitions:
+            indexes.setdefault(topic_id, set()).add(index)
     awaited = {
-        topic_id: topic._replace(partitions=topic.partitions & waiting.partitions)
-        for topic_id, topic in topics.items()
-        if (waiting := group.state_topics.initializing.get(topic_id)) is not None
+        topic_id: StateTopic(initializing[topic_id].name, frozenset(found))
+        for topic_id, found in indexes.items()
     }
-    awaited = {topic_id: topic for topic_id, topic in awaited.items() if topic.partitions}
     if not awaited:
         return
     write(ctx, group, group.state_topics.done(awaited))
@@ -144,13 +172,18 @@ def state_timeout(ctx: Context, key: TimerKey, now: int) -> None:
         return
     group = share_group_of(runtime)
     soft: InitializationState = runtime.own
+    if soft.queue:
+        _create_slice(ctx, runtime, now)
+        if soft.queue:
+            return
     gone = [each for each in group.state_topics.ids().items() if _is_deleted(ctx.topics, *each)]
     if gone:
+        persister.remove_topics(ctx, key.group_id, [topic_id for topic_id, _ in gone])
         write(ctx, group, group.state_topics.without(topic_id for topic_id, _ in gone))
     soft.checked = None
     if group.members and not runtime.is_stale:  # otherwise the next heartbeat looks at the topics
         update(ctx, runtime, now)
-    if group.members and group.state_topics.initializing:
+    if group.members and group.state_topics.initializing and not soft.queue:
         retry_ms = ctx.configs.integer(RETRY_INTERVAL)
         ctx.timers.set(TimerKind.SHARE_STATE, key.group_id, "", now + retry_ms)
 

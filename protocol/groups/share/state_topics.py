@@ -67,10 +67,6 @@ class StateTopics:
             initialized=_joined(self.initialized, topics),
         )
 
-    def failed(self, topics: Mapping[UUID, StateTopic]) -> StateTopics:
-        """Return this without partitions that could not be initialized."""
-        return replace(self, initializing=_less(self.initializing, topics))
-
     def removing(self, topics: Mapping[UUID, str]) -> StateTopics:
         """Return this with topics whose share state is being deleted, in place of initialized."""
         return replace(

@@ -55,13 +55,13 @@ def test_no_leader_or_one_that_is_down_is_not_available(keeper: Keeper) -> None:
     [
         (1, 6, "transaction", ErrorCode.transactional_id_authorization_failed),
         (1, 0, "transaction", ErrorCode.transactional_id_authorization_failed),
-        (2, 6, SHARE_KEY, UNAVAILABLE),
+        (2, 6, SHARE_KEY, NONE),
         (2, 6, "group", ErrorCode.invalid_request),
         (2, 5, SHARE_KEY, ErrorCode.invalid_request),
         (0, 6, "", NONE),
     ],
 )
-def test_other_coordinators_are_never_there(
+def test_a_share_coordinator_is_found_and_a_transaction_coordinator_is_not(
     keeper: Keeper, key_type: int, version: int, key: str, code: ErrorCode
 ) -> None:
     ((got, _),) = find(keeper, key, key_type=key_type, version=version)

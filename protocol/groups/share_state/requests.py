@@ -1,0 +1,155 @@
+"""The requests of brokers to the share coordinator: 83 to 87.
+
+An error of one partition stands in its result. A request without topics, partitions or group has an
+empty answer, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.groups.share_state import store
+from protocol.groups.share_state.store import SharePartition, StateWrite
+from protocol.records import ShareStateBatch
+from protocol.wire import messages as m
+from protocol.wire.convert import blank
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kio.static.protocol import Entity
+
+    from protocol.groups.context import Context
+    from protocol.groups.effects import Request
+
+    Operation = Callable[[Context, SharePartition, Any, int], Mapping[str, Any]]
+
+
+def _initialize(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:
+    store.initialize(ctx, share, asked.state_epoch, asked.start_offset, now)
+    return {}
+
+
+def _write(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:
+    batches = tuple(
+        ShareStateBatch(
+            first_offset=each.first_offset,
+            last_offset=each.last_offset,
+            delivery_state=each.delivery_state,
+            delivery_count=each.delivery_count,
+        )
+        for each in asked.state_batches
+    )
+    written = StateWrite(
+        asked.state_epoch,
+        asked.leader_epoch,
+        asked.start_offset,
+        asked.delivery_complete_count,
+        batches,
+    )
+    store.write(ctx, share, written, now)
+    return {}
+
+
+def _read(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:
+    found = store.read(ctx, share, asked.leader_epoch, now)
+    return {
+        "state_epoch": found.state_epoch,
+        "start_offset": found.start_offset,
+        "state_batches": tuple(
+            m.ReadShareStateBatch(
+                first_offset=each.first_offset,
+                last_offset=each.last_offset,
+                delivery_state=each.delivery_state,
+                delivery_count=each.delivery_count,
+            )
+            for each in found.state_batches
+        ),
+    }
+
+
+def _delete(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:  # noqa: ARG001
+    store.delete(ctx, share)
+    return {}
+
+
+def _summary(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:  # noqa: ARG001
+    found = store.summary(ctx, share)
+    return {
+        "state_epoch": found.state_epoch,
+        "leader_epoch": found.leader_epoch,
+        "start_offset": found.start_offset,
+        "delivery_complete_count": found.delivery_complete_count,
+    }
+
+
+def _handler(
+    operation: Operation, shapes: tuple[type[Entity], type[Entity], type[Entity]]
+) -> Callable[[Context, Request, int], None]:
+    response, topic_result, partition_result = shapes
+
+    def handle(ctx: Context, request: Request, now: int) -> None:
+        """Carry out the operation on each partition of the request."""
+        message: Any = request.message
+        is_empty = not message.group_id or any(not topic.partitions for topic in message.topics)
+        results = []
+        for topic in () if is_empty else message.topics:
+            partitions = []
+            for asked in topic.partitions:
+                share = SharePartition(message.group_id, topic.topic_id, asked.partition)
+                result: Any = blank(
+                    partition_result, partition=asked.partition, error_code=ErrorCode.none
+                )
+                try:
+                    partitions.append(replace(result, **operation(ctx, share, asked, now)))
+                except KafkaError as error:
+                    partitions.append(
+                        replace(result, error_code=error.code, error_message=error.message)
+                    )
+            results.append(
+                blank(topic_result, topic_id=topic.topic_id, partitions=tuple(partitions))
+            )
+        ctx.reply(request.ticket, blank(response, results=tuple(results)), message.group_id)
+
+    return handle
+
+
+HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
+    {
+        m.InitializeShareGroupStateRequest.__api_key__: _handler(
+            _initialize,
+            (
+                m.InitializeShareGroupStateResponse,
+                m.InitializeShareStateResult,
+                m.InitializeSharePartitionResult,
+            ),
+        ),
+        m.ReadShareGroupStateRequest.__api_key__: _handler(
+            _read,
+            (m.ReadShareGroupStateResponse, m.ReadShareStateResult, m.ReadSharePartitionResult),
+        ),
+        m.WriteShareGroupStateRequest.__api_key__: _handler(
+            _write,
+            (m.WriteShareGroupStateResponse, m.WriteShareStateResult, m.WriteSharePartitionResult),
+        ),
+        m.DeleteShareGroupStateRequest.__api_key__: _handler(
+            _delete,
+            (
+                m.DeleteShareGroupStateResponse,
+                m.DeleteShareStateResult,
+                m.DeleteSharePartitionResult,
+            ),
+        ),
+        m.ReadShareGroupStateSummaryRequest.__api_key__: _handler(
+            _summary,
+            (
+                m.ReadShareGroupStateSummaryResponse,
+                m.ReadShareStateSummaryResult,
+                m.ReadSharePartitionSummaryResult,
+            ),
+        ),
+    }
+)

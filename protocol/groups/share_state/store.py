@@ -1,0 +1,211 @@
+"""The operations on share state: initialize, write, read, delete, each on one partition.
+
+They check a request in Kafka's order and with its messages, then emit the records. They are called
+by the requests of brokers, and by the group that the share state belongs to, whose partition of the
+log is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from protocol.groups.share_state.batches import combined
+from protocol.groups.share_state.state import UNCHANGED, ShareState
+from protocol.records import (
+    Record,
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
+from protocol.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from protocol.groups.context import Context
+    from protocol.records import ShareStateBatch
+
+UPDATES_PER_SNAPSHOT: Final = "share.coordinator.snapshot.update.records.per.snapshot"
+
+NO_START_OFFSET: Final = -1
+NO_COUNT: Final = -1
+NO_EPOCH: Final = -1
+"""A state epoch or leader epoch that a request does not check."""
+
+NO_STATE: Final = ShareSnapshotValue(
+    snapshot_epoch=0,
+    state_epoch=0,
+    leader_epoch=0,
+    start_offset=NO_START_OFFSET,
+    delivery_complete_count=NO_COUNT,
+    create_timestamp=0,
+    write_timestamp=0,
+    state_batches=(),
+)
+"""The summary of a partition without share state."""
+
+UNKNOWN_PARTITION: Final = "This server does not host this topic-partition."
+OLD_LEADER_EPOCH: Final = "The leader epoch in the request is older than the epoch on the broker."
+OLD_STATE_EPOCH: Final = (
+    "The share coordinator rejected the request because the share-group state epoch did not match."
+)
+
+
+class SharePartition(NamedTuple):
+    """Whose share state an operation is about."""
+
+    group_id: str
+    topic_id: UUID | None
+    partition: int
+
+
+class StateWrite(NamedTuple):
+    """What a write sets; ``start_offset`` -1: the start offset stays."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: tuple[ShareStateBatch, ...]
+
+
+def find(ctx: Context, share: SharePartition) -> ShareState | None:
+    """Return the share state of a partition; None: it is not initialized."""
+    states = ctx.share_states.get(share.group_id)
+    state = None if states is None else states.get((share.topic_id, share.partition))
+    return state if state is not None and state.is_initialized else None
+
+
+def initialize(
+    ctx: Context, share: SharePartition, state_epoch: int, start_offset: int, now: int
+) -> None:
+    """Create share state, or start it again. Raises FENCED_STATE_EPOCH for an older state epoch."""
+    _check_named(share)
+    state = find(ctx, share)
+    before = None if state is None else state.current()
+    if before is not None and NO_EPOCH != state_epoch < before.state_epoch:
+        raise KafkaError(ErrorCode.fenced_state_epoch, OLD_STATE_EPOCH)
+    _check_exists(ctx, share)
+    at_ms = ctx.wall.at(now)
+    value = ShareSnapshotValue(
+        snapshot_epoch=0 if before is None else before.snapshot_epoch + 1,
+        state_epoch=state_epoch,
+        leader_epoch=0,
+        start_offset=start_offset,
+        delivery_complete_count=NO_COUNT if start_offset == NO_START_OFFSET else 0,
+        create_timestamp=at_ms,
+        write_timestamp=at_ms,
+        state_batches=(),
+    )
+    ctx.emit(Record(ShareSnapshotKey(*share), value))
+
+
+def write(ctx: Context, share: SharePartition, written: StateWrite, now: int) -> None:
+    """Change share state. Raises INVALID_REQUEST, FENCED_LEADER_EPOCH or FENCED_STATE_EPOCH."""
+    _check_named(share)
+    state = find(ctx, share)
+    if state is None:
+        raise _invalid("Write operation on uninitialized share partition not allowed.")
+    before = state.current()
+    if NO_EPOCH != written.leader_epoch < before.leader_epoch:
+        raise KafkaError(ErrorCode.fenced_leader_epoch, OLD_LEADER_EPOCH)
+    if NO_EPOCH != written.state_epoch < before.state_epoch:
+        raise KafkaError(ErrorCode.fenced_state_epoch, OLD_STATE_EPOCH)
+    _check_exists(ctx, share)
+    _emit(ctx, share, state, written._replace(leader_epoch=before.leader_epoch), now)
+
+
+def read(ctx: Context, share: SharePartition, leader_epoch: int, now: int) -> ShareSnapshotValue:
+    """Return share state, and note the leader epoch of the reader. Raises as :func:`write`."""
+    _check_named(share)
+    state = find(ctx, share)
+    if state is None:
+        raise _invalid("Read operation on uninitialized share partition not allowed.")
+    found = state.current()
+    if NO_EPOCH != leader_epoch < found.leader_epoch:
+        raise KafkaError(ErrorCode.fenced_leader_epoch, OLD_LEADER_EPOCH)
+    _check_exists(ctx, share)
+    if leader_epoch not in (NO_EPOCH, found.leader_epoch):
+        seen = StateWrite(
+            found.state_epoch, leader_epoch, found.start_offset, found.delivery_complete_count, ()
+        )
+        _emit(ctx, share, state, seen, now)
+    return found
+
+
+def summary(ctx: Context, share: SharePartition) -> ShareSnapshotValue:
+    """Return share state to look at; that of a partition without any is :data:`NO_STATE`."""
+    _check_named(share)
+    _check_exists(ctx, share)
+    state = find(ctx, share)
+    return NO_STATE if state is None else state.current()
+
+
+def delete(ctx: Context, share: SharePartition) -> None:
+    """Remove share state, if there is any."""
+    _check_named(share)
+    _check_exists(ctx, share)
+    remove(ctx, share)
+
+
+def remove(ctx: Context, share: SharePartition) -> None:
+    """Remove share state of a partition that may no longer exist."""
+    states = ctx.share_states.get(share.group_id, {})
+    state = states.get((share.topic_id, share.partition))
+    if state is not None and state.update is not None:
+        ctx.emit(Record(ShareUpdateKey(*share), None))
+    if state is not None and state.snapshot is not None:
+        ctx.emit(Record(ShareSnapshotKey(*share), None))
+
+
+def _emit(
+    ctx: Context, share: SharePartition, state: ShareState, written: StateWrite, now: int
+) -> None:
+    """Write an update with all changes since the snapshot, or the next snapshot."""
+    before = state.current()
+    if state.updates >= ctx.configs.integer(UPDATES_PER_SNAPSHOT):
+        start_offset = written.start_offset
+        if start_offset == UNCHANGED:
+            start_offset = before.start_offset
+        at_ms = ctx.wall.at(now)
+        snapshot = ShareSnapshotValue(
+            snapshot_epoch=before.snapshot_epoch + 1,
+            state_epoch=before.state_epoch,
+            leader_epoch=written.leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=written.delivery_complete_count,
+            create_timestamp=at_ms,
+            write_timestamp=at_ms,
+            state_batches=combined((*before.state_batches, *written.batches), start_offset),
+        )
+        ctx.emit(Record(ShareSnapshotKey(*share), snapshot))
+        return
+    start_offset, batches = state.changes()
+    if written.start_offset != UNCHANGED:
+        start_offset = written.start_offset
+    update = ShareUpdateValue(
+        snapshot_epoch=before.snapshot_epoch,
+        leader_epoch=written.leader_epoch,
+        start_offset=start_offset,
+        delivery_complete_count=written.delivery_complete_count,
+        state_batches=combined((*batches, *written.batches), start_offset),
+    )
+    ctx.emit(Record(ShareUpdateKey(*share), update))
+
+
+def _check_named(share: SharePartition) -> None:
+    if share.topic_id is None:
+        raise _invalid("The topic id cannot be null.")
+    if share.partition < 0:
+        raise _invalid("The partition id cannot be a negative number.")
+
+
+def _check_exists(ctx: Context, share: SharePartition) -> None:
+    topic = None if share.topic_id is None else ctx.topics.by_id(share.topic_id)
+    if topic is None or topic.partitions <= share.partition:
+        raise KafkaError(ErrorCode.unknown_topic_or_partition, UNKNOWN_PARTITION)
+
+
+def _invalid(sentence: str) -> KafkaError:
+    return KafkaError(ErrorCode.invalid_request, sentence)

@@ -1,0 +1,242 @@
+"""The share coordinator (KIP-932): its requests, its records, what is left after a failover."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.delete_share_group_state.v0 import request as delete_request
+from kio.schema.initialize_share_group_state.v0 import request as initialize_request
+from kio.schema.read_share_group_state.v0 import request as read_request
+from kio.schema.read_share_group_state_summary.v1 import request as summary_request
+from kio.schema.write_share_group_state.v1 import request as write_request
+
+from protocol.groups.share_state.batches import combined
+from protocol.records import (
+    Record,
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareStateBatch,
+    ShareUpdateKey,
+    encode,
+)
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import DeleteGroupsRequest
+from tests.effort import examples
+from tests.protocol.groups.consumer.consumer_talk import GROUP, topic_id
+from tests.protocol.groups.share.share_talk import ShareTalk
+
+A = topic_id("a")
+OTHER = "other"
+
+
+def batch(first: int, last: int, state: int, count: int = 1) -> ShareStateBatch:
+    return ShareStateBatch(
+        first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
+    )
+
+
+def told(batches: Any) -> list[tuple[int, int, int, int]]:
+    return [
+        (each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+        for each in batches
+    ]
+
+
+class StateTalk(ShareTalk):
+    """Asks as a broker does, of one partition; the result of it."""
+
+    def one(self, module: Any, name: str, topic: str, version: int, **fields: Any) -> Any:
+        group_id = fields.pop("group_id", OTHER)
+        partition = module.PartitionData(partition=fields.pop("partition", 0), **fields)
+        data = getattr(module, topic)(topic_id=A, partitions=(partition,))
+        message = getattr(module, name)(group_id=group_id, topics=(data,))
+        return self.ask(message, version).results[0].partitions[0]
+
+    def initialize(self, start_offset: int = -1, state_epoch: int = 1, **more: Any) -> Any:
+        fields = {"state_epoch": state_epoch, "start_offset": start_offset, **more}
+        name, topic = "InitializeShareGroupStateRequest", "InitializeStateData"
+        return self.one(initialize_request, name, topic, 0, **fields)
+
+    def write(self, *batches: tuple[int, int, int], start_offset: int = -1, **more: Any) -> Any:
+        rows = tuple(
+            write_request.StateBatch(
+                first_offset=first, last_offset=last, delivery_state=state, delivery_count=1
+            )
+            for first, last, state in batches
+        )
+        fields = {
+            "state_epoch": 1,
+            "leader_epoch": -1,
+            "delivery_complete_count": 0,
+            "start_offset": start_offset,
+            "state_batches": rows,
+            **more,
+        }
+        name, topic = "WriteShareGroupStateRequest", "WriteStateData"
+        return self.one(write_request, name, topic, 1, **fields)
+
+    def read(self, leader_epoch: int = -1, **more: Any) -> Any:
+        name, topic = "ReadShareGroupStateRequest", "ReadStateData"
+        return self.one(read_request, name, topic, 0, leader_epoch=leader_epoch, **more)
+
+    def summary(self, **more: Any) -> Any:
+        name, topic = "ReadShareGroupStateSummaryRequest", "ReadStateSummaryData"
+        return self.one(summary_request, name, topic, 1, leader_epoch=-1, **more)
+
+    def delete(self, **more: Any) -> Any:
+        name, topic = "DeleteShareGroupStateRequest", "DeleteStateData"
+        return self.one(delete_request, name, topic, 0, **more)
+
+
+@pytest.fixture
+def talk() -> StateTalk:
+    return StateTalk()
+
+
+def test_share_state_is_initialized_written_read_and_deleted(talk: StateTalk) -> None:
+    assert talk.initialize(5).error_code is ErrorCode.none
+    assert talk.write((5, 9, 2), (12, 14, 0)).error_code is ErrorCode.none
+    assert talk.write((10, 12, 2), start_offset=7).error_code is ErrorCode.none
+    found = talk.read()
+    assert (found.start_offset, found.state_epoch) == (7, 1)
+    assert told(found.state_batches) == [(7, 12, 2, 1), (13, 14, 0, 1)]
+    assert talk.summary().start_offset == 7
+    assert talk.delete().error_code is ErrorCode.none
+    assert talk.summary().start_offset == -1
+    assert talk.delete().error_code is ErrorCode.none
+    assert not talk.shard.has_groups
+
+
+def test_errors_are_kafkas(talk: StateTalk) -> None:
+    refused = talk.write((0, 1, 2))
+    assert (refused.error_code, refused.error_message) == (
+        ErrorCode.invalid_request,
+        "Write operation on uninitialized share partition not allowed.",
+    )
+    refused = talk.read()
+    assert (refused.error_code, refused.error_message) == (
+        ErrorCode.invalid_request,
+        "Read operation on uninitialized share partition not allowed.",
+    )
+    refused = talk.summary(partition=-1)
+    assert (refused.error_code, refused.error_message) == (
+        ErrorCode.invalid_request,
+        "The partition id cannot be a negative number.",
+    )
+    assert talk.initialize(partition=4).error_code is ErrorCode.unknown_topic_or_partition
+    assert talk.initialize(0, state_epoch=3).error_code is ErrorCode.none
+    assert talk.initialize(0, state_epoch=2).error_code is ErrorCode.fenced_state_epoch
+    assert talk.write(state_epoch=2).error_code is ErrorCode.fenced_state_epoch
+    assert talk.read(leader_epoch=4).error_code is ErrorCode.none
+    assert talk.write(state_epoch=3, leader_epoch=3).error_code is ErrorCode.fenced_leader_epoch
+    assert talk.read(leader_epoch=3).error_code is ErrorCode.fenced_leader_epoch
+    assert talk.summary().leader_epoch == 4
+    nothing = write_request.WriteShareGroupStateRequest(group_id="", topics=())
+    assert talk.ask(nothing, 1).results == ()
+
+
+@pytest.mark.parametrize("limit", [0, 2, 500])
+@pytest.mark.parametrize("from_compacted", [False, True])
+def test_a_new_leader_has_the_same_share_state(limit: int, *, from_compacted: bool) -> None:
+    """An update has all changes since its snapshot: the last record of each key is enough."""
+    talk = StateTalk({"share.coordinator.snapshot.update.records.per.snapshot": str(limit)})
+    talk.initialize(0)
+    for offset in range(0, 30, 3):
+        talk.write((offset, offset + 1, 2), start_offset=max(offset - 9, 0))
+        talk.read(leader_epoch=offset)
+        before = talk.read()
+        talk.failover(from_compacted=from_compacted)
+        assert talk.read() == before
+    snapshots = [each for each in talk.records if isinstance(each.key, ShareSnapshotKey)]
+    assert from_compacted or len(snapshots) == {0: 20, 2: 7, 500: 1}[limit]
+
+
+def test_records_have_kafkas_values_and_types_of_our_own() -> None:
+    value = ShareSnapshotValue(
+        snapshot_epoch=1,
+        state_epoch=2,
+        leader_epoch=3,
+        start_offset=4,
+        delivery_complete_count=5,
+        create_timestamp=6,
+        write_timestamp=7,
+        state_batches=(batch(8, 9, 2, 10),),
+    )
+    key, written = encode(Record(ShareSnapshotKey("g", A, 1), value))
+    assert key == (1_000).to_bytes(2, "big") + b"\x00\x01g" + A.bytes + (1).to_bytes(4, "big")
+    numbers = [(2, 0), (4, 1), (4, 2), (4, 3), (8, 4), (8, 6), (8, 7)]
+    head = b"".join(number.to_bytes(size, "big") for size, number in numbers)
+    row = b"".join(n.to_bytes(size, "big") for size, n in [(8, 8), (8, 9), (1, 2), (2, 10)])
+    tags = b"\x01\x00\x04" + (5).to_bytes(4, "big")
+    assert written == head + b"\x02" + row + b"\x00" + tags
+    assert encode(Record(ShareUpdateKey("g", A, 1), None))[0][:2] == (1_001).to_bytes(2, "big")
+
+
+def test_a_groups_share_state_begins_and_ends_with_it(talk: StateTalk) -> None:
+    talk.join("A")
+    found = talk.summary(group_id=GROUP, partition=3)
+    assert (found.start_offset, found.state_epoch) == (-1, talk.group.epoch - 1)
+    assert talk.initialize(7, state_epoch=talk.group.epoch, group_id=GROUP).error_code == 0
+    talk.leave("A")
+    talk.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+    assert talk.context.share_states == {}
+    talk.failover(from_compacted=True)
+    assert not talk.shard.has_groups
+
+
+def test_much_share_state_is_created_in_slices() -> None:
+    talk = StateTalk(topics={"a": 450})
+    talk.join("A")
+    assert len(talk.context.share_states[GROUP]) == 200
+    assert talk.group.state_topics.initialized == {}
+    talk.settle()
+    assert len(talk.context.share_states[GROUP]) == 450
+    assert talk.group.state_topics.initializing == {}
+    talk.beat("A")
+    assert talk.owned("A") == [450]
+
+
+def test_a_new_leader_creates_what_its_predecessor_had_not() -> None:
+    talk = StateTalk(topics={"a": 450})
+    talk.join("A")
+    talk.failover()
+    talk.beat("A")
+    talk.settle()
+    talk.beat("A")
+    assert talk.owned("A") == [450]
+
+
+BATCHES = st.lists(
+    st.tuples(
+        st.integers(0, 20), st.integers(0, 6), st.sampled_from([0, 2, 4]), st.integers(1, 3)
+    ).map(lambda row: batch(row[0], row[0] + row[1], row[2], row[3])),
+    max_size=8,
+)
+
+
+def by_offset(batches: Any, start_offset: int) -> dict[int, tuple[int, int]]:
+    """The highest delivery count and state of each offset, one by one."""
+    best: dict[int, tuple[int, int]] = {}
+    for each in batches:
+        for offset in range(max(each.first_offset, start_offset), each.last_offset + 1):
+            has = (each.delivery_count, each.delivery_state)
+            best[offset] = max(best.get(offset, has), has)
+    return best
+
+
+@settings(max_examples=examples(500))
+@given(BATCHES, BATCHES, st.integers(-1, 25))
+def test_batches_are_combined_by_the_highest_count_and_state(
+    some: Any, more: Any, start_offset: int
+) -> None:
+    found = combined([*some, *more], start_offset)
+    assert by_offset(found, -1) == by_offset([*some, *more], start_offset)
+    for one, other in pairwise(told(found)):
+        assert one[1] < other[0]
+        assert one[1] + 1 < other[0] or one[2:] != other[2:]
+    in_steps = combined((*combined(some, -1), *more), start_offset)
+    assert in_steps == found
