@@ -35,7 +35,12 @@ from protocol.wire.api_makers import (
     node,
     switched_off,
 )
-from protocol.wire.api_rows_groups import ABOUT_GROUPS, MEMBERS, SHARE_STATE
+from protocol.wire.api_rows_groups import (
+    ABOUT_GROUPS,
+    MEMBERS,
+    SHARE_GROUP_OFFSETS,
+    SHARE_STATE,
+)
 from protocol.wire.errors import ErrorCode
 
 _ABOUT_TOPICS: Final = (
@@ -170,7 +175,15 @@ _NOT_DONE_HERE: Final = tuple(
 
 ROWS: Final = tuple(
     sorted(
-        (*MEMBERS, *ABOUT_GROUPS, *SHARE_STATE, *_ABOUT_TOPICS, *_ABOUT_CLUSTER, *_NOT_DONE_HERE),
+        (
+            *MEMBERS,
+            *ABOUT_GROUPS,
+            *SHARE_GROUP_OFFSETS,
+            *SHARE_STATE,
+            *_ABOUT_TOPICS,
+            *_ABOUT_CLUSTER,
+            *_NOT_DONE_HERE,
+        ),
         key=lambda row: row.key,
     )
 )

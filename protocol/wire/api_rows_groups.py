@@ -336,6 +336,37 @@ _READS: Final = GroupTraits(
 )
 _WRITES: Final = replace(_READS, writes=always)
 
+SHARE_GROUP_OFFSETS: Final = (
+    groups(
+        (0, 1),
+        (m.DescribeShareGroupOffsetsRequest, m.DescribeShareGroupOffsetsResponse),
+        DESCRIBE_GROUP,
+        GroupsField(
+            names=lambda request: tuple(group.group_id for group in request.groups),
+            cut=lambda request, wanted: m.DescribeShareGroupOffsetsRequest(
+                groups=tuple(group for group in request.groups if wanted(group.group_id))
+            ),
+            parts="groups",
+            writes=never,
+            weight=RARE,
+        ),
+        refusals.describe_share_group_offsets,
+    ),
+    group(
+        (0, 0),
+        (m.AlterShareGroupOffsetsRequest, m.AlterShareGroupOffsetsResponse),
+        READ_GROUP,
+        replace(_WRITES, needs_id=True),
+    ),
+    group(
+        (0, 0),
+        (m.DeleteShareGroupOffsetsRequest, m.DeleteShareGroupOffsetsResponse),
+        DELETE_GROUP,
+        replace(_WRITES, needs_id=True),
+    ),
+)
+"""Requests of administrators about the start offsets of share groups."""
+
 SHARE_STATE: Final = (
     group(
         (0, 0),

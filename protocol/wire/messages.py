@@ -9,6 +9,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from kio.schema.alter_share_group_offsets.v0.request import AlterShareGroupOffsetsRequest
+from kio.schema.alter_share_group_offsets.v0.response import (
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import (
     ApiVersion,
@@ -53,6 +59,11 @@ from kio.schema.create_topics.v7.response import (
 )
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
+from kio.schema.delete_share_group_offsets.v0.request import DeleteShareGroupOffsetsRequest
+from kio.schema.delete_share_group_offsets.v0.response import (
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
 from kio.schema.delete_share_group_state.v0.request import DeleteShareGroupStateRequest
 from kio.schema.delete_share_group_state.v0.response import DeleteShareGroupStateResponse
 from kio.schema.delete_share_group_state.v0.response import (
@@ -77,6 +88,17 @@ from kio.schema.describe_groups.v6.response import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsResponse,
+)
+from kio.schema.describe_share_group_offsets.v1.request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
+from kio.schema.describe_share_group_offsets.v1.response import (
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
 )
 from kio.schema.describe_topic_partitions.v0.request import (
     Cursor,
@@ -239,6 +261,10 @@ __all__ = (
     "AbortedTransaction",
     "AlterConfigsResource",
     "AlterConfigsResourceResponse",
+    "AlterShareGroupOffsetsRequest",
+    "AlterShareGroupOffsetsResponse",
+    "AlterShareGroupOffsetsResponsePartition",
+    "AlterShareGroupOffsetsResponseTopic",
     "AlterableConfig",
     "ApiVersion",
     "ApiVersionsRequest",
@@ -267,6 +293,9 @@ __all__ = (
     "DeletableTopicResult",
     "DeleteGroupsRequest",
     "DeleteGroupsResponse",
+    "DeleteShareGroupOffsetsRequest",
+    "DeleteShareGroupOffsetsResponse",
+    "DeleteShareGroupOffsetsResponseTopic",
     "DeleteShareGroupStateRequest",
     "DeleteShareGroupStateResponse",
     "DeleteSharePartitionResult",
@@ -285,6 +314,13 @@ __all__ = (
     "DescribeConfigsSynonym",
     "DescribeGroupsRequest",
     "DescribeGroupsResponse",
+    "DescribeShareGroupOffsetsRequest",
+    "DescribeShareGroupOffsetsRequestGroup",
+    "DescribeShareGroupOffsetsRequestTopic",
+    "DescribeShareGroupOffsetsResponse",
+    "DescribeShareGroupOffsetsResponseGroup",
+    "DescribeShareGroupOffsetsResponsePartition",
+    "DescribeShareGroupOffsetsResponseTopic",
     "DescribeTopicPartitionsRequest",
     "DescribeTopicPartitionsResponse",
     "DescribeTopicPartitionsResponsePartition",

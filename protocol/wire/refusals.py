@@ -152,6 +152,24 @@ def share_group_describe(request: m.ShareGroupDescribeRequest, why: Refusal) -> 
     )
 
 
+def describe_share_group_offsets(
+    request: m.DescribeShareGroupOffsetsRequest, why: Refusal
+) -> Entity:
+    """Put the error in every group."""
+    return blank(
+        m.DescribeShareGroupOffsetsResponse,
+        groups=tuple(
+            blank(
+                m.DescribeShareGroupOffsetsResponseGroup,
+                group_id=group.group_id,
+                error_code=why.code,
+                error_message=why.message,
+            )
+            for group in request.groups
+        ),
+    )
+
+
 def share_state(
     response: type[Entity], topic_result: type[Entity], partition_result: type[Entity]
 ) -> Refuse:

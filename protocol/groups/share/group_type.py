@@ -6,6 +6,7 @@
                    ``persister`` from whom; ``soft_state``
 ``heartbeat``      ShareGroupHeartbeat; ``requests`` its checks
 ``describe``       ShareGroupDescribe, deletion
+``group_offsets``  start offsets described, altered, deleted
 ``offsets``        why no offset is committed or fetched
 ================== =============================================================================
 
@@ -18,8 +19,8 @@ from typing import Final
 
 from protocol.groups.group_type import GroupType
 from protocol.groups.share import describe as share_describe
+from protocol.groups.share import group_offsets, initialization
 from protocol.groups.share import heartbeat as share_heartbeat
-from protocol.groups.share import initialization
 from protocol.groups.share import invariants as share_invariants
 from protocol.groups.share import offsets as share_offsets
 from protocol.groups.share import replay as share_replay
@@ -28,7 +29,7 @@ from protocol.tables import merged
 
 SHARE: Final = GroupType(
     name=ShareGroup.type_name,
-    handlers=merged(share_heartbeat.HANDLERS, share_describe.HANDLERS),
+    handlers=merged(share_heartbeat.HANDLERS, share_describe.HANDLERS, group_offsets.HANDLERS),
     replays=share_replay.REPLAYS,
     timeouts=initialization.TIMEOUTS,
     topics_changed=initialization.topics_changed,

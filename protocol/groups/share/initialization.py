@@ -90,7 +90,7 @@ def _begin(
     group = share_group_of(runtime)
     soft: InitializationState = runtime.own
     soft.asked_ms.update(dict.fromkeys(wanted, now))
-    write(ctx, group, group.state_topics.beginning(wanted))
+    write(ctx, group.group_id, group.state_topics.beginning(wanted))
     soft.queue += [
         (topic_id, index)
         for topic_id, topic in wanted.items()
@@ -104,7 +104,9 @@ def _create_slice(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     group = share_group_of(runtime)
     soft: InitializationState = runtime.own
     count = min(SLICE_PARTITIONS, len(soft.queue))
-    soft.done += persister.initialize(ctx, group, [soft.queue.popleft() for _ in range(count)], now)
+    partitions = [soft.queue.popleft() for _ in range(count)]
+    missing = [each for each in partitions if not group.state_topics.has(*each)]
+    soft.done += persister.initialize(ctx, group, missing, now)
     if soft.queue:
         ctx.timers.set(TimerKind.SHARE_STATE, group.group_id, "", now)
         return
@@ -115,9 +117,9 @@ def _create_slice(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
         ctx.timers.set(TimerKind.SHARE_STATE, group.group_id, "", retry_ms)
 
 
-def write(ctx: Context, group: ShareGroup, state: StateTopics) -> None:
-    """Write which partitions have share state."""
-    ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group.group_id), state.record()))
+def write(ctx: Context, group_id: str, state: StateTopics) -> None:
+    """Write which partitions have share state; this creates a group that is not there yet."""
+    ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group_id), state.record()))
 
 
 def initialized(
@@ -142,7 +144,7 @@ def initialized(
     }
     if not awaited:
         return
-    write(ctx, group, group.state_topics.done(awaited))
+    write(ctx, group.group_id, group.state_topics.done(awaited))
     runtime = ctx.modern_runtime.get(group_id)
     if runtime is None:
         return
@@ -179,7 +181,7 @@ def state_timeout(ctx: Context, key: TimerKey, now: int) -> None:
     gone = [each for each in group.state_topics.ids().items() if _is_deleted(ctx.topics, *each)]
     if gone:
         persister.remove_topics(ctx, key.group_id, [topic_id for topic_id, _ in gone])
-        write(ctx, group, group.state_topics.without(topic_id for topic_id, _ in gone))
+        write(ctx, group.group_id, group.state_topics.without(topic_id for topic_id, _ in gone))
     soft.checked = None
     if group.members and not runtime.is_stale:  # otherwise the next heartbeat looks at the topics
         update(ctx, runtime, now)

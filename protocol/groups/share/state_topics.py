@@ -75,6 +75,10 @@ class StateTopics:
             deleting={**self.deleting, **topics},
         )
 
+    def removed(self, topics: Mapping[UUID, str]) -> StateTopics:
+        """Return this with topics whose share state has been deleted."""
+        return replace(self, deleting=_without(self.deleting, topics))
+
     def without(self, topic_ids: Iterable[UUID]) -> StateTopics:
         """Return this without these topics: their share state is gone."""
         gone = frozenset(topic_ids)

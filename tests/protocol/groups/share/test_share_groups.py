@@ -134,7 +134,7 @@ def test_partitions_whose_share_state_was_deleted_during_a_run_are_not_given() -
     talk.work()
     group = talk.group
     without = group.state_topics.without([topic_id("a")])
-    initialization.write(talk.context, group, without)
+    initialization.write(talk.context, group.group_id, without)
     talk.beat("A")
     assert talk.owned("A") == [0]
 
