@@ -73,9 +73,9 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
             task.assignor,
             task.base_run,
             task.answer_whole,
+            task.is_shared,
             changes.topics is not None,
             list(changes.dropped_subscriptions),
-            task.is_shared,
             task.tasks,
         ]
     )
@@ -105,8 +105,8 @@ def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
             regexes=tuple(regexes),
             topics=[name for (names,) in found.get("names", ()) for name in names],
         )
-    group_id, run, assignor, base_run, answer_whole, has_topics, dropped, *form = header
-    is_shared, tasks = form
+    group_id, run, assignor, base_run, answer_whole, is_shared, *more = header
+    has_topics, dropped, tasks = more
     changes = GroupChanges(
         topics=_read_topics(found.get("topics", ())) if has_topics else None,
         subscriptions=_read_subscriptions(found.get("subscriptions", ())),
@@ -201,28 +201,49 @@ def _by_racks(topics: Iterable[TopicRow]) -> Iterator[list[TopicRow]]:
 
 
 def _topic_part(rows: Sequence[TopicRow], sets: dict[tuple[str, ...], int]) -> bytes:
-    ids, names, counts, all_racks = zip(*rows, strict=True)
+    ids, names, counts, all_racks, all_assignable = zip(*rows, strict=True)
+    assignable = [_shortened(each) for each in all_assignable]
     if not any(all_racks):
-        return _pack(["topics", ids, names, counts, (), (), b""])
+        return _pack(["topics", ids, names, counts, assignable, (), (), b""])
     before = len(sets)
     numbers = [sets.setdefault(racks, len(sets)) for row in all_racks for racks in row]
     fresh = list(islice(sets, before, None))
     sizes = [len(racks) for racks in all_racks]
-    return _pack(["topics", ids, names, counts, sizes, fresh, _raw(np.array(numbers, np.int32))])
+    numbers_of_sets = _raw(np.array(numbers, np.int32))
+    return _pack(["topics", ids, names, counts, assignable, sizes, fresh, numbers_of_sets])
+
+
+def _shortened(assignable: Sequence[int] | None) -> Sequence[int] | int | None:
+    """Shorten to a count: the assignable partitions are nearly always a topic's first ones."""
+    if assignable is None:
+        return None
+    count = len(assignable)
+    return count if assignable == tuple(range(count)) else assignable
+
+
+def _lengthened(assignable: Sequence[int] | int | None) -> tuple[int, ...] | None:
+    if assignable is None:
+        return None
+    return tuple(range(assignable) if isinstance(assignable, int) else assignable)
 
 
 def _read_topics(parts: Iterable[list[Any]]) -> tuple[TopicRow, ...]:
     sets: list[tuple[str, ...]] = []
     topics: list[TopicRow] = []
-    for ids, names, counts, sizes, fresh, numbers in parts:
+    for ids, names, counts, shortened, sizes, fresh, numbers in parts:
+        assignable = map(_lengthened, shortened)
         if not sizes:
-            topics += _rows(TopicRow, ids, names, counts, repeat(()))
+            topics += _rows(TopicRow, ids, names, counts, repeat(()), assignable)
             continue
         sets.extend(map(tuple, fresh))
         left = iter(np.frombuffer(numbers, "<i4").tolist())
         topics += [
-            TopicRow(topic_id, name, count, tuple(sets[number] for number in islice(left, size)))
-            for topic_id, name, count, size in zip(ids, names, counts, sizes, strict=True)
+            TopicRow(
+                topic_id, name, count, tuple(sets[number] for number in islice(left, size)), which
+            )
+            for topic_id, name, count, size, which in zip(
+                ids, names, counts, sizes, assignable, strict=True
+            )
         ]
     return tuple(topics)
 

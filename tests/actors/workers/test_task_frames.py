@@ -20,6 +20,9 @@ topic_rows = st.builds(
     names,
     st.integers(0, 1000),
     st.lists(st.lists(names, max_size=3).map(tuple), max_size=3).map(tuple),
+    st.none()
+    | st.integers(0, 4).map(lambda count: tuple(range(count)))
+    | st.frozensets(st.integers(0, 9)).map(sorted).map(tuple),
 )
 member_rows = st.builds(
     MemberRow, names, st.none() | names, st.none() | names, st.integers(0, 2**31)
@@ -47,6 +50,7 @@ runs = st.builds(
     base_run=st.none() | st.integers(0, 2**31),
     changes=changes,
     answer_whole=st.booleans(),
+    is_shared=st.booleans(),
 )
 
 
