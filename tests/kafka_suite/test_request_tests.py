@@ -40,6 +40,18 @@ SWITCHED_OFF_TESTS = (
 )
 """Two ways in Kafka to switch consumer groups off; here there is one, with the same answer."""
 
+SHARE = "ShareGroupHeartbeatRequestTest"
+SHARE_AT_ONCE = f"{SHARE}$WithAssignmentBatchingDisabledTest"
+SHARE_TESTS = (
+    "testFencedMemberCanRejoinWithEpochZero",
+    "testMemberLeavingAndRejoining",
+    "testPartitionAssignmentWithChangingTopics",
+    "testShareGroupHeartbeatIsAccessibleWhenShareGroupIsEnabled",
+    "testShareGroupHeartbeatWithMultipleMembers",
+)
+SHARE_SIZE_TEST = "testShareGroupMaxSizeConfigExceeded"
+SHARE_SESSION_TEST = "testMemberJoiningAndExpiring"
+SHARE_SWITCHED_OFF_TEST = "testShareGroupHeartbeatIsInAccessibleWhenConfigsDisabled"
 STREAMS = "StreamsGroupHeartbeatRequestTest"
 STREAMS_AT_ONCE = f"{STREAMS}$WithAssignmentBatchingDisabledTest"
 STREAMS_TESTS = (
@@ -59,8 +71,9 @@ STREAMS_SWITCHED_OFF_TESTS = (
     "testStreamsGroupHeartbeatIsInaccessibleWhenDisabledByStaticGroupCoordinatorProtocolConfig",
 )
 STREAMS_NOT_COORDINATOR = "testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopicNotExist"
-STREAMS_RESTARTED = tuple(
-    f"{kind}.testGroupCoordinatorChange" for kind in (STREAMS, STREAMS_AT_ONCE)
+RESTARTED = tuple(
+    f"{kind}.testGroupCoordinatorChange"
+    for kind in (SHARE, SHARE_AT_ONCE, STREAMS, STREAMS_AT_ONCE)
 )
 """These stop the server and start it again."""
 
@@ -141,6 +154,7 @@ SETTINGS = {
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.streams.unsettled.heartbeat.interval.ms": "5000",
     "group.min.session.timeout.ms": "6000",
+    "group.share.assignor.offload.enable": "false",
 }
 """Kafka 4.3.1 computes assignments within the heartbeat, and its tests ask for them there; it gives
 every member the same heartbeat interval."""
@@ -213,6 +227,34 @@ OTHER_SERVERS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
     "downgrades only, at once": (
         {"group.consumer.migration.policy": "downgrade"},
         (f"{MIGRATION_AT_ONCE}.{DOWNGRADE_TEST}",),
+    ),
+    "share groups, batching": ({}, tuple(f"{SHARE}.{test}" for test in SHARE_TESTS)),
+    "share groups, at once": (
+        {"group.share.assignment.interval.ms": "0"},
+        (
+            *(f"{SHARE_AT_ONCE}.{test}" for test in SHARE_TESTS),
+            "ShareGroupDescribeRequestTest.testShareGroupDescribe",
+        ),
+    ),
+    "small share groups": (
+        {"group.share.max.size": "2"},
+        tuple(f"{kind}.{SHARE_SIZE_TEST}" for kind in (SHARE, SHARE_AT_ONCE)),
+    ),
+    "share groups, short sessions": (
+        {
+            "group.share.heartbeat.interval.ms": "500",
+            "group.share.min.heartbeat.interval.ms": "500",
+            "group.share.session.timeout.ms": "501",
+            "group.share.min.session.timeout.ms": "501",
+        },
+        tuple(f"{kind}.{SHARE_SESSION_TEST}" for kind in (SHARE, SHARE_AT_ONCE)),
+    ),
+    "no share groups": (
+        {"share.version": "0"},
+        (
+            *(f"{kind}.{SHARE_SWITCHED_OFF_TEST}" for kind in (SHARE, SHARE_AT_ONCE)),
+            "ShareGroupDescribeRequestTest.testShareGroupDescribeIsInAccessibleWhenConfigsDisabled",
+        ),
     ),
     "classic groups only": (
         {"group.coordinator.rebalance.protocols": "classic"},
@@ -315,18 +357,12 @@ def test_kafkas_tests_pass_that_restart_the_server(
         f" exec {Path(sys.executable).parent}/rollcall up --config {{data_dir}}.conf"
         " --port {port} --data-dir {data_dir}"
     )
-    outcomes = suite.run_starting(kafkas_tests, command, STREAMS_RESTARTED, out)
-    failed = {
-        test: outcomes.get(test) for test in STREAMS_RESTARTED if outcomes.get(test) != PASSED
-    }
+    outcomes = suite.run_starting(kafkas_tests, command, RESTARTED, out)
+    failed = {test: outcomes.get(test) for test in RESTARTED if outcomes.get(test) != PASSED}
     assert failed == {}
 
 
 def test_every_test_of_these_classes_is_required_by_name(kafkas_tests: Path) -> None:
     elsewhere = {test for _, tests in OTHER_SERVERS.values() for test in tests}
-    assert suite.listed(kafkas_tests) == {
-        *REQUIRED,
-        *elsewhere,
-        *NOT_COORDINATOR,
-        *STREAMS_RESTARTED,
-    }
+    named = {*REQUIRED, *elsewhere, *NOT_COORDINATOR, *RESTARTED}
+    assert suite.listed(kafkas_tests) == named

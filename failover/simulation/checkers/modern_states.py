@@ -1,4 +1,4 @@
-"""Consumer groups as plain values, and their invariants after every committed batch."""
+"""Modern groups as plain values, and their invariants after every committed batch."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsResource
 
 from failover.catalogue.cluster_view import BROKER, GROUP, TOPIC
+from failover.simulation.clients import share_calls
 from failover.simulation.clients.administrator import AdminCall
 from failover.simulation.clients.streams_calls import STREAMS_GROUPS, StreamsCalls
 from failover.simulation.kinds import is_modern
@@ -124,6 +125,14 @@ class Callers:
         """Return a random partition of a spare topic, rarely one that does not exist."""
         return self.rng.randrange(SPARE_PARTITIONS + (self.rng.random() < 0.1))
 
+    def topic_id(self, name: str) -> Any:
+        """Return the id of a topic as the first running node knows it, None if it does not."""
+        for process in self.cluster.processes:
+            if process.host is not None:
+                topic = process.host.view.catalog.topics.by_name(name)
+                return None if topic is None else topic.topic_id
+        return None
+
 
 # --- offsets of simple consumers
 
@@ -198,7 +207,9 @@ def heartbeat(callers: Callers) -> Entity:
 
 def delete_groups(callers: Callers) -> Entity:
     """Delete spare groups, and one that never existed."""
-    names = dict.fromkeys((callers.spare(), callers.spare(), UNKNOWN))
+    share = callers.rng.choice(share_calls.SHARE_GROUPS)
+    share = share if callers.rng.random() < 0.2 else UNKNOWN
+    names = dict.fromkeys((callers.spare(), callers.spare(), share, UNKNOWN))
     return m.DeleteGroupsRequest(groups_names=tuple(names))
 
 
@@ -252,7 +263,7 @@ def find_coordinator(callers: Callers) -> Entity:
 def fetch(callers: Callers) -> Entity:
     """Fetch records of a topic: there are none."""
     row = blank(m.FetchPartition, partition=callers.index(), partition_max_bytes=1 << 20)
-    topic = _topic_id(callers, callers.topic())
+    topic = callers.topic_id(callers.topic())
     return blank(
         m.FetchRequest,
         max_wait=timedelta(milliseconds=callers.rng.randint(0, 500)),
@@ -261,14 +272,6 @@ def fetch(callers: Callers) -> Entity:
         session_epoch=-1,
         topics=(blank(m.FetchTopic, topic_id=topic, partitions=(row,)),),
     )
-
-
-def _topic_id(callers: Callers, name: str) -> Any:
-    for process in callers.cluster.processes:
-        if process.host is not None:
-            topic = process.host.view.catalog.topics.by_name(name)
-            return None if topic is None else topic.topic_id
-    return None
 
 
 def list_offsets(callers: Callers) -> Entity:
@@ -411,9 +414,15 @@ CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
     75: describe_topic_partitions,
     STREAMS_HEARTBEAT: streams_group_heartbeat,
     89: streams_group_describe,
+    **share_calls.CALLS,
 }
 """One request of each API. Requests that change groups or offsets are chosen more often."""
 
-OFTEN: Final = (8, 8, 8, 8, 8, 9, 9, 13, 15, 16, 42, 42, 44, 47, 47, 47, 69, 69, *[88] * 8, 89, 89)
+OFTEN: Final = (
+    *(8, 8, 8, 8, 8, 9, 9, 13, 15, 15, 16, 42, 42, 44, 47, 47, 47, 69, 69),
+    *((STREAMS_HEARTBEAT,) * 8),
+    *(89, 89),
+    *share_calls.OFTEN,
+)
 KEYS: Final = (*CALLS, *(key for key in CALLS if key not in NOT_DONE_HERE), *OFTEN)
 """The keys of :data:`CALLS`, for random choices."""

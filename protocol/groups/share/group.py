@@ -56,6 +56,10 @@ class ShareGroup(ModernGroup[ShareGroupMember]):
 
     state_topics: StateTopics = field(default_factory=StateTopics)
 
+    def own_values(self) -> tuple[object, ...]:
+        """Return the share state."""
+        return (self.state_topics,)
+
     def assignable(self, topic: Topic) -> tuple[int, ...]:
         """Return the partitions whose share state is initialized."""
         state = self.state_topics.initialized.get(topic.topic_id)
