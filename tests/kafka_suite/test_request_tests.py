@@ -349,11 +349,15 @@ def test_a_server_that_does_not_coordinate_a_group_says_so_as_kafkas_tests_expec
 def test_kafkas_tests_pass_that_restart_the_server(
     kafkas_tests: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    # A server that has just started loads its assignor at the first assignment, which may take
+    # longer than the default assignment interval: these tests create a topic within one interval.
     out = tmp_path_factory.mktemp("suite-out")
     extra = "".join(f"{name}={value}\\n" for name, value in SETTINGS.items())
     command = (
         "grep -v '^suite[.]' {props_file} > {data_dir}.conf;"
         f" printf '{extra}' >> {{data_dir}}.conf;"
+        " grep -q share.assignment.interval {props_file}"
+        " || echo group.share.assignment.interval.ms=5000 >> {data_dir}.conf;"
         f" exec {Path(sys.executable).parent}/rollcall up --config {{data_dir}}.conf"
         " --port {port} --data-dir {data_dir}"
     )
