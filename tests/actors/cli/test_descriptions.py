@@ -8,7 +8,8 @@ import pytest
 
 from actors.cli.client import ClientError
 from actors.cli.descriptions import describe_group
-from tests.protocol.groups.streams.streams_talk import GROUP, StreamsTalk
+from tests.protocol.groups.conversation import GROUP
+from tests.protocol.groups.streams.streams_talk import StreamsTalk
 
 if TYPE_CHECKING:
     from actors.cli.client import AdminClient
@@ -22,7 +23,7 @@ class Talking:
 
     def ask_coordinator(self, _group_id: str, request: Any, _codes: object) -> Any:
         """Ask the shard."""
-        return self._talk.ask(request)
+        return self._talk.ask(request, request.__version__)
 
 
 def test_a_streams_group_is_described_with_its_active_tasks() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from failover.recording.pickles import pack, unpack
 from failover.recording.shard import state_of
-from tests.protocol.groups.streams.streams_talk import GROUP, TOPICS, StreamsTalk
+from tests.protocol.groups.conversation import GROUP
+from tests.protocol.groups.streams.streams_talk import TOPICS, StreamsTalk
 
 
 @pytest.mark.parametrize("topics", [{}, {"in": 3}, TOPICS])
@@ -17,7 +18,7 @@ def test_the_state_is_read_as_it_was_packed(topics: Any) -> None:
     talk.join("A")
     talk.join("B")
     shared: list[object] = []
-    packed = pack(state_of(talk.shard._context), shared, 1 << 20)
+    packed = pack(state_of(talk.context), shared, 1 << 20)
     values, cached, _ = unpack(packed, shared)
     group = values["groups"][GROUP]
     assert group.own_values() == talk.group.own_values()

@@ -5,7 +5,8 @@ words: ``join``, ``leave``, ``heartbeat``, ``advance``, ``failover``. A client k
 was told and uses it in its next request, unless the call says otherwise. After every event the
 shard's invariants are checked, and that no ticket is answered twice.
 
-Tasks wait for ``work``, unless the conversation ``is_prompt``.
+Tasks of assignor workers wait for ``work``, unless the conversation ``is_prompt``. What groups ask
+the catalogue for is in ``creations``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.effects import (
     CancelAssignment,
     ClientInfo,
+    CreateTopics,
     Elected,
     Request,
     Resigned,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from protocol.groups.dispatch import Tables
-    from protocol.groups.effects import Event, Reply, Result, Task, Ticket
+    from protocol.groups.effects import Event, Reply, Result, Ticket, WorkerTask
     from protocol.groups.facts import Fact
     from protocol.records import Record
 
@@ -88,7 +90,8 @@ class Conversation(Generic[C]):
     clients: dict[str, C] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
-    tasks: deque[Task] = field(default_factory=deque)
+    tasks: deque[WorkerTask] = field(default_factory=deque)
+    creations: list[CreateTopics] = field(default_factory=list)
     asked: dict[Ticket, str] = field(default_factory=dict)
     listeners: dict[Ticket, C] = field(default_factory=dict)
     replies: dict[Ticket, Reply] = field(default_factory=dict)
@@ -235,7 +238,11 @@ class Conversation(Generic[C]):
         """Take in what an event led to."""
         self.records += result.records
         self.facts += result.facts
-        self.tasks += result.tasks
+        for task in result.tasks:
+            if isinstance(task, CreateTopics):
+                self.creations.append(task)
+            else:
+                self.tasks.append(task)
         for reply in result.replies:
             assert reply.ticket in self.asked, f"nobody asked with ticket {reply.ticket}"
             assert reply.ticket not in self.replies, f"ticket {reply.ticket} was answered before"
@@ -292,6 +299,7 @@ class Conversation(Generic[C]):
         if from_compacted:
             rows = [(key, value) for key, value in sorted(dict(rows).items()) if value is not None]
         self.tasks.clear()
+        self.creations.clear()
         self.shard = self.new_shard()
         for key, value in rows:
             self.shard.replay(self.read_record(key, value))

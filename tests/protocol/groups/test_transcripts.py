@@ -10,7 +10,7 @@ import pytest
 from tests.protocol.groups.classic.classic_transcripts import ClassicStage
 from tests.protocol.groups.consumer.consumer_transcripts import ConsumerStage
 from tests.protocol.groups.migration.mixed_transcripts import MixedStage
-from tests.protocol.groups.share.share_talk import ShareStage
+from tests.protocol.groups.share.share_transcripts import ShareStage
 from tests.transcript_player import check, check_names_a_rule
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from kio.schema.delete_share_group_offsets.v0 import request as delete_request
 from kio.schema.describe_share_group_offsets.v1 import request as describe_request
 
 from protocol.wire.errors import ErrorCode
-from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk, topic_id
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.conversation import GROUP, topic_id
 from tests.protocol.groups.share.share_talk import ShareTalk
 
 NONE = ErrorCode.none

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -22,13 +22,11 @@ from protocol.records import (
     encode_value,
 )
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import ConsumerGroupHeartbeatRequest, DeleteGroupsRequest
+from protocol.wire.messages import ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest
 from tests.failover.apis import asks
-from tests.protocol.groups.consumer.consumer_talk import GROUP, ConsumerTalk, topic_id
+from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
+from tests.protocol.groups.conversation import GROUP, topic_id
 from tests.protocol.groups.share.share_talk import ShareTalk
-
-if TYPE_CHECKING:
-    pass
 
 RETRY_MS = 30_000
 ALL = [("a", index) for index in range(4)]
@@ -50,7 +48,7 @@ class Persister:
         return [[(names[each], index) for each, index in asked] for asked in self.asked]
 
     def answer(self, talk: ShareTalk, topics: list[tuple[UUID, int]]) -> None:
-        result = talk.shard._context.result = type(talk.result)()
+        result = talk.context.result = type(talk.result)()
         initialization.initialized(talk.context, GROUP, topics, talk.now)
         talk.records += result.records
 
@@ -103,8 +101,7 @@ def test_an_answer_about_a_deleted_group_or_topic_is_ignored(state: Persister) -
     talk.join("A")
     (asked,) = state.asked
     talk.leave("A")
-    deleted = talk.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
-    assert deleted.results[0].error_code is ErrorCode.none
+    assert talk.delete(GROUP) == [ErrorCode.none]
     state.answer(talk, asked)
     assert GROUP not in talk.context.groups
     assert not talk.shard.has_groups
@@ -143,10 +140,9 @@ def test_a_group_is_deleted_with_all_its_records() -> None:
     talk = ShareTalk()
     talk.join("A")
     talk.beat("A")
-    refused = talk.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
-    assert refused.results[0].error_code is ErrorCode.non_empty_group
+    assert talk.delete(GROUP) == [ErrorCode.non_empty_group]
     talk.leave("A")
-    assert talk.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2).results[0].error_code == 0
+    assert talk.delete(GROUP) == [ErrorCode.none]
     talk.failover(from_compacted=True)
     assert not talk.shard.has_groups
 
@@ -202,8 +198,6 @@ def test_a_share_member_finds_no_group_of_another_type() -> None:
 
 def asks_share(talk: ConsumerTalk, epoch: int, topics: Any) -> Any:
     """Send a ShareGroupHeartbeat as the member B of a consumer group."""
-    from protocol.wire.messages import ShareGroupHeartbeatRequest
-
     return talk.ask(
         ShareGroupHeartbeatRequest(
             group_id=GROUP,

@@ -24,9 +24,8 @@ from protocol.records import (
     encode,
 )
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import DeleteGroupsRequest
 from tests.effort import examples
-from tests.protocol.groups.consumer.consumer_talk import GROUP, topic_id
+from tests.protocol.groups.conversation import GROUP, topic_id
 from tests.protocol.groups.share.share_talk import ShareTalk
 
 A = topic_id("a")
@@ -87,7 +86,7 @@ class StateTalk(ShareTalk):
         name, topic = "ReadShareGroupStateSummaryRequest", "ReadStateSummaryData"
         return self.one(summary_request, name, topic, 1, leader_epoch=-1, **more)
 
-    def delete(self, **more: Any) -> Any:
+    def delete_state(self, **more: Any) -> Any:
         name, topic = "DeleteShareGroupStateRequest", "DeleteStateData"
         return self.one(delete_request, name, topic, 0, **more)
 
@@ -105,9 +104,9 @@ def test_share_state_is_initialized_written_read_and_deleted(talk: StateTalk) ->
     assert (found.start_offset, found.state_epoch) == (7, 1)
     assert told(found.state_batches) == [(7, 12, 2, 1), (13, 14, 0, 1)]
     assert talk.summary().start_offset == 7
-    assert talk.delete().error_code is ErrorCode.none
+    assert talk.delete_state().error_code is ErrorCode.none
     assert talk.summary().start_offset == -1
-    assert talk.delete().error_code is ErrorCode.none
+    assert talk.delete_state().error_code is ErrorCode.none
     assert not talk.shard.has_groups
 
 
@@ -182,7 +181,7 @@ def test_a_groups_share_state_begins_and_ends_with_it(talk: StateTalk) -> None:
     assert (found.start_offset, found.state_epoch) == (-1, talk.group.epoch - 1)
     assert talk.initialize(7, state_epoch=talk.group.epoch, group_id=GROUP).error_code == 0
     talk.leave("A")
-    talk.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+    assert talk.delete(GROUP) == [ErrorCode.none]
     assert talk.context.share_states == {}
     talk.failover(from_compacted=True)
     assert not talk.shard.has_groups

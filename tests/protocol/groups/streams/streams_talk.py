@@ -1,4 +1,4 @@
-"""A conversation with one shard about streams groups: members, a clock moved by hand, a catalogue.
+"""A conversation with one shard about streams groups.
 
     talk = StreamsTalk()
     talk.join("A")
@@ -9,36 +9,19 @@ Members use in each heartbeat what they were told; they report tasks when asked 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from protocol.assignors.executor import Executor
-from protocol.config import Configs
-from protocol.groups import invariants
-from protocol.groups.effects import (
-    CancelAssignment,
-    ClientInfo,
-    CreateTopics,
-    Elected,
-    Request,
-    Resigned,
-    TimersDue,
-    TopicsCreated,
-)
-from protocol.groups.shard import GroupShard
+from protocol.groups.effects import TopicsCreated
 from protocol.records import decode, decode_for_replay, encode
 from protocol.wire import streams_messages as m
 from protocol.wire.convert import blank
-from tests.protocol.groups.consumer.consumer_talk import image
+from tests.protocol.groups.conversation import GROUP, Client, Conversation
 
 if TYPE_CHECKING:
-    from protocol.groups.effects import Event, Result, Task
-    from protocol.records import Record
-
-GROUP = "g"
+    from protocol.groups.effects import Result
 
 
 def topic(name: str, partitions: int = 0, **configs: str) -> m.StreamsTopicInfo:
@@ -86,72 +69,40 @@ TOPICS: Mapping[str, int] = {"in": 3, "store-changelog": 3}
 
 
 @dataclass
-class StreamsTalk:
+class StreamsClient(Client):
+    """What a member knows of itself; its id is its name."""
+
+    epoch: int = 0
+
+
+@dataclass
+class StreamsTalk(Conversation[StreamsClient]):
     """One shard and the members that talk to it; runs are done in place unless ``is_offloaded``."""
 
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    topics: Mapping[str, int] = field(default_factory=lambda: dict(TOPICS))
+    read_record = staticmethod(decode_for_replay)
+
+    _: KW_ONLY
+    topics: dict[str, int] = field(default_factory=lambda: dict(TOPICS))
     topology: m.StreamsTopology = STATEFUL
     delay_ms: int = 0
     interval_ms: int = 0
     is_offloaded: bool = False
-    now: int = 1_000_000
-    epochs: dict[str, int] = field(default_factory=dict)
-    log: list[Record] = field(default_factory=list)
-    tasks: list[Task] = field(default_factory=list)
-    replies: list[Any] = field(default_factory=list)
-    leases: list[Any] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.executor = Executor(lambda: 0.0)
-        self.lead()
-
-    def lead(self) -> None:
-        """Let a new leader replay the log and begin."""
-        configs = {
+    def configs(self) -> dict[str, str]:
+        return {
             "group.streams.assignor.offload.enable": str(self.is_offloaded).lower(),
             "group.streams.assignment.interval.ms": str(self.interval_ms),
             "group.streams.initial.rebalance.delay.ms": str(self.delay_ms),
-            **self.overrides,
         }
-        self.shard = GroupShard(Configs(configs), image(self.topics), random.Random(1))
-        for record in self.log:
-            self.shard.replay(decode_for_replay(*encode(record)))
-        self.handle(Elected())
 
-    def fail_over(self) -> None:
-        """Let another leader take over."""
-        self.handle(Resigned())
-        self.lead()
+    def new_client(self, name: str, instance: str | None) -> StreamsClient:
+        return StreamsClient(name, instance, member_id=name)
 
-    @property
-    def group(self) -> Any:
-        """The group's hard state."""
-        return self.shard._context.groups[GROUP]
+    def learn(self, client: StreamsClient, answer: Any) -> None:
+        if not answer.error_code and answer.member_epoch >= 0:
+            client.epoch = answer.member_epoch
 
-    def handle(self, event: Event) -> Result:
-        """Handle an event, check the invariants, keep the tasks."""
-        result = self.shard.handle(event, self.now)
-        assert self.shard.take_failures() == []
-        self.log += result.records
-        self.replies += [reply.message for reply in result.replies]
-        self.leases += [reply.lease for reply in result.replies]
-        assert invariants.broken(self.shard._context) == []
-        self.tasks += [each for each in result.tasks if not isinstance(each, CancelAssignment)]
-        return result
-
-    def ask(self, message: Any, version: int | None = None) -> Any:
-        """Send a request and return its answer."""
-        request = Request(
-            ticket=1,
-            api_key=type(message).__api_key__,
-            api_version=message.__version__ if version is None else version,
-            client=ClientInfo("client", "/127.0.0.1"),
-            message=message,
-        )
-        self.handle(request)
-        self.wait(0)  # a classic join is answered by a timer
-        return self.replies.pop()
+    # -- what members ask ------------------------------------------------------------------------
 
     def join(self, name: str, **more: Any) -> Any:
         """Join, or join again from nothing."""
@@ -167,16 +118,16 @@ class StreamsTalk:
 
     def beat(self, name: str, epoch: int | None = None, **more: Any) -> Any:
         """Heartbeat with the epoch that the member was last told."""
-        message = blank(
-            m.StreamsGroupHeartbeatRequest,
-            group_id=GROUP,
-            member_id=name,
-            member_epoch=self.epochs.get(name, 0) if epoch is None else epoch,
+        client = self.client(name)
+        asked = {
+            "group_id": GROUP,
+            "member_id": client.member_id,
+            "member_epoch": client.epoch if epoch is None else epoch,
+            "instance_id": client.instance,
             **more,
-        )
-        answer = self.ask(message)
-        if not answer.error_code and answer.member_epoch >= 0:
-            self.epochs[name] = answer.member_epoch
+        }
+        answer = self.say(client, blank(m.StreamsGroupHeartbeatRequest, **asked), 0)
+        self.settle()
         return answer
 
     def owning(self, name: str, active: str = "", standby: str = "", **more: Any) -> Any:
@@ -189,53 +140,46 @@ class StreamsTalk:
             **more,
         )
 
-    def describe(self) -> Any:
-        """Describe the group."""
+    def leave(self, name: str, epoch: int = -1) -> Any:
+        """Leave for good, or (-2) for a while."""
+        return self.beat(name, epoch)
+
+    def describe(self, group: str = GROUP, **more: Any) -> Any:
+        """StreamsGroupDescribe of one group."""
         message = m.StreamsGroupDescribeRequest(
-            group_ids=(GROUP,), include_authorized_operations=False
+            group_ids=(group,), include_authorized_operations=more.get("operations", False)
         )
-        (described,) = self.ask(message).groups
-        return described
+        return self.ask(message, 0).groups[0]
 
-    def wait(self, ms: int) -> None:
-        """Let time pass, timers come due."""
-        until = self.now + ms
-        while (due := self.shard.next_deadline()) is not None and due <= until:
-            self.now = max(self.now, due)
-            self.handle(TimersDue())
-        self.now = until
+    # -- what happens ----------------------------------------------------------------------------
 
-    def put_topics(self, **topics: int) -> None:
-        """Change the catalogue."""
-        self.topics = {**self.topics, **{name.replace("_", "-"): n for name, n in topics.items()}}
-        self.topics = {name: count for name, count in self.topics.items() if count}
-        self.shard.topics = image(self.topics)
-        self.wait(0)
+    def take(self, result: Result) -> None:
+        super().take(result)
+        assert self.shard.take_failures() == []
 
-    def work(self) -> None:
-        """Let the worker do the runs that wait."""
-        tasks, self.tasks = self.tasks, []
-        for task in tasks:
-            if isinstance(task, CreateTopics):
-                self.tasks.append(task)
-            else:
-                self.handle(self.executor.run(task))  # type: ignore[arg-type]
+    def change_topics(self, **counts: int) -> None:
+        """Change some of the topics that exist, in whose names ``_`` is a dash; 0 is to delete."""
+        changed = {name.replace("_", "-"): count for name, count in counts.items()}
+        after = {**self.topics, **changed}
+        self.set_topics(**{name: count for name, count in after.items() if count})
 
-    def creations(self) -> list[Any]:
+    def created(self) -> list[Any]:
         """Take out the topics that the group asked the catalogue for."""
-        asked = [each for each in self.tasks if isinstance(each, CreateTopics)]
-        self.tasks = [each for each in self.tasks if not isinstance(each, CreateTopics)]
-        return [one for each in asked for one in each.request.topics]  # type: ignore[attr-defined]
+        requests: list[Any] = [each.request for each in self.creations]
+        self.creations.clear()
+        return [topic for request in requests for topic in request.topics]
 
     def answer_creation(self, **errors: str | None) -> None:
         """Let the catalogue answer."""
         named = {name.replace("_", "-"): error for name, error in errors.items()}
         self.handle(TopicsCreated(group_id=GROUP, errors=named))
 
+    # -- what can be seen ------------------------------------------------------------------------
+
     def written(self, kind: type) -> list[Any]:
         """Return the values of all records of one key class, decoded."""
         return [
-            decode(*encode(record)).value for record in self.log if isinstance(record.key, kind)
+            decode(*encode(record)).value for record in self.records if isinstance(record.key, kind)
         ]
 
 

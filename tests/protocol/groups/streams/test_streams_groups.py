@@ -17,9 +17,8 @@ from protocol.records import (
 from protocol.wire import streams_messages as m
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import DeleteGroupsRequest, ListGroupsRequest
+from tests.protocol.groups.conversation import GROUP
 from tests.protocol.groups.streams.streams_talk import (
-    GROUP,
     STATEFUL,
     StreamsTalk,
     statuses,
@@ -59,7 +58,7 @@ def test_a_standby_goes_to_another_process_and_becomes_active_there() -> None:
     talk.owning("A", "0:01")
     assert told(talk.beat("B")) == (3, "0:2", "0:01")
     assert told(talk.beat("A", epoch=3)) == (3, None, None)
-    talk.beat("A", epoch=-1)
+    talk.leave("A")
     assert told(talk.beat("B")) == (3, "0:2", "")  # gives the standbys up first
     assert told(talk.owning("B", "0:2")) == (4, "0:012", "")
 
@@ -87,13 +86,13 @@ def test_the_first_assignment_waits_for_more_members() -> None:
     assert statuses(first) == [
         (DELAYED, "Assignment delayed due to the configured initial rebalance delay.")
     ]
-    talk.wait(2_000)
+    talk.advance(2_000)
     assert told(talk.join("B")) == (1, "", "")
-    talk.wait(1_000)
+    talk.advance(1_000)
     assert told(talk.beat("A")) == (3, "0:02", "")
     assert told(talk.beat("B")) == (3, "0:1", "")
-    talk.beat("A", epoch=-1)
-    talk.beat("B", epoch=-1)
+    talk.leave("A")
+    talk.leave("B")
     assert told(talk.join("C"))[1] == ""  # an empty group waits again
 
 
@@ -105,7 +104,7 @@ def test_a_delayed_assignment_is_told() -> None:
     assert statuses(joined) == [
         (DELAYED, "Assignment delayed due to the configured assignment interval.")
     ]
-    talk.wait(1_000)
+    talk.advance(1_000)
     assert told(talk.beat("A")) == (2, "0:01", "")
     assert statuses(talk.beat("A")) == []
 
@@ -124,9 +123,9 @@ def test_a_member_that_left_during_a_run_gets_nothing_of_it() -> None:
     talk.join("A")
     talk.join("B")
     (task,) = talk.tasks
-    talk.tasks = []
-    talk.beat("B", epoch=-1)
-    answer = talk.executor.run(task)  # type: ignore[arg-type]
+    talk.tasks.clear()
+    talk.leave("B")
+    answer = talk.executor.run(task)
     assert isinstance(answer, AssignmentComputed)
     talk.handle(answer)
     assert set(talk.group.targets) <= {"A"}
@@ -137,7 +136,7 @@ def test_a_member_that_left_during_a_run_gets_nothing_of_it() -> None:
 def test_a_topology_that_changes_during_a_run_is_run_again() -> None:
     talk = StreamsTalk(is_offloaded=True)
     talk.join("A")
-    talk.put_topics(**{"store_changelog": 0, "in": 0})
+    talk.change_topics(**{"store_changelog": 0, "in": 0})
     talk.work()
     talk.work()
     answer = talk.beat("A")
@@ -151,11 +150,11 @@ def test_a_new_leader_goes_on() -> None:
     talk.join("A")
     talk.join("B")
     talk.beat("A")
-    talk.fail_over()
+    talk.failover()
     assert told(talk.owning("A", "0:01")) == (3, "0:01", "0:2")
     assert told(talk.beat("B")) == (3, "0:2", "0:01")
     before = {name: each.assignment for name, each in talk.group.members.items()}
-    talk.fail_over()
+    talk.failover()
     assert {name: each.assignment for name, each in talk.group.members.items()} == before
     assert told(talk.beat("B")) == (3, None, None)
     assert talk.group.state == "Stable"
@@ -166,29 +165,29 @@ def test_a_silent_member_expires_and_one_that_does_not_revoke_is_removed() -> No
     talk.join("A", rebalance_timeout=timedelta(seconds=5))
     talk.join("B")
     talk.beat("A")  # has to revoke a task
-    talk.wait(5_000)
+    talk.advance(5_000)
     assert set(talk.group.members) == {"B"}
     assert refused(talk.beat("A")) == (
         ErrorCode.unknown_member_id,
         f"Member A is not a member of group {GROUP}.",
     )
-    talk.wait(46_000)
+    talk.advance(46_000)
     assert (talk.group.members, talk.group.state) == ({}, "Empty")
 
 
 def test_a_steady_heartbeat_may_be_answered_again_until_something_changes() -> None:
     talk = StreamsTalk()
     talk.join("A")
-    count = len(talk.log)
+    count = len(talk.records)
     talk.beat("A")
-    lease = talk.leases[-1]
+    lease = talk.last_reply().lease
     assert lease is not None
     assert lease.group.stamp == lease.stamp
-    assert len(talk.log) == count
+    assert len(talk.records) == count
     talk.owning("A", "0:012")  # it reports its tasks: answered, but not from memory
-    assert talk.leases[-1] is None
+    assert talk.last_reply().lease is None
     talk.beat("A")
-    lease = talk.leases[-1]
+    lease = talk.last_reply().lease
     talk.join("B")
     assert lease.group.stamp != lease.stamp
 
@@ -201,18 +200,18 @@ def test_missing_topics_are_told_and_internal_ones_created() -> None:
     joined = talk.join("A")
     assert told(joined) == (2, "", "")
     assert statuses(joined) == [(1, "Source topics in are missing.")]
-    talk.put_topics(**{"in": 2})
+    talk.change_topics(**{"in": 2})
     answer = talk.beat("A")
     assert statuses(answer) == [(3, "Internal topics are missing: store-changelog")]
-    (creation,) = talk.creations()
+    (creation,) = talk.created()
     assert (creation.name, creation.num_partitions, creation.replication_factor) == (
         "store-changelog",
         2,
         -1,
     )
     talk.beat("A")
-    assert talk.creations() == []  # it is being created
-    talk.put_topics(store_changelog=2)
+    assert talk.created() == []  # it is being created
+    talk.change_topics(store_changelog=2)
     answer = talk.beat("A")
     assert told(answer) == (4, "0:01", "")
     assert statuses(answer) == []
@@ -223,22 +222,22 @@ def test_missing_topics_are_told_and_internal_ones_created() -> None:
 def test_a_topic_that_cannot_be_created_is_told_and_tried_again_later() -> None:
     talk = StreamsTalk(topics={"in": 3})
     talk.join("A")
-    assert len(talk.creations()) == 1
+    assert len(talk.created()) == 1
     talk.answer_creation(store_changelog="No room.")
     missing = "Internal topics are missing: store-changelog"
     failed = f"{missing}; Creation failed: store-changelog (No room.)."
     assert statuses(talk.beat("A")) == [(3, failed)]
-    assert talk.creations() == []
-    talk.wait(10_000)
+    assert talk.created() == []
+    talk.advance(10_000)
     assert statuses(talk.beat("A")) == [(3, missing)]
-    assert len(talk.creations()) == 1
+    assert len(talk.created()) == 1
 
 
 def test_configs_of_internal_topics_reach_the_catalogue() -> None:
     changelog = topic("c", **{"cleanup.policy": "compact"})
     talk = StreamsTalk(topics={"in": 1}, topology=topology(subtopology(changelogs=(changelog,))))
     talk.join("A")
-    (creation,) = talk.creations()
+    (creation,) = talk.created()
     assert [(each.name, each.value) for each in creation.configs] == [("cleanup.policy", "compact")]
 
 
@@ -265,7 +264,7 @@ def test_a_changed_number_of_standbys_begins_an_epoch() -> None:
     talk.owning("A", "0:01")
     talk.beat("B")
     talk.shard.group_configs = {GROUP: {"streams.num.standby.replicas": "1"}}
-    talk.wait(0)
+    talk.advance(0)
     assert told(talk.beat("A")) == (4, "0:01", "0:2")
     last = talk.written(StreamsGroupMetadataKey)[-1]
     assert [(each.key, each.value) for each in last.last_assignment_configs] == [
@@ -286,8 +285,8 @@ def test_a_shutdown_is_told_to_all_until_the_group_is_empty() -> None:
     )
     talk.beat("A", shutdown_application=True)
     assert statuses(talk.beat("B")) == [(4, sentence)]
-    talk.beat("A", epoch=-1)
-    talk.beat("B", epoch=-1)
+    talk.leave("A")
+    talk.leave("B")
     assert statuses(talk.join("C")) == []
 
 
@@ -325,15 +324,12 @@ def test_it_is_described_listed_and_deleted() -> None:
     (member,) = described.members
     assert member.assignment == member.target_assignment
     assert (member.process_id, member.topology_epoch) == ("p-A", 1)
-    listed = talk.ask(ListGroupsRequest(states_filter=("stable",), types_filter=("streams",)))
-    assert [(each.group_type, each.protocol_type) for each in listed.groups] == [
-        ("streams", "streams")
-    ]
-    deletion = DeleteGroupsRequest(groups_names=(GROUP,))
-    assert talk.ask(deletion).results[0].error_code is ErrorCode.non_empty_group
-    talk.beat("A", epoch=-1)
-    assert talk.ask(deletion).results[0].error_code is ErrorCode.none
-    talk.fail_over()
+    listed = talk.list(["stable"], ["streams"])
+    assert [(each.group_type, each.protocol_type) for each in listed] == [("streams", "streams")]
+    assert talk.delete(GROUP) == [ErrorCode.non_empty_group]
+    talk.leave("A")
+    assert talk.delete(GROUP) == [ErrorCode.none]
+    talk.failover()
     assert not talk.shard.has_groups
 
 
@@ -419,9 +415,9 @@ def test_a_join_that_is_not_valid_is_refused(fields: dict[str, Any], code: int, 
         "warmup_tasks": (),
         **fields,
     }
-    answer = talk.ask(blank(m.StreamsGroupHeartbeatRequest, **message))
+    answer = talk.ask(blank(m.StreamsGroupHeartbeatRequest, **message), 0)
     assert refused(answer) == (ErrorCode(code), why)
-    assert (talk.log, answer.status) == ([], ())
+    assert (talk.records, answer.status) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -443,11 +439,11 @@ def test_a_heartbeat_that_is_not_valid_is_refused(
 ) -> None:
     talk = StreamsTalk()
     talk.join("A")
-    count = len(talk.log)
+    count = len(talk.records)
     answer = talk.beat("A", epoch) if active is None else talk.owning("A", active, epoch=epoch)
     assert answer.error_code is code
     assert why in answer.error_message
-    assert len(talk.log) == count
+    assert len(talk.records) == count
 
 
 def test_groups_that_are_not_there_or_not_served_are_refused() -> None:

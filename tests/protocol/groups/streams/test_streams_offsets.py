@@ -13,8 +13,8 @@ from protocol.wire.messages import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.protocol.groups.consumer.consumer_talk import topic_id
-from tests.protocol.groups.streams.streams_talk import GROUP, StreamsTalk
+from tests.protocol.groups.conversation import GROUP, topic_id
+from tests.protocol.groups.streams.streams_talk import StreamsTalk
 
 
 def committed(talk: StreamsTalk, name: str, epoch: int, index: int, version: int = 10) -> ErrorCode:
@@ -65,7 +65,7 @@ def test_commits_of_others() -> None:
     assert committed(talk, "B", 2, 0) is ErrorCode.unknown_member_id
     assert committed(talk, "A", 2, 0, version=8) is ErrorCode.unsupported_version
     assert committed(talk, "", -1, 0) is ErrorCode.unknown_member_id
-    talk.beat("A", epoch=-1)
+    talk.leave("A")
     assert committed(talk, "", -1, 0) is ErrorCode.none
 
 
@@ -73,8 +73,8 @@ def test_sources_are_subscribed_to_while_there_are_members() -> None:
     talk = StreamsTalk()
     talk.join("A")
     assert committed(talk, "A", 2, 0) is ErrorCode.none
-    policy = talk.shard._context.tables.types["streams"].offsets
-    assert policy.is_subscribed(talk.shard._context, GROUP, "in")
-    assert not policy.is_subscribed(talk.shard._context, GROUP, "store-changelog")
-    talk.beat("A", epoch=-1)
-    assert not policy.is_subscribed(talk.shard._context, GROUP, "in")
+    policy = talk.context.tables.types["streams"].offsets
+    assert policy.is_subscribed(talk.context, GROUP, "in")
+    assert not policy.is_subscribed(talk.context, GROUP, "store-changelog")
+    talk.leave("A")
+    assert not policy.is_subscribed(talk.context, GROUP, "in")

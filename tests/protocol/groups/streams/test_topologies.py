@@ -9,7 +9,7 @@ import pytest
 from protocol.groups.streams.configured import configure
 from protocol.groups.streams.topology import StreamsTopology, topology_record
 from protocol.wire.errors import ErrorCode
-from tests.protocol.groups.consumer.consumer_talk import image
+from tests.protocol.groups.conversation import image
 from tests.protocol.groups.streams.streams_talk import subtopology, topic, topology
 
 if TYPE_CHECKING:
