@@ -1,1 +1,1 @@
-"""Assignors of consumer groups: pure functions from arrays to arrays (KIP-848, KIP-881)."""
+"""Assignors of consumer and share groups: pure functions from arrays to arrays."""

@@ -10,6 +10,9 @@ from protocol.groups.effects import (
     MemberRow,
     RegexesResolved,
     ResolveRegexes,
+    SubtopologyRow,
+    TaskMemberRow,
+    TaskSettings,
     TopicRow,
 )
 
@@ -33,25 +36,44 @@ def some(of: st.SearchStrategy) -> st.SearchStrategy:  # type: ignore[type-arg]
     return st.lists(of, max_size=5).map(tuple)
 
 
-changes = st.builds(
-    GroupChanges,
-    topics=st.none() | some(topic_rows),
-    subscriptions=st.dictionaries(st.integers(0, 2**40), st.frozensets(names), max_size=4),
-    gone=some(st.tuples(names, st.none() | names)),
-    members=some(member_rows),
-    dropped_subscriptions=some(st.integers(0, 2**31)),
-    targets=some(st.tuples(names, st.binary(max_size=20))),
+task_member_rows = st.builds(
+    TaskMemberRow,
+    *(names, st.none() | names, st.none() | names, st.integers(0, 2**31)),
+    process_id=names,
+    tags=some(st.tuples(names, names)),
 )
-runs = st.builds(
-    ComputeAssignment,
-    group_id=names,
-    run=st.integers(0, 2**31),
-    assignor=names,
-    base_run=st.none() | st.integers(0, 2**31),
-    changes=changes,
-    answer_whole=st.booleans(),
-    is_shared=st.booleans(),
+task_settings = st.builds(
+    TaskSettings,
+    some(st.builds(SubtopologyRow, names, st.integers(0, 1000), st.booleans())),
+    st.integers(0, 9),
+    some(names),
 )
+
+
+def runs_of(rows: st.SearchStrategy, tasks: st.SearchStrategy) -> st.SearchStrategy:  # type: ignore[type-arg]
+    changes = st.builds(
+        GroupChanges,
+        topics=st.none() | some(topic_rows),
+        subscriptions=st.dictionaries(st.integers(0, 2**40), st.frozensets(names), max_size=4),
+        gone=some(st.tuples(names, st.none() | names)),
+        members=some(rows),
+        dropped_subscriptions=some(st.integers(0, 2**31)),
+        targets=some(st.tuples(names, st.binary(max_size=20))),
+    )
+    return st.builds(
+        ComputeAssignment,
+        group_id=names,
+        run=st.integers(0, 2**31),
+        assignor=names,
+        base_run=st.none() | st.integers(0, 2**31),
+        changes=changes,
+        answer_whole=st.booleans(),
+        is_shared=st.booleans(),
+        tasks=tasks,
+    )
+
+
+runs = runs_of(member_rows, st.none()) | runs_of(task_member_rows, task_settings)
 
 
 @given(runs)

@@ -1,0 +1,25 @@
+"""The state of a shard with share groups can be packed, in whatever state their topics are."""
+
+from __future__ import annotations
+
+import pytest
+
+from failover.recording.pickles import pack, unpack
+from failover.recording.shard import state_of
+from tests.protocol.groups.conversation import GROUP
+from tests.protocol.groups.share.share_talk import ShareTalk
+
+
+@pytest.mark.parametrize("count", [4, 450])  # 450 are created in slices, and not all are by then
+def test_the_state_is_read_as_it_was_packed(count: int) -> None:
+    talk = ShareTalk(topics={"a": count})
+    talk.join("A")
+    talk.join("B")
+    shared: list[object] = []
+    packed = pack(state_of(talk.context), shared, 1 << 20)
+    values, _, _ = unpack(packed, shared)
+    group = values["groups"][GROUP]
+    assert group.own_values() == talk.group.own_values()
+    assert (group.epoch, group.targets) == (talk.group.epoch, talk.group.targets)
+    assert values["share_states"] == talk.context.share_states
+    assert bool(group.state_topics.initializing) is (count > 200)
