@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.cli.client import ApiNotServedError, ClientError, named
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest
+from protocol.wire.messages import (
+    ConsumerGroupDescribeRequest,
+    DescribeGroupsRequest,
+    ShareGroupDescribeRequest,
+)
 from protocol.wire.streams_messages import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
@@ -23,7 +27,7 @@ NO_GROUP: Final = "the group does not exist (GROUP_ID_NOT_FOUND)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberDescription:
-    """A member. ``epoch`` and ``target`` are None in a classic group.
+    """A member. ``epoch`` and ``target`` are None in a classic group, ``target`` in a share group.
 
     ``is_upgraded``: whether it uses the consumer protocol; None if the broker does not say.
     """
@@ -58,10 +62,10 @@ class GroupDescription:
 def describe_group(client: AdminClient, group_id: str) -> GroupDescription:
     """Describe one group of any type; raises ClientError if it does not exist.
 
-    DescribeGroups reports groups of other types as missing or dead, so ConsumerGroupDescribe and
-    StreamsGroupDescribe follow. Kafka's tools send the first two in the opposite order.
+    DescribeGroups reports groups of other types as missing or dead, so the requests of the other
+    types follow. Kafka's tools send the first two in the opposite order.
     """
-    for describe in (_classic, _consumer, _streams):
+    for describe in (_classic, _consumer, _share, _streams):
         found = describe(client, group_id)
         if found is not None:
             return found
@@ -89,29 +93,32 @@ def _consumer(client: AdminClient, group_id: str) -> GroupDescription | None:
     request = ConsumerGroupDescribeRequest(
         group_ids=(group_id,), include_authorized_operations=False
     )
-    try:
-        group = _only(client, group_id, request)
-    except ApiNotServedError:
+    group = _of_type(client, group_id, request)
+    if group is None:
         return None
-    if group.error_code is ErrorCode.group_id_not_found:
-        return None
-    _check(group_id, group)
-    return GroupDescription(
-        group_id=group_id,
-        state=group.group_state,
-        assignor=group.assignor_name,
-        members=tuple(
-            replace(
-                _member(each, each.instance_id, _partitions(each.assignment)),
-                epoch=each.member_epoch,
-                target=_partitions(each.target_assignment),
-                is_upgraded=None if each.member_type < 0 else each.member_type != CLASSIC_MEMBER,
-            )
-            for each in group.members
-        ),
-        epoch=group.group_epoch,
-        target_epoch=group.assignment_epoch,
+    members = tuple(
+        replace(
+            _member(each, each.instance_id, _partitions(each.assignment)),
+            epoch=each.member_epoch,
+            target=_partitions(each.target_assignment),
+            is_upgraded=None if each.member_type < 0 else each.member_type != CLASSIC_MEMBER,
+        )
+        for each in group.members
     )
+    return _modern(group, group.assignor_name, members)
+
+
+def _share(client: AdminClient, group_id: str) -> GroupDescription | None:
+    """Describe a share group: brokers do not tell its members' targets."""
+    request = ShareGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False)
+    group = _of_type(client, group_id, request)
+    if group is None:
+        return None
+    members = tuple(
+        replace(_member(each, None, _partitions(each.assignment)), epoch=each.member_epoch)
+        for each in group.members
+    )
+    return _modern(group, group.assignor_name, members)
 
 
 def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
@@ -119,6 +126,25 @@ def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
     request = StreamsGroupDescribeRequest(
         group_ids=(group_id,), include_authorized_operations=False
     )
+    group = _of_type(client, group_id, request)
+    if group is None:
+        return None
+    members = tuple(
+        replace(
+            _member(each, each.instance_id, _active_tasks(each.assignment)),
+            epoch=each.member_epoch,
+            target=_active_tasks(each.target_assignment),
+        )
+        for each in group.members
+    )
+    return _modern(group, "", members)
+
+
+def _of_type(client: AdminClient, group_id: str, request: Any) -> Any:
+    """Return what the API of one type says of a group; None: it is no group of that type.
+
+    The broker may be too old for the type, or have it switched off.
+    """
     try:
         group = _only(client, group_id, request)
     except ApiNotServedError:
@@ -126,18 +152,15 @@ def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
     if group.error_code in {ErrorCode.group_id_not_found, ErrorCode.unsupported_version}:
         return None
     _check(group_id, group)
+    return group
+
+
+def _modern(group: Any, assignor: str, members: tuple[MemberDescription, ...]) -> GroupDescription:
     return GroupDescription(
-        group_id=group_id,
+        group_id=group.group_id,
         state=group.group_state,
-        assignor="",
-        members=tuple(
-            replace(
-                _member(each, each.instance_id, _active_tasks(each.assignment)),
-                epoch=each.member_epoch,
-                target=_active_tasks(each.target_assignment),
-            )
-            for each in group.members
-        ),
+        assignor=assignor,
+        members=members,
         epoch=group.group_epoch,
         target_epoch=group.assignment_epoch,
     )
@@ -154,7 +177,7 @@ def _active_tasks(assignment: Any) -> tuple[TopicPartition, ...]:
 def _member(
     said: Any, instance_id: str | None, assigned: tuple[TopicPartition, ...]
 ) -> MemberDescription:
-    """Return the fields that both types of group have."""
+    """Return the fields that all types of group have."""
     return MemberDescription(
         member_id=said.member_id,
         instance_id=instance_id,

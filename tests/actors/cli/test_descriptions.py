@@ -1,4 +1,4 @@
-"""Descriptions of groups: a streams group is shown like the others, with its active tasks."""
+"""Descriptions of groups: share groups and streams groups are shown like the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 
 from actors.cli.client import ClientError
 from actors.cli.descriptions import describe_group
-from tests.protocol.groups.conversation import GROUP
+from tests.protocol.groups.conversation import GROUP, Conversation
+from tests.protocol.groups.share.share_talk import ShareTalk
 from tests.protocol.groups.streams.streams_talk import StreamsTalk
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Talking:
     """The part of an administrator's client that asks a group's coordinator."""
 
-    def __init__(self, talk: StreamsTalk) -> None:
+    def __init__(self, talk: Conversation[Any]) -> None:
         self._talk = talk
 
     def ask_coordinator(self, _group_id: str, request: Any, _codes: object) -> Any:
@@ -37,3 +38,19 @@ def test_a_streams_group_is_described_with_its_active_tasks() -> None:
     (member,) = found.members
     assert (member.member_id, member.epoch) == ("A", 2)
     assert member.assigned == member.target == (("0", 0), ("0", 1), ("0", 2))
+
+
+def test_a_share_group_is_described_with_its_members_partitions() -> None:
+    talk = ShareTalk({"group.coordinator.rebalance.protocols": "classic"})
+    client = cast("AdminClient", Talking(talk))
+    with pytest.raises(ClientError, match="does not exist"):
+        describe_group(client, GROUP)
+    talk.join("A", ("b",))
+    talk.beat("A")
+    found = describe_group(client, GROUP)
+    epoch = talk.client("A").epoch
+    assert (found.state, found.assignor) == ("Stable", "simple")
+    assert (found.epoch, found.target_epoch) == (epoch, epoch)
+    (member,) = found.members
+    assert (member.member_id, member.epoch, member.target) == ("m-A", epoch, None)
+    assert member.assigned == (("b", 0), ("b", 1))
