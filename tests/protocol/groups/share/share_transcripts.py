@@ -10,6 +10,7 @@ from protocol.groups.modern.replay import encoded
 from protocol.groups.share.records import read_current
 from protocol.wire.errors import ErrorCode
 from tests.protocol.groups.consumer.consumer_transcripts import ConsumerStage
+from tests.protocol.groups.conversation import topic_id
 from tests.protocol.groups.share.share_talk import ShareTalk
 from tests.protocol.groups.transcripts import code
 
@@ -91,6 +92,10 @@ class ShareStage(ConsumerStage):
     def record(self, record: Any) -> str:
         told = super().record(record)
         name, numbers = type(record.key).__name__, self.talk.context.numbers
+        if name in {"ShareSnapshotKey", "ShareUpdateKey"}:
+            names = {topic_id(each): each for each in "abc"}
+            told += f" {names[record.key.topic_id]}{record.key.partition}"
+            return told if record.value is None else f"{told} start={record.value.start_offset}"
         if record.value is None:
             return told
         if name == "ShareGroupTargetAssignmentMemberKey":
