@@ -98,7 +98,7 @@ def initialize(
         write_timestamp=at_ms,
         state_batches=(),
     )
-    ctx.emit(Record(ShareSnapshotKey(*share), value))
+    _emit_snapshot(ctx, share, value)
 
 
 def write(ctx: Context, share: SharePartition, written: StateWrite, now: int) -> None:
@@ -179,7 +179,7 @@ def _emit(
             write_timestamp=at_ms,
             state_batches=combined((*before.state_batches, *written.batches), start_offset),
         )
-        ctx.emit(Record(ShareSnapshotKey(*share), snapshot))
+        _emit_snapshot(ctx, share, snapshot)
         return
     start_offset, batches = state.changes()
     if written.start_offset != UNCHANGED:
@@ -192,6 +192,14 @@ def _emit(
         state_batches=combined((*batches, *written.batches), start_offset),
     )
     ctx.emit(Record(ShareUpdateKey(*share), update))
+
+
+def _emit_snapshot(ctx: Context, share: SharePartition, snapshot: ShareSnapshotValue) -> None:
+    """Write a snapshot; the update of the one before must not stay in the log without it."""
+    state = ctx.share_states.get(share.group_id, {}).get((share.topic_id, share.partition))
+    if state is not None and state.update is not None:
+        ctx.emit(Record(ShareUpdateKey(*share), None))
+    ctx.emit(Record(ShareSnapshotKey(*share), snapshot))
 
 
 def _check_named(share: SharePartition) -> None:

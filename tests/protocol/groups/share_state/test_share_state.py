@@ -154,6 +154,22 @@ def test_a_new_leader_has_the_same_share_state(limit: int, *, from_compacted: bo
     assert from_compacted or len(snapshots) == {0: 20, 2: 7, 500: 1}[limit]
 
 
+@pytest.mark.parametrize("limit", [0, 2, 500])
+def test_no_update_outlives_its_snapshot(limit: int) -> None:
+    """The log keeps the last record of each key: an update that is outdated must not stay there."""
+    talk = StateTalk({"share.coordinator.snapshot.update.records.per.snapshot": str(limit)})
+    for state_epoch in range(1, 4):
+        talk.initialize(0, state_epoch=state_epoch)
+        for offset in range(4):
+            talk.write((offset, offset, 2), state_epoch=state_epoch)
+    talk.initialize(0, state_epoch=4)
+    talk.failover(from_compacted=True)
+    assert [each.update for each in talk.context.share_states[OTHER].values()] == [None]
+    talk.delete_state()
+    talk.failover(from_compacted=True)
+    assert talk.context.share_states == {}
+
+
 def test_records_have_kafkas_values_and_types_of_our_own() -> None:
     value = ShareSnapshotValue(
         snapshot_epoch=1,
