@@ -7,8 +7,10 @@ import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde;
 import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
 import org.apache.kafka.coordinator.group.generated.CoordinatorRecordType;
+import org.apache.kafka.coordinator.share.ShareCoordinatorRecordSerde;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 
 /**
@@ -16,9 +18,13 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
  *
  * "read KEY VALUE": the bytes in hexadecimal ("-" for no value), read and written again.
  * "write TYPE VERSION JSON JSON": a key and a value as JSON, written in that value version.
+ *
+ * The types of Kafka's share coordinator have a log of their own there; here they count from 1000.
  */
 public final class RecordCheck {
-    private static final GroupCoordinatorRecordSerde SERDE = new GroupCoordinatorRecordSerde();
+    private static final CoordinatorRecordSerde GROUPS = new GroupCoordinatorRecordSerde();
+    private static final CoordinatorRecordSerde SHARE_STATE = new ShareCoordinatorRecordSerde();
+    private static final short FIRST_OF_SHARE_STATE = 1000;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     public static void main(String[] arguments) throws Exception {
@@ -26,25 +32,48 @@ public final class RecordCheck {
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = lines.readLine()) != null; ) {
             String[] words = line.split("\t");
-            System.out.println(text(words[0].equals("read") ? read(words) : written(words)));
+            boolean reads = words[0].equals("read");
+            short type = reads ? buffer(words[1]).getShort() : Short.parseShort(words[1]);
+            short first = type < FIRST_OF_SHARE_STATE ? 0 : FIRST_OF_SHARE_STATE;
+            CoordinatorRecord record = reads ? read(words, first) : written(words, first);
+            System.out.println(text(record, first));
         }
     }
 
-    private static CoordinatorRecord read(String[] words) {
+    private static CoordinatorRecordSerde serde(short first) {
+        return first == 0 ? GROUPS : SHARE_STATE;
+    }
+
+    private static CoordinatorRecord read(String[] words, short first) {
         ByteBuffer value = words[2].equals("-") ? null : buffer(words[2]);
-        return SERDE.deserialize(buffer(words[1]), value);
+        ByteBuffer key = buffer(words[1]);
+        return serde(first).deserialize(key.putShort(0, (short) (key.getShort(0) - first)), value);
     }
 
     private static ByteBuffer buffer(String hex) {
         return ByteBuffer.wrap(HexFormat.of().parseHex(hex));
     }
 
-    private static CoordinatorRecord written(String[] words) throws Exception {
-        CoordinatorRecordType type = CoordinatorRecordType.fromId(Short.parseShort(words[1]));
+    private static CoordinatorRecord written(String[] words, short first) throws Exception {
+        short type = (short) (Short.parseShort(words[1]) - first);
         short version = Short.parseShort(words[2]);
-        ApiMessage key = parsed(type.newRecordKey(), (short) 0, words[3]);
-        ApiMessage value = parsed(type.newRecordValue(), version, words[4]);
+        ApiMessage key = parsed(newKey(type, first), (short) 0, words[3]);
+        ApiMessage value = parsed(newValue(type, first), version, words[4]);
         return CoordinatorRecord.record(key, new ApiMessageAndVersion(value, version));
+    }
+
+    private static ApiMessage newKey(short type, short first) {
+        return first == 0
+            ? CoordinatorRecordType.fromId(type).newRecordKey()
+            : org.apache.kafka.coordinator.share.generated.CoordinatorRecordType
+                .fromId(type).newRecordKey();
+    }
+
+    private static ApiMessage newValue(short type, short first) {
+        return first == 0
+            ? CoordinatorRecordType.fromId(type).newRecordValue()
+            : org.apache.kafka.coordinator.share.generated.CoordinatorRecordType
+                .fromId(type).newRecordValue();
     }
 
     private static ApiMessage parsed(ApiMessage message, short version, String json)
@@ -54,9 +83,11 @@ public final class RecordCheck {
             .invoke(null, JSON.readTree(json), version);
     }
 
-    private static String text(CoordinatorRecord record) {
-        byte[] value = SERDE.serializeValue(record);
-        return HexFormat.of().formatHex(SERDE.serializeKey(record)) + " "
+    private static String text(CoordinatorRecord record, short first) {
+        byte[] value = serde(first).serializeValue(record);
+        ByteBuffer key = ByteBuffer.wrap(serde(first).serializeKey(record));
+        key.putShort(0, (short) (key.getShort(0) + first));
+        return HexFormat.of().formatHex(key.array()) + " "
             + (value == null ? "-" : HexFormat.of().formatHex(value));
     }
 }

@@ -65,6 +65,7 @@ OURS = {
     "incident.recording.max.bytes",
     "log.flush",
     "cluster.secret",
+    "share.version",  # Kafka's is a feature, which kafka-features.sh changes
     "replica.heartbeat.interval.ms",
     "replica.lease.ms",
     "replica.election.timeout.ms",
