@@ -53,7 +53,7 @@ class Faults:
     kill_all: int = 0
     member: int = 10_000
     admin: int = 30_000
-    call: int = 1_500
+    call: int = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -419,7 +419,8 @@ CALLS: Final[Mapping[int, Callable[[Callers], Entity]]] = {
 """One request of each API. Requests that change groups or offsets are chosen more often."""
 
 OFTEN: Final = (
-    *(8, 8, 8, 8, 8, 9, 9, 13, 15, 15, 16, 42, 42, 44, 47, 47, 47, 69, 69),
+    *((8,) * 8),
+    *(9, 9, 13, 15, 15, 16, 42, 42, 42, 42, 44, 47, 47, 47, 47, 69, 69),
     *((STREAMS_HEARTBEAT,) * 8),
     *(89, 89),
     *share_calls.OFTEN,
