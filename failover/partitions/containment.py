@@ -154,15 +154,15 @@ def shared_out(
     """Return which requests fail because their group's records cannot be written, with their codes.
 
     ``taken`` are the requests answered in the turn, with the groups of each. If there are several
-    and they are too large together, those that need only the log (commits: their API has an error
-    code for a record that is too large) are the second result, to be handled one by one.
+    and they are too large together, those that never wait for other members are the second result,
+    to be handled one by one: each is answered from the log alone.
     """
     failed: list[tuple[Request, ErrorCode]] = []
     again: list[Request] = []
     for request, groups in taken:
         is_own = groups is not None and len(groups) == 1
         is_alone = len(taken) == 1 or not isinstance(error, TooLarge)
-        if is_own and not is_alone and API[request.api_key].group.too_large is not UNKNOWN:
+        if is_own and not is_alone and not API[request.api_key].group.waits_for_members:
             again.append(request)
         else:
             failed.append((request, code_of(error, request, is_own)))

@@ -190,6 +190,25 @@ def test_a_request_that_is_too_large_fails_alone_in_its_turn(
     check_memory_is_the_log(driver)
 
 
+def test_a_heartbeat_does_not_fail_with_a_request_that_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(containment, "BATCH_BYTES", 600)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 600)
+    driver = working_driver()
+    driver.ask(68, 1, beat("modern", "m1"))
+    driver.work()
+    beats = [
+        driver.give(68, 1, beat("modern", "m2")),
+        driver.give(68, 1, beat("modern", "m3", instance_id="i" * 40_000)),
+        driver.give(68, 1, beat("modern", "m4", rack_id="x" * 700)),
+    ]
+    driver.pump()
+    codes = [driver.replies[ticket].error_code for ticket in beats]
+    assert codes == [ErrorCode.none, ErrorCode.invalid_request, UNKNOWN]
+    check_memory_is_the_log(driver)
+
+
 def test_an_assignment_that_is_too_large_fails_with_the_members_that_wait_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
