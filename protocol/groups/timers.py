@@ -57,6 +57,9 @@ class TimerKind(StrEnum):
     SHARE_STATE = "share-state"
     """A share group's partitions lack share state, or a topic that has some was deleted."""
 
+    SHARE_STATE_TOPICS = "share-state-topics"
+    """Remove share state of deleted topics; one timer for the whole shard."""
+
     REFRESH = "refresh"
     """A consumer group's subscribed topics have changed, or its regex matches are old."""
 

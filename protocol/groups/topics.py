@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from protocol.groups.effects import TopicRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,13 @@ class Topics:
         is_other = self.racks != after.racks
         changed = [name for name, topic in later.items() if is_other or before.get(name) != topic]
         return [*changed, *(before.keys() - later.keys())], has_new
+
+    def deleted_since(self, before: Topics) -> frozenset[UUID]:
+        """Return the ids of topics that an earlier image does not know as deleted."""
+        known = before.deleted
+        return frozenset[UUID]().union(
+            *(ids - known.get(name, frozenset()) for name, ids in self.deleted.items())
+        )
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all topics, sorted."""

@@ -1,7 +1,8 @@
 """Share groups' offsets, for administrators: Describe-, Alter- and DeleteShareGroupOffsets.
 
 The offsets of a share group are the start offsets in its share state. They can be altered and
-deleted only while the group is empty. No partition holds records here, so no group lags behind.
+deleted only while the group is empty. No partition holds records here: each log ends at 0, and a
+start offset from elsewhere is beyond it, with a lag below 0, as Kafka reckons.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Request
     from protocol.groups.topics import Topic
 
+END_OFFSET: Final = 0
 NO_LAG: Final = -1
 NOT_EMPTY: Final = "The group is not empty."
 
@@ -105,7 +107,7 @@ def _described_partition(
         partition_index=share.partition,
         start_offset=found.start_offset,
         leader_epoch=found.leader_epoch,
-        lag=0 if is_known else NO_LAG,
+        lag=END_OFFSET - found.start_offset - found.delivery_complete_count if is_known else NO_LAG,
         error_code=ErrorCode.none,
         error_message=None,
     )

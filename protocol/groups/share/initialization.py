@@ -197,13 +197,7 @@ def _is_deleted(topics: Topics, topic_id: UUID, name: str) -> bool:
 
 def topics_changed(ctx: Context, before: Topics) -> None:
     """Make the groups check their share state that have some of a topic that was deleted."""
-    deleted, known = ctx.topics.deleted, before.deleted
-    gone = {
-        topic_id
-        for name, topic_ids in deleted.items()
-        if topic_ids is not known.get(name)
-        for topic_id in topic_ids - known.get(name, frozenset())
-    }
+    gone = ctx.topics.deleted_since(before)
     if not gone:
         return
     for group_id, runtime in ctx.modern_runtime.items():

@@ -6,8 +6,9 @@
 ``requests`` the requests of brokers (83 to 87)
 ============ =====================================================================================
 
-The share state of a group's partitions is in the group's partition of the log. Topics that were
-deleted are dropped by the group (``share.initialization``).
+The share state of a group's partitions is in the group's partition of the log. That of topics that
+were deleted is removed (``deleted_topics``); what a group has of them, the group removes itself
+(``share.initialization``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.group_type import ShardPart
+from protocol.groups.share_state import deleted_topics
 from protocol.groups.share_state.requests import HANDLERS
 from protocol.groups.share_state.state import ShareState
 from protocol.records import ShareSnapshotKey, ShareUpdateKey
@@ -56,5 +58,8 @@ PART: Final = ShardPart(
     name="share state",
     handlers=HANDLERS,
     replays={ShareSnapshotKey: _replay_snapshot, ShareUpdateKey: _replay_update},
+    timeouts=deleted_topics.TIMEOUTS,
+    elected=deleted_topics.elected,
+    topics_changed=deleted_topics.topics_changed,
     forget=_forget,
 )

@@ -89,9 +89,9 @@ def test_offsets_of_an_empty_group_are_altered_described_and_deleted() -> None:
         ("c", 0, UNKNOWN, NOT_HOSTED),
     ]
     assert talk.group.state == "Empty"
-    assert described(talk) == [("b", 0, 7, 0)]
+    assert described(talk) == [("b", 0, 7, -7)]
     talk.failover(from_compacted=True)
-    assert described(talk, c=[1], b=[0, 1]) == [("b", 0, 7, 0), ("b", 1, -1, -1), ("c", 1, -1, -1)]
+    assert described(talk, c=[1], b=[0, 1]) == [("b", 0, 7, -7), ("b", 1, -1, -1), ("c", 1, -1, -1)]
     assert results(deleted(talk, "b", "a", "c")) == [
         ("a", UNKNOWN, "There is no offset information to delete."),
         ("c", UNKNOWN, NOT_HOSTED),
@@ -108,7 +108,12 @@ def test_a_member_begins_where_the_offset_was_set() -> None:
     talk.join("A")
     talk.beat("A")
     assert talk.owned("A") == [4]
-    assert described(talk) == [("a", 0, -1, -1), ("a", 1, 9, 0), ("a", 2, -1, -1), ("a", 3, -1, -1)]
+    assert described(talk) == [
+        ("a", 0, -1, -1),
+        ("a", 1, 9, -9),
+        ("a", 2, -1, -1),
+        ("a", 3, -1, -1),
+    ]
 
 
 def test_offsets_of_a_group_in_use_are_neither_altered_nor_deleted() -> None:
@@ -121,7 +126,7 @@ def test_offsets_of_a_group_in_use_are_neither_altered_nor_deleted() -> None:
         )
     talk.leave("A")
     assert codes(altered(talk, a={0: 1})) == [("a", 0, NONE, None)]
-    assert described(talk, a=[0]) == [("a", 0, 1, 0)]
+    assert described(talk, a=[0]) == [("a", 0, 1, -1)]
 
 
 def test_a_group_of_another_type_has_no_share_offsets() -> None:
@@ -154,5 +159,5 @@ def test_offsets_set_while_share_state_is_created_in_slices_stay() -> None:
     talk.leave("A")
     assert codes(altered(talk, a={440: 3})) == [("a", 440, NONE, None)]
     talk.settle()
-    assert described(talk, a=[440]) == [("a", 440, 3, 0)]
+    assert described(talk, a=[440]) == [("a", 440, 3, -3)]
     assert talk.group.state_topics.initialized[topic_id("a")].partitions == frozenset(range(450))

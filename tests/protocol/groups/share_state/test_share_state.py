@@ -14,7 +14,10 @@ from kio.schema.read_share_group_state.v0 import request as read_request
 from kio.schema.read_share_group_state_summary.v1 import request as summary_request
 from kio.schema.write_share_group_state.v1 import request as write_request
 
+from protocol.groups.effects import Elected, Resigned
+from protocol.groups.share_state import deleted_topics
 from protocol.groups.share_state.batches import combined
+from protocol.groups.topics import Topic, Topics
 from protocol.records import (
     Record,
     ShareSnapshotKey,
@@ -168,6 +171,32 @@ def test_no_update_outlives_its_snapshot(limit: int) -> None:
     talk.delete_state()
     talk.failover(from_compacted=True)
     assert talk.context.share_states == {}
+
+
+@pytest.mark.parametrize("hears_of_it", [True, False])
+def test_share_state_of_a_deleted_topic_is_removed_also_without_a_group(
+    talk: StateTalk, monkeypatch: pytest.MonkeyPatch, *, hears_of_it: bool
+) -> None:
+    """As in Kafka: the share coordinator removes it, whoever wrote it."""
+    monkeypatch.setattr(deleted_topics, "SLICE_GROUPS", 2)
+    for number in range(5):
+        talk.initialize(5, group_id=f"{OTHER}-{number}")
+        talk.write((5, 9, 2), group_id=f"{OTHER}-{number}")
+    kept = Topic(topic_id("b"), "b", 2)
+    talk.shard.topics = Topics([kept])
+    talk.settle()
+    assert len(talk.context.share_states) == 5  # not known here is no proof that it was deleted
+    if not hears_of_it:
+        talk.handle(Resigned())
+    talk.shard.topics = Topics([kept], deleted={"a": frozenset({A})})
+    if not hears_of_it:
+        talk.settle()
+        assert len(talk.context.share_states) == 5
+        talk.handle(Elected())
+    talk.settle()
+    assert talk.context.share_states == {}
+    talk.failover(from_compacted=True)
+    assert not talk.shard.has_groups
 
 
 def test_records_have_kafkas_values_and_types_of_our_own() -> None:
