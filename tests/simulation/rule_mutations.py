@@ -239,7 +239,7 @@ RULE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (voters_change_before_the_own_record, 53, "voters change before the epoch has a record"),
     (learners_renew_the_lease, 0, "an answer of a learner renews the lease"),
     (candidate_votes_for_another, 1, "a candidate votes for another one in its epoch"),
-    (late_votes_count, 21, "votes of an epoch before count"),
+    (late_votes_count, 300, "votes of an epoch before count"),
     (learner_promoted_behind, 0, "a replica that lacks records becomes a voter"),
     (snapshot_acknowledged_before_its_sync, 0, "a snapshot is acknowledged before its sync"),
     (snapshots_bind_nobody, 0, "a slice of a snapshot is answered without a promise"),
