@@ -50,6 +50,16 @@ def test_the_first_member_gets_all_tasks_and_the_second_its_share_once_they_are_
     assert talk.group.state == "Stable"
 
 
+def test_a_member_that_revokes_twice_keeps_its_epoch() -> None:
+    talk = StreamsTalk()
+    talk.join("A")
+    talk.join("B")
+    assert told(talk.beat("A")) == (2, "0:01", "")
+    talk.join("C")
+    assert told(talk.owning("A", "0:01")) == (2, "0:0", "")  # Kafka says 3
+    assert told(talk.owning("A", "0:0")) == (4, None, None)
+
+
 def test_a_standby_goes_to_another_process_and_becomes_active_there() -> None:
     talk = StreamsTalk(ONE_STANDBY)
     talk.join("A")
