@@ -33,16 +33,43 @@ ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
 }
 
 
-CONSUMER_ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
+_HEARTBEAT_ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
     ErrorCode.coordinator_load_in_progress: ErrorAction.RETRY,
     ErrorCode.coordinator_not_available: ErrorAction.REDISCOVER,
     ErrorCode.not_coordinator: ErrorAction.REDISCOVER,
     ErrorCode.unknown_member_id: ErrorAction.NEW_GENERATION,
     ErrorCode.fenced_member_epoch: ErrorAction.NEW_GENERATION,
+}
+"""The same for a member that keeps its member id forever (KIP-848 and later protocols)."""
+
+_STATIC_ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
+    **_HEARTBEAT_ERROR_ACTIONS,
     ErrorCode.unreleased_instance_id: ErrorAction.RETRY,  # its predecessor's session has not ended
     ErrorCode.fenced_instance_id: ErrorAction.GIVE_UP,
 }
-"""The same for a member of a consumer group (KIP-848): it keeps its member id forever."""
+
+CONSUMER_ERROR_ACTIONS: Final = _STATIC_ERROR_ACTIONS
+"""The same for a member of a consumer group (KIP-848)."""
+
+SHARE_ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
+    **_HEARTBEAT_ERROR_ACTIONS,
+    ErrorCode.topic_authorization_failed: ErrorAction.RETRY,  # access may be granted later
+    ErrorCode.group_authorization_failed: ErrorAction.GIVE_UP,
+    ErrorCode.invalid_request: ErrorAction.GIVE_UP,
+    ErrorCode.group_max_size_reached: ErrorAction.GIVE_UP,
+    ErrorCode.unsupported_version: ErrorAction.GIVE_UP,
+    ErrorCode.group_id_not_found: ErrorAction.GIVE_UP,  # of another type
+}
+"""The same for a member of a share group (KIP-932)."""
+
+STREAMS_ERROR_ACTIONS: Final[Mapping[ErrorCode, ErrorAction]] = {
+    **SHARE_ERROR_ACTIONS,
+    **_STATIC_ERROR_ACTIONS,
+    ErrorCode.streams_invalid_topology: ErrorAction.GIVE_UP,
+    ErrorCode.streams_invalid_topology_epoch: ErrorAction.GIVE_UP,
+    ErrorCode.streams_topology_fenced: ErrorAction.GIVE_UP,  # the application was upgraded
+}
+"""The same for a member of a streams group (KIP-1071)."""
 
 
 def action_for(error: ErrorCode) -> ErrorAction:

@@ -287,8 +287,7 @@ class ConsumerMessages(MemberMessages):
 
     def interval_ms(self, answer: Any) -> int:
         """Return the coordinator's heartbeat interval."""
-        interval: timedelta = answer.heartbeat_interval
-        return round(interval.total_seconds() * 1000)
+        return milliseconds(answer.heartbeat_interval)
 
     def assigned(self, answer: Any) -> Any:
         """Return the assignment in an answer, in the form of a request; None: nothing new."""
@@ -309,6 +308,11 @@ class ConsumerMessages(MemberMessages):
                 for partition in each.partitions
             )
         )
+
+
+def milliseconds(interval: timedelta) -> int:
+    """Return a response's interval as a number."""
+    return round(interval.total_seconds() * 1000)
 
 
 CLASSIC_MESSAGES: Final = ClassicMessages()
