@@ -28,6 +28,9 @@ from protocol.members.requests import (
     ConsumerMessages,
     HeartbeatFields,
 )
+from protocol.members.share import SHARE_GROUP_HEARTBEAT
+from protocol.members.streams_answer import read_streams
+from protocol.members.streams_requests import STREAMS_GROUP_HEARTBEAT
 from protocol.wire import compact
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import BadFrame
@@ -70,7 +73,7 @@ def framed(message: Any, client_id: str) -> Framed:
 # --- classic groups
 
 
-class _Named(NamedTuple):
+class Named(NamedTuple):
     """A stand-in for a member, with marks in its fields, to make a template."""
 
     config: Any
@@ -89,7 +92,7 @@ class GroupFrames:
         self.client_id: str = config.client_id
         self._config = replace(config, instance_id=INSTANCE_MARK)
         self._joins: dict[str, Template] = {}
-        named: Any = _Named(self._config)
+        named: Any = Named(self._config)
         marks = MARKED_GENERATION, MARKED_MEMBER, MARKED_INSTANCE
         sync = CLASSIC_MESSAGES.sync(named, "range", ())
         self.sync = Template(sync, *marks, client_id=self.client_id)
@@ -100,7 +103,7 @@ class GroupFrames:
         """Return the JoinGroup with this reason; there are only a few reasons."""
         template = self._joins.get(reason)
         if template is None:
-            named: Any = _Named(self._config)
+            named: Any = Named(self._config)
             join = CLASSIC_MESSAGES.join(named, reason)
             marks = MARKED_MEMBER, MARKED_INSTANCE
             template = self._joins[reason] = Template(join, *marks, client_id=self.client_id)
@@ -286,7 +289,7 @@ class ConsumerFrames(ConsumerMessages):
 @lru_cache(maxsize=TEMPLATES_MAX)
 def _consumer_join(config: Any, topics: tuple[str, ...] | None, client_id: str) -> Template:
     """Make the template of a joining heartbeat, for members with the same settings."""
-    named: Any = _Named(config, generation=0)
+    named: Any = Named(config, generation=0)
     tells = HeartbeatFields(joins=True, everything=True, topics=topics, owned=True)
     message = CONSUMER_MESSAGES.heartbeat(named, tells)
     return Template(message, MARKED_MEMBER, client_id=client_id)
@@ -295,12 +298,12 @@ def _consumer_join(config: Any, topics: tuple[str, ...] | None, client_id: str) 
 @lru_cache(maxsize=TEMPLATES_MAX)
 def _consumer_steady(config: Any, client_id: str) -> Template:
     """Make the template of a heartbeat that has nothing new."""
-    message = CONSUMER_MESSAGES.heartbeat(cast("Any", _Named(config)), NOTHING_NEW)
+    message = CONSUMER_MESSAGES.heartbeat(cast("Any", Named(config)), NOTHING_NEW)
     return Template(message, MARKED_MEMBER, MARKED_GENERATION, client_id=client_id)
 
 
 class ConsumerAnswer(NamedTuple):
-    """The fields of a ConsumerGroupHeartbeat answer that a member reads."""
+    """The fields of an answer that a member of a consumer or share group reads."""
 
     error_code: ErrorCode
     member_epoch: int
@@ -309,6 +312,7 @@ class ConsumerAnswer(NamedTuple):
 
 
 def _read_consumer(frame: bytes) -> ConsumerAnswer:
+    """Read a ConsumerGroupHeartbeat answer; a ShareGroupHeartbeat answer has the same fields."""
     error = error_in(frame)
     at = AFTER_ERROR
     for _ in range(2):  # error message, member id
@@ -340,6 +344,8 @@ _READERS: Final[Mapping[int, Callable[[bytes], Any]]] = {
     SYNC_GROUP: _read_error,
     HEARTBEAT: _read_error,
     CONSUMER_GROUP_HEARTBEAT: _read_consumer,
+    SHARE_GROUP_HEARTBEAT: _read_consumer,
+    STREAMS_GROUP_HEARTBEAT: read_streams,
 }
 
 

@@ -20,8 +20,15 @@ from protocol.members.frames import (
     partitions_in,
     read_answer,
 )
+from protocol.members.modern_frames import ShareFrames, StreamsFrames
 from protocol.members.requests import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, JOIN_GROUP
+from protocol.members.share import SHARE_GROUP_HEARTBEAT, ShareMember, ShareMemberConfig
+from protocol.members.streams import StreamsMember, StreamsMemberConfig
+from protocol.members.streams_answer import tasks_in
+from protocol.members.streams_requests import STREAMS_GROUP_HEARTBEAT
+from protocol.members.topology import subtopology
 from protocol.wire import compact
+from protocol.wire.convert import blank
 from protocol.wire.embedded import encode_assignment
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import BadFrame, decode_request, encode_response
@@ -35,12 +42,21 @@ from protocol.wire.messages import (
     JoinGroupResponseMember,
     LeaveGroupResponse,
     OffsetCommitResponse,
+    ShareGroupHeartbeatResponse,
+    ShareHeartbeatAssignment,
+    ShareHeartbeatTopicPartitions,
     SyncGroupResponse,
+)
+from protocol.wire.streams_messages import (
+    AssignedTaskIds,
+    StreamsGroupHeartbeatResponse,
+    StreamsStatus,
+    StreamsTopology,
 )
 
 E = ErrorCode
 PARTITIONS = {"t": 4}
-VERSIONS = {8: 9, 11: 9, 12: 4, 13: 5, 14: 5, 68: 1}
+VERSIONS = {8: 9, 11: 9, 12: 4, 13: 5, 14: 5, 68: 1, 76: 1, 88: 0}
 CLIENT = "a client"
 TOPIC = UUID(int=7)
 NODE = BrokerNode(0, "h", 1)
@@ -232,7 +248,143 @@ def test_a_consumer_group_s_member_says_the_same_in_frames() -> None:
     assert both.light.state is State.LEFT
 
 
-@pytest.mark.parametrize("api_key", [HEARTBEAT, JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT])
+def share() -> Twins:
+    config = ShareMemberConfig(group_id="g", topics=("t",), client_id=CLIENT, rack_id="r")
+    return Twins(
+        ShareMember(config, random.Random(1), {}),
+        ShareMember(config, random.Random(1), {}, ShareFrames(CLIENT)),
+    )
+
+
+def shared(epoch: int, partitions: tuple[int, ...] | None, error: ErrorCode = E.none) -> Any:
+    row = ShareHeartbeatTopicPartitions(topic_id=TOPIC, partitions=partitions or ())
+    return ShareGroupHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        error_message="no" if error else None,
+        member_id="m",
+        member_epoch=epoch,
+        heartbeat_interval=timedelta(milliseconds=5_000),
+        assignment=None
+        if partitions is None
+        else ShareHeartbeatAssignment(topic_partitions=(row,)),
+    )
+
+
+def test_a_share_group_s_member_says_the_same_in_frames() -> None:
+    both = share()
+    both.say()
+    both.hear(shared(1, (0, 1)))
+    assert list(partitions_in(both.light.owned)) == [(TOPIC.bytes, 0), (TOPIC.bytes, 1)]  # type: ignore[attr-defined]
+    both.say()
+    both.hear(shared(1, None))
+    for each in (both.plain, both.light):
+        assert isinstance(each, ShareMember)
+        each.subscribe(("t", "u"))
+    both.say()
+    both.hear(shared(2, None))
+    both.now += 5_000
+    both.say()
+    both.hear(shared(0, None, E.fenced_member_epoch))
+    both.say()
+    both.hear(shared(3, (1,)))
+    for each in (both.plain, both.light):
+        each.disconnected(both.now)
+        each.coordinator = NODE
+    both.say()
+    both.hear(shared(3, None))
+    for each in (both.plain, both.light):
+        assert isinstance(each, ShareMember)
+        each.leave()
+    both.say()
+    both.hear(shared(-1, None))
+    assert both.light.state is State.LEFT
+
+
+def streams(instance_id: str | None) -> Twins:
+    topology = StreamsTopology(epoch=0, subtopologies=(subtopology("0", ["t"]),))
+    config = StreamsMemberConfig(
+        group_id="g",
+        topology=topology,
+        client_id=CLIENT,
+        instance_id=instance_id,
+        rack_id="r",
+        user_endpoint=("h", 1),
+        client_tags=(("zone", "a"),),
+    )
+    return Twins(
+        StreamsMember(config, random.Random(1), {}),
+        StreamsMember(config, random.Random(1), {}, StreamsFrames(CLIENT)),
+    )
+
+
+def streamed(
+    epoch: int, active: tuple[int, ...] | None, error: ErrorCode = E.none, status: int = -1
+) -> Any:
+    row = AssignedTaskIds(subtopology_id="0", partitions=active or ())
+    return blank(
+        StreamsGroupHeartbeatResponse,
+        error_code=error,
+        error_message="no" if error else None,
+        member_id="m",
+        member_epoch=epoch,
+        heartbeat_interval=timedelta(milliseconds=5_000),
+        status=() if status < 0 else (StreamsStatus(status_code=status, status_detail="why"),),
+        active_tasks=None if active is None else (row,),
+        standby_tasks=None if active is None else (),
+        warmup_tasks=None if active is None else (),
+        endpoint_information_epoch=epoch,
+    )
+
+
+@pytest.mark.parametrize("instance_id", [None, "i"])
+def test_a_streams_group_s_member_says_the_same_in_frames(instance_id: str | None) -> None:
+    both = streams(instance_id)
+    plain, light = both.plain, both.light
+    assert isinstance(plain, StreamsMember)
+    assert isinstance(light, StreamsMember)
+    both.say()
+    both.hear(streamed(1, (0, 1), status=1))
+    assert tasks_in(light.owned) == ((("0", 0), ("0", 1)), (), ())
+    assert light.statuses == plain.statuses == ((1, "why"),)
+    both.say()  # what it owns
+    both.hear(streamed(1, None))
+    both.now += 5_000
+    both.say()  # nothing new
+    both.hear(streamed(2, (1,)))
+    both.say()
+    both.hear(streamed(2, None))
+    both.now += 5_000
+    both.say()
+    both.hear(streamed(0, None, E.fenced_member_epoch))
+    both.say()  # it joins again
+    both.hear(streamed(3, (1,)))
+    for each in (plain, light):
+        each.disconnected(both.now)
+        each.coordinator = NODE
+    both.say()
+    both.hear(streamed(3, None))
+    for each in (plain, light):
+        each.shut_down(both.now)
+    both.say()
+    both.hear(streamed(3, None))
+    for each in (plain, light):
+        each.leave()
+    both.say()
+    both.hear(streamed(-1, None))
+    assert light.state is State.LEFT
+
+
+@pytest.mark.parametrize(
+    "api_key",
+    [
+        HEARTBEAT,
+        JOIN_GROUP,
+        CONSUMER_GROUP_HEARTBEAT,
+        SHARE_GROUP_HEARTBEAT,
+        STREAMS_GROUP_HEARTBEAT,
+    ],
+)
 @pytest.mark.parametrize("size", [0, 4, 9, 12, 16])
 def test_an_answer_that_ends_early_is_a_bad_frame_or_nothing(api_key: int, size: int) -> None:
     with contextlib.suppress(BadFrame):
