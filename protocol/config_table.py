@@ -343,6 +343,12 @@ _SHARE = (
     _int("group.share.initialize.retry.interval.ms", 30000, 1,
          "How often initializing share state is tried again.", importance=LOW, internal=True),
     _int("group.share.max.size", 200, 1, "The most members of one share group.", high=1000),
+    _int("group.share.record.lock.duration.ms", 30000, 1000, "How long a record is acquired.",
+         high=3600000),
+    _int("group.share.min.record.lock.duration.ms", 15000, 1000,
+         "The shortest lock duration that a share group may set.", high=30000),
+    _int("group.share.max.record.lock.duration.ms", 60000, 30000,
+         "The longest lock duration that a share group may set.", high=3600000),
     _int("share.coordinator.snapshot.update.records.per.snapshot", 500, 0,
          "Updates of a partition's share state between two snapshots.", high=500),
     _int("share.version", 1, 0,
@@ -356,12 +362,6 @@ _SHARE_RECORDS = (
          "The smallest delivery count limit that a share group may set.", high=5),
     _int("group.share.max.delivery.count.limit", 10, 5,
          "The largest delivery count limit that a share group may set.", high=25),
-    _int("group.share.record.lock.duration.ms", 30000, 1000, "How long a record is acquired.",
-         high=3600000),
-    _int("group.share.min.record.lock.duration.ms", 15000, 1000,
-         "The shortest lock duration that a share group may set.", high=30000),
-    _int("group.share.max.record.lock.duration.ms", 60000, 30000,
-         "The longest lock duration that a share group may set.", high=3600000),
     _int("group.share.partition.max.record.locks", 2000, 100,
          "Records acquired at once per share partition.", high=10000),
     _int("group.share.min.partition.max.record.locks", 100, 100,
@@ -454,6 +454,7 @@ _GROUP = (
     _flag("consumer.static.takeover.enable", False,
           "Whether a static member that joins under a new member id takes over at once, as KIP-345"
           " promises, or is refused while the old one's session lasts, as in Kafka."),
+    _bounded("share", "record.lock.duration.ms", "How long a record is acquired."),
 )  # fmt: skip
 
 _GROUP_SHARE = (
@@ -465,7 +466,6 @@ _GROUP_SHARE = (
           "Whether records of open or aborted transactions are delivered.",
           choices=("read_committed", "read_uncommitted")),
     _bounded("share", "partition.max.record.locks", "Records acquired at once per partition."),
-    _bounded("share", "record.lock.duration.ms", "How long a record is acquired."),
     _flag("share.renew.acknowledge.enable", True, "Whether members may renew a record's lock."),
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ from failover.apis import (
     log,
     metadata,
     produce,
+    share_fetch,
     transactions,
     unused,
 )
@@ -30,6 +31,7 @@ NODE_HANDLERS: Final[Mapping[int, NodeHandler]] = merged(
     log.HANDLERS,
     metadata.HANDLERS,
     produce.HANDLERS,
+    share_fetch.HANDLERS,
     transactions.HANDLERS,
     unused.HANDLERS,
 )

@@ -1,8 +1,8 @@
 """The rows of the API table: key, versions served, and every trait of a request.
 
 The versions are exactly those of Kafka 4.3.1. An API that is not in the table is not advertised,
-and a request for it closes the connection: most APIs for transactions, delegation tokens, share and
-streams groups. To add one, see ``docs/how-to/add-a-request.md``.
+and a request for it closes the connection: most APIs for transactions and delegation tokens. To add
+one, see ``docs/how-to/add-a-request.md``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 from protocol.wire import admin_messages as admin
 from protocol.wire import admin_refusals, refusals
 from protocol.wire import messages as m
+from protocol.wire import share_fetch_messages as share
 from protocol.wire.api import Acl
 from protocol.wire.api_makers import (
     ALTER_CLUSTER,
@@ -26,6 +27,7 @@ from protocol.wire.api_makers import (
     DESCRIBE_TOPIC,
     DESCRIBE_TRANSACTION,
     NO_ACL,
+    READ_GROUP,
     READ_TOPIC,
     WRITE_ONCE,
     WRITE_TOPIC,
@@ -77,6 +79,8 @@ _ABOUT_TOPICS: Final = (
         (2, 4), (m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse), DESCRIBE_TOPIC,
         refusals.offset_for_leader_epoch,
     ),
+    node((1, 2), (share.ShareFetchRequest, share.ShareFetchResponse), READ_GROUP),
+    node((1, 2), (share.ShareAcknowledgeRequest, share.ShareAcknowledgeResponse), READ_GROUP),
     catalog(
         (0, 3), (m.CreatePartitionsRequest, m.CreatePartitionsResponse), ALTER_TOPIC,
         refusals.create_partitions,

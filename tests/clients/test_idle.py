@@ -17,7 +17,7 @@ import pytest
 
 from bench.servers.processes import cpu_seconds, descendants
 from tests.clients.confluent import create_topics
-from tests.clients.java import java
+from tests.clients.java import PROGRAMS, java
 from tests.clients.programs.idle_member import KINDS
 from tests.clients.test_franz_go import program
 from tests.waiting import WITHIN_S, until
@@ -33,6 +33,7 @@ SHARES_MAX = {
     "kafka-python": 0.04,
     "Java classic": 0.04,
     "Java consumer": 0.03,
+    "Java share": 0.03,
 }
 """Of those that come near 0.01 or above it: twice what they took on a busy machine.
 
@@ -100,6 +101,10 @@ def of_java(protocol: str) -> Callable[[pytest.FixtureRequest, Where], list[str]
     return command
 
 
+def share_of_java(_: pytest.FixtureRequest, where: Where) -> list[str]:
+    return java(PROGRAMS / "ShareMember.java", *where, "idle")
+
+
 def of_go(request: pytest.FixtureRequest, where: Where) -> list[str]:
     return [str(request.getfixturevalue("program")), *where, "idle"]
 
@@ -108,6 +113,7 @@ CLIENTS: Mapping[str, Callable[[pytest.FixtureRequest, Where], list[str]]] = {
     **{kind: of_python(kind) for kind in KINDS},
     "Java classic": of_java("classic"),
     "Java consumer": of_java("consumer"),
+    "Java share": share_of_java,
     "franz-go": of_go,
 }
 

@@ -18,7 +18,8 @@ from kio.static.constants import EntityType
 from actors.client.blocking import BlockingConnection
 from tests.waiting import until
 
-OFFSET_COMMIT, CONSUMER_GROUP_DESCRIBE = 8, 69
+OFFSET_COMMIT = 8
+CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE = 69, 77, 89
 METADATA, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT, DESCRIBE_GROUPS = 3, 9, 10, 12, 15
 NONE, REQUEST_TIMED_OUT, ILLEGAL_GENERATION = 0, 7, 22
 LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
@@ -132,16 +133,29 @@ def describe(bootstrap: str, group_id: str) -> Any:
 
 def describe_consumer(bootstrap: str, group_id: str) -> Any:
     """Answer of ConsumerGroupDescribe v1 for one group, as soon as it has a loaded coordinator."""
+    return _described(bootstrap, group_id, CONSUMER_GROUP_DESCRIBE, 1, "Consumer")
 
+
+def describe_share(bootstrap: str, group_id: str) -> Any:
+    """Answer of ShareGroupDescribe v1 for one group, as soon as it has a loaded coordinator."""
+    return _described(bootstrap, group_id, SHARE_GROUP_DESCRIBE, 1, "Share")
+
+
+def describe_streams(bootstrap: str, group_id: str) -> Any:
+    """Answer of StreamsGroupDescribe v0 for one group, as soon as it has a loaded coordinator."""
+    return _described(bootstrap, group_id, STREAMS_GROUP_DESCRIBE, 0, "Streams")
+
+
+def _described(bootstrap: str, group_id: str, api_key: int, version: int, kind: str) -> Any:
     def ask() -> Any:
         found = coordinator_of(bootstrap, group_id)
         if found is None:
             return None
         with suppress(OSError), Wire(found[1]) as wire:
             group = wire.call(
-                CONSUMER_GROUP_DESCRIBE,
-                1,
-                lambda m: m.ConsumerGroupDescribeRequest(
+                api_key,
+                version,
+                lambda m: getattr(m, f"{kind}GroupDescribeRequest")(
                     group_ids=(group_id,), include_authorized_operations=False
                 ),
             ).groups[0]
@@ -149,6 +163,18 @@ def describe_consumer(bootstrap: str, group_id: str) -> Any:
         return None
 
     return until(ask, 60, f"the coordinator of {group_id} describes it")
+
+
+def share_assignments(bootstrap: str, group_id: str) -> dict[str, set[tuple[str, int]]]:
+    """Give the partitions of each member of a share group, by its client id."""
+    return {
+        member.client_id: {
+            (topic.topic_name, index)
+            for topic in member.assignment.topic_partitions
+            for index in topic.partitions
+        }
+        for member in describe_share(bootstrap, group_id).members
+    }
 
 
 def commit(bootstrap: str, group_id: str, member: tuple[str, int], topic: str, offset: int) -> int:

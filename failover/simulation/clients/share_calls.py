@@ -7,6 +7,7 @@ under the same id, heartbeats with an epoch that may be right, and leaves.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -31,6 +32,7 @@ JOINS: Final = 0.8
 LEAVES: Final = 0.1
 EPOCHS: Final = 40
 
+FETCH, ACKNOWLEDGE = 78, 79
 INITIALIZE, READ, WRITE, DELETE, SUMMARIZE = range(83, 88)
 
 
@@ -101,6 +103,25 @@ def delete_offsets(caller: ShareCaller) -> Entity:
     return request(group_id=OFFSETS_ONLY, topics=(topic,))
 
 
+def fetch(caller: ShareCaller) -> Entity:
+    """Fetch from one partition as a member."""
+    return _of_session(caller, apis.API[FETCH].request, max_wait=timedelta(milliseconds=100))
+
+
+def acknowledge(caller: ShareCaller) -> Entity:
+    """Close the share session of a member."""
+    return _of_session(caller, apis.API[ACKNOWLEDGE].request)
+
+
+def _of_session(caller: ShareCaller, request: Any, **values: object) -> Entity:
+    topic_id = caller.topic_id(_topic(caller))
+    row = _part(type(_part(request, "topics")), "partitions", partition_index=caller.index())
+    topic = _part(request, "topics", topic_id=topic_id, partitions=(row,))
+    given = {"group_id": IN_USE, "member_id": caller.rng.choice(MEMBERS), "topics": (topic,)}
+    message: Entity = blank(request, **given, share_session_epoch=-1, **values)
+    return message
+
+
 def _state(key: int) -> Callable[[ShareCaller], Entity]:
     """Return a call of the share coordinator about one partition."""
 
@@ -122,6 +143,8 @@ CALLS: Final[Mapping[int, Callable[[Any], Entity]]] = MappingProxyType(
     {
         76: heartbeat,
         77: describe,
+        FETCH: fetch,
+        ACKNOWLEDGE: acknowledge,
         **{key: _state(key) for key in (INITIALIZE, READ, WRITE, DELETE, SUMMARIZE)},
         90: describe_offsets,
         91: alter_offsets,
