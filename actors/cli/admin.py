@@ -10,6 +10,8 @@ from actors.cli.client import ClientError, named
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     DeleteGroupsRequest,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
     LeaveGroupRequest,
     ListGroupsRequest,
     ListOffsetsPartition,
@@ -55,6 +57,15 @@ class CommittedOffset:
     leader_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class StartOffset:
+    """Where a share group starts in a partition; None: not known."""
+
+    offset: int | None
+    leader_epoch: int | None
+    lag: int | None
+
+
 def said(code: int, message: str | None = None) -> str:
     """Return an error as text (the server's message if we have none) with Kafka's name of it."""
     words = WORDS.get(code) or (message or "").rstrip(".")
@@ -89,6 +100,33 @@ def committed_offsets(client: AdminClient, group_id: str) -> dict[TopicPartition
         for each in topic.partitions
         if each.committed_offset >= 0
     }
+
+
+def share_offsets(client: AdminClient, group_id: str) -> dict[TopicPartition, StartOffset]:
+    """Return where each partition with share state starts, sorted."""
+    wanted = DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None)
+    request = DescribeShareGroupOffsetsRequest(groups=(wanted,))
+    answer = client.ask_coordinator(
+        group_id, request, lambda answer: [each.error_code for each in answer.groups]
+    )
+    (group,) = answer.groups
+    _check(group.error_code, f"the offsets of group {group_id}")
+    found = {
+        (topic.topic_name, each.partition_index): StartOffset(
+            *(None if value < 0 else value for value in _start(each))
+        )
+        for topic in group.topics
+        for each in topic.partitions
+        if each.error_code is ErrorCode.none
+    }
+    return dict(sorted(found.items()))
+
+
+def _start(partition: Any) -> tuple[int, int, int]:
+    """Return start offset, leader epoch and lag; without an offset nothing is known."""
+    if partition.start_offset < 0:
+        return (-1, -1, -1)
+    return partition.start_offset, partition.leader_epoch, partition.lag
 
 
 def offsets_at(

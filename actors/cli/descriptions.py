@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli.client import ApiNotServedError, ClientError, named
@@ -16,11 +16,16 @@ from protocol.wire.messages import (
 from protocol.wire.streams_messages import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from actors.cli.client import AdminClient
     from protocol.wire.embedded import TopicPartition
 
 CLASSIC_MEMBER: Final = 0
 """Member type of ConsumerGroupDescribe 1: a member of the classic protocol in a consumer group."""
+
+ACTIVE: Final = "ACTIVE"
+"""The role of tasks that process records, as Kafka's tool writes it."""
 
 NO_GROUP: Final = "the group does not exist (GROUP_ID_NOT_FOUND)"
 
@@ -29,7 +34,9 @@ NO_GROUP: Final = "the group does not exist (GROUP_ID_NOT_FOUND)"
 class MemberDescription:
     """A member. ``epoch`` and ``target`` are None in a classic group, ``target`` in a share group.
 
-    ``is_upgraded``: whether it uses the consumer protocol; None if the broker does not say.
+    ``is_upgraded``: whether it uses the consumer protocol; None if the broker does not say. In a
+    streams group ``assigned`` and ``target`` are its active tasks (subtopology and index);
+    ``tasks`` and ``target_tasks`` are all of them by role, and ``process_id`` is its process.
     """
 
     member_id: str
@@ -40,18 +47,28 @@ class MemberDescription:
     epoch: int | None = None
     target: tuple[TopicPartition, ...] | None = None
     is_upgraded: bool | None = None
+    process_id: str = ""
+    tasks: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    target_tasks: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group. ``epoch`` and ``target_epoch`` are None in a classic group."""
+    """A group. ``epoch`` and ``target_epoch`` are None in a classic group.
+
+    Of a streams group there are also the epoch of its topology and the topics that each of its
+    subtopologies reads.
+    """
 
     group_id: str
+    group_type: str
     state: str
     assignor: str
     members: tuple[MemberDescription, ...]
     epoch: int | None = None
     target_epoch: int | None = None
+    topology_epoch: int | None = None
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def is_mixed(self) -> bool:
@@ -80,6 +97,7 @@ def _classic(client: AdminClient, group_id: str) -> GroupDescription | None:
     _check(group_id, group)
     return GroupDescription(
         group_id=group_id,
+        group_type="classic",
         state=group.group_state,
         assignor=group.protocol_data,
         members=tuple(
@@ -105,7 +123,7 @@ def _consumer(client: AdminClient, group_id: str) -> GroupDescription | None:
         )
         for each in group.members
     )
-    return _modern(group, group.assignor_name, members)
+    return _modern(group, "consumer", group.assignor_name, members)
 
 
 def _share(client: AdminClient, group_id: str) -> GroupDescription | None:
@@ -118,11 +136,11 @@ def _share(client: AdminClient, group_id: str) -> GroupDescription | None:
         replace(_member(each, None, _partitions(each.assignment)), epoch=each.member_epoch)
         for each in group.members
     )
-    return _modern(group, group.assignor_name, members)
+    return _modern(group, "share", group.assignor_name, members)
 
 
 def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
-    """Describe a streams group: its active tasks, each by its subtopology and partition."""
+    """Describe a streams group, with its tasks and what they read."""
     request = StreamsGroupDescribeRequest(
         group_ids=(group_id,), include_authorized_operations=False
     )
@@ -131,13 +149,31 @@ def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
         return None
     members = tuple(
         replace(
-            _member(each, each.instance_id, _active_tasks(each.assignment)),
+            _member(each, each.instance_id, _tasks(each.assignment)[ACTIVE]),
             epoch=each.member_epoch,
-            target=_active_tasks(each.target_assignment),
+            target=_tasks(each.target_assignment)[ACTIVE],
+            is_upgraded=not each.is_classic,
+            process_id=each.process_id,
+            tasks=_tasks(each.assignment),
+            target_tasks=_tasks(each.target_assignment),
         )
         for each in group.members
     )
-    return _modern(group, "", members)
+    described = _modern(group, "streams", "", members)
+    topology = group.topology
+    if topology is None:
+        return described
+    return replace(
+        described,
+        topology_epoch=topology.epoch,
+        sources={
+            each.subtopology_id: (
+                *each.source_topics,
+                *(topic.name for topic in each.repartition_source_topics),
+            )
+            for each in topology.subtopologies or ()
+        },
+    )
 
 
 def _of_type(client: AdminClient, group_id: str, request: Any) -> Any:
@@ -155,9 +191,12 @@ def _of_type(client: AdminClient, group_id: str, request: Any) -> Any:
     return group
 
 
-def _modern(group: Any, assignor: str, members: tuple[MemberDescription, ...]) -> GroupDescription:
+def _modern(
+    group: Any, group_type: str, assignor: str, members: tuple[MemberDescription, ...]
+) -> GroupDescription:
     return GroupDescription(
         group_id=group.group_id,
+        group_type=group_type,
         state=group.group_state,
         assignor=assignor,
         members=members,
@@ -166,12 +205,17 @@ def _modern(group: Any, assignor: str, members: tuple[MemberDescription, ...]) -
     )
 
 
-def _active_tasks(assignment: Any) -> tuple[TopicPartition, ...]:
-    return tuple(
-        (tasks.subtopology_id, index)
-        for tasks in assignment.active_tasks
-        for index in tasks.partitions
-    )
+def _tasks(assignment: Any) -> Mapping[str, tuple[TopicPartition, ...]]:
+    """Return tasks by role: the names of subtopologies, each with an index."""
+    roles = {
+        ACTIVE: assignment.active_tasks,
+        "STANDBY": assignment.standby_tasks,
+        "WARMUP": assignment.warmup_tasks,
+    }
+    return {
+        role: tuple((each.subtopology_id, index) for each in tasks for index in each.partitions)
+        for role, tasks in roles.items()
+    }
 
 
 def _member(

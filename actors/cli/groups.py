@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
-from actors.cli.client import ClientError, shown
-from actors.cli.descriptions import describe_group
+from actors.cli.client import ClientError
+from actors.cli.group_views import show_group
 from actors.cli.offsets import add_offset_flags, delete_offsets, reset_offsets
 from actors.cli.session import (
     FAILED,
@@ -15,7 +15,6 @@ from actors.cli.session import (
     complain,
     connected,
     group_events,
-    note,
     show,
 )
 from actors.errors import BadInputError
@@ -26,20 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from actors.cli.client import AdminClient
-    from actors.cli.descriptions import GroupDescription, MemberDescription
-    from protocol.wire.embedded import TopicPartition
 
 STATES: Final = (
     "Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance",
     "Assigning", "Reconciling", "NotReady",
 )  # fmt: skip
-REBALANCING: Final = frozenset(
-    {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
-)
 TYPES: Final = ("classic", "consumer", "share", "streams")
 
-DESCRIBED: Final = frozenset({"classic", "consumer", ""})
-"""The types that ``--all-groups`` selects; brokers before ListGroups 5 return ""."""
+CHANGED: Final = frozenset({"classic", "consumer", ""})
+"""The types that ``--all-groups`` deletes and resets; brokers before ListGroups 5 return ""."""
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
@@ -130,82 +124,33 @@ def _describe(client: AdminClient, args: Namespace) -> int:
         raise BadInputError(f"give only one of {', '.join(f'--{name}' for name in asked)}")
     if args.state:
         raise BadInputError("--describe --state takes no list of states")
-    view = VIEWS[asked[0] if asked else "offsets"]
+    view = asked[0] if asked else "offsets"
     code = 0
-    for number, group_id in enumerate(named_groups(client, args)):
+    for number, group_id in enumerate(named_groups(client, args, described=True)):
         if number and not args.json:
             print()
         try:
-            view(client, group_id, args)
+            if view == "events":
+                _events(client, group_id, args)
+            else:
+                show_group(client, group_id, view, args)
         except ClientError as error:
             complain(str(error))
             code = FAILED
     return code
 
 
-def named_groups(client: AdminClient, args: Namespace) -> list[str]:
-    """Return the groups that ``--group`` or ``--all-groups`` selects."""
+def named_groups(client: AdminClient, args: Namespace, *, described: bool = False) -> list[str]:
+    """Return the groups that ``--group`` or ``--all-groups`` selects.
+
+    All groups are those of every type if they are only ``described``.
+    """
     if bool(args.group) == args.all_groups:
         raise BadInputError("give either --group or --all-groups")
     if args.all_groups:
         found = admin.list_groups(client, (), ())
-        return [group.group_id for group in found if group.group_type in DESCRIBED]
+        return [each.group_id for each in found if described or each.group_type in CHANGED]
     return list(args.group)
-
-
-def _offsets(client: AdminClient, group_id: str, args: Namespace) -> None:
-    group = describe_group(client, group_id)
-    _say_idle(group)
-    committed = admin.committed_offsets(client, group_id)
-    owners = _owners(group)
-    partitions = sorted(committed.keys() | owners.keys())
-    ends = admin.offsets_at(client, partitions, admin.LATEST)
-    header = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
-    header += ["CONSUMER-ID", "HOST", "CLIENT-ID"]
-    rows = []
-    for partition in partitions:
-        offset, end = committed.get(partition), ends.get(partition)
-        lag = end - offset.offset if offset is not None and end is not None else None
-        owner = owners.get(partition)
-        row = [group_id, *partition, offset and offset.offset, end, lag, *_who(owner)]
-        if args.verbose:
-            row.insert(3, offset.leader_epoch if offset and offset.leader_epoch >= 0 else None)
-        rows.append(row)
-    if args.verbose:
-        header.insert(3, "LEADER-EPOCH")
-    show(args, header, rows)
-
-
-def _members(client: AdminClient, group_id: str, args: Namespace) -> None:
-    group = describe_group(client, group_id)
-    _say_idle(group)
-    header = ["GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
-    rows: list[list[object]] = []
-    for member in group.members:
-        row: list[object] = [group_id, member.member_id, member.instance_id]
-        row += [member.host, member.client_id, len(member.assigned)]
-        if args.verbose:
-            row += [member.epoch, _shortly(member.assigned)]
-            row += [group.target_epoch, _shortly(member.target or ())]
-            if group.is_mixed:
-                row.append(str(member.is_upgraded).lower())
-        rows.append(row)
-    if args.verbose:
-        header += ["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"]
-        header += ["UPGRADED"] if group.is_mixed else []
-    show(args, header, rows)
-
-
-def _state(client: AdminClient, group_id: str, args: Namespace) -> None:
-    group = describe_group(client, group_id)
-    _say_idle(group)
-    node_id, address = client.coordinator(group_id)
-    header = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE"]
-    row: list[object] = [group_id, f"{shown(address)} ({node_id})", group.assignor, group.state]
-    if args.verbose:
-        header += ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
-        row += [group.epoch, group.target_epoch]
-    show(args, [*header, "#MEMBERS"], [[*row, len(group.members)]])
 
 
 def _events(client: AdminClient, group_id: str, args: Namespace) -> None:
@@ -225,34 +170,6 @@ def _events(client: AdminClient, group_id: str, args: Namespace) -> None:
         for event in group_events(args, node_id, group_id)
     ]
     show(args, [*header, "REASON"], rows)
-
-
-def _say_idle(group: GroupDescription) -> None:
-    if group.state == "Empty":
-        note(f"group {group.group_id} has no active members")
-    elif group.state in REBALANCING:
-        note(f"group {group.group_id} is rebalancing")
-
-
-def _owners(group: GroupDescription) -> dict[TopicPartition, MemberDescription]:
-    return {partition: member for member in group.members for partition in member.assigned}
-
-
-def _who(member: MemberDescription | None) -> list[str | None]:
-    if member is None:
-        return [None, None, None]
-    return [member.member_id, member.host, member.client_id]
-
-
-def _shortly(partitions: Sequence[TopicPartition]) -> str | None:
-    """Write partitions as Kafka's tool does: ``orders:0,1;payments:0``; None for none."""
-    return (
-        ";".join(
-            f"{topic}:{','.join(map(str, numbers))}"
-            for topic, numbers in admin.by_topic(partitions).items()
-        )
-        or None
-    )
 
 
 def _delete(client: AdminClient, args: Namespace) -> int:
@@ -277,12 +194,6 @@ def _delete_offsets(client: AdminClient, args: Namespace) -> int:
     return delete_offsets(client, args.group[0], args)
 
 
-VIEWS: Final[Mapping[str, Callable[[AdminClient, str, Namespace], None]]] = {
-    "offsets": _offsets,
-    "members": _members,
-    "state": _state,
-    "events": _events,
-}
 ACTIONS: Final[Mapping[str, Callable[[AdminClient, Namespace], int]]] = {
     "list": _list,
     "describe": _describe,

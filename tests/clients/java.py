@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,13 @@ def consumer_groups(bootstrap: str, *arguments: object) -> str:
     """Run what ``kafka-consumer-groups.sh`` runs."""
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     return run_java(tool, "--bootstrap-server", bootstrap, *arguments)
+
+
+def rollcall(*arguments: str) -> str:
+    """Run our own command to its end."""
+    command = [Path(sys.executable).parent / "rollcall", *arguments]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60)
+    return done.stdout
 
 
 def table(printed: str) -> list[dict[str, str]]:

@@ -1,9 +1,6 @@
 """Kafka's Java client and tools: kafka-consumer-groups, VerifiableConsumer, batch LeaveGroup."""
 
-import subprocess
-import sys
 from operator import itemgetter
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
@@ -15,6 +12,7 @@ from tests.clients.java import (
     Closing,
     VerifiableConsumer,
     consumer_groups,
+    rollcall,
     run_java,
     table,
 )
@@ -108,13 +106,6 @@ def test_our_command_shows_what_kafkas_shows(
         ours = table(rollcall("groups", "--bootstrap-server", bootstrap, *describe, *view))
         key = "PARTITION" if "PARTITION" in ours[0] else "GROUP"
         assert sorted(ours, key=itemgetter(key)) == sorted(theirs, key=itemgetter(key)), view
-
-
-def rollcall(*arguments: str) -> str:
-    """Run our own command to its end."""
-    command = [Path(sys.executable).parent / "rollcall", *arguments]
-    done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60)
-    return done.stdout
 
 
 def at(topic: str, *values: int) -> list[TopicPartition]:

@@ -62,7 +62,7 @@ def _described(ctx: Context, group_id: str, operations: int) -> DescribedShareGr
         error_code=ErrorCode.none,
         error_message=None,
         group_id=group_id,
-        group_state=group.state,
+        group_state=group.described_state,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=target.preferred_assignor(ctx, group),
@@ -106,7 +106,7 @@ def summary(ctx: Context, group_id: str) -> GroupSummary:
     """Return a share group's entry for ListGroups."""
     group = ctx.groups[group_id]
     assert isinstance(group, ShareGroup)
-    return GroupSummary(ShareGroup.type_name, group.state, ShareGroup.type_name)
+    return GroupSummary(ShareGroup.type_name, group.described_state, ShareGroup.type_name)
 
 
 def is_abandoned(_ctx: Context, _group_id: str) -> bool:

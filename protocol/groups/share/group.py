@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from protocol.groups.modern.form import SHARED
-from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember
+from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember, ModernGroupState
 from protocol.groups.modern.kind import ModernConfigs, ModernKind
 from protocol.groups.share.records import CODEC
 from protocol.groups.share.soft_state import InitializationState
@@ -55,6 +55,11 @@ class ShareGroup(ModernGroup[ShareGroupMember]):
     member_class: ClassVar[type[ShareGroupMember]] = ShareGroupMember
 
     state_topics: StateTopics = field(default_factory=StateTopics)
+
+    @property
+    def described_state(self) -> str:
+        """The state that clients are told: a share group with members is Stable, as in Kafka."""
+        return ModernGroupState.STABLE if self.members else ModernGroupState.EMPTY
 
     def own_values(self) -> tuple[object, ...]:
         """Return the share state."""

@@ -1,0 +1,186 @@
+"""Members of share and streams groups that a test moves by itself, one heartbeat at a time.
+
+Their ids are given, so that a group looks the same on every server. What they send is of kio alone
+(:mod:`tests.clients.wire`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from tests.clients import wire
+from tests.waiting import until
+
+SHARE_HEARTBEAT, STREAMS_HEARTBEAT = 76, 88
+LEAVE = -1
+SETTLED_S = 60.0
+
+Assigned = frozenset[tuple[str, int]]
+"""Topic ids or subtopologies, each with an index."""
+
+
+class Member:
+    """One member; ``assigned`` is what the server gave it last."""
+
+    api_key: int
+
+    def __init__(self, bootstrap: str, group_id: str, member_id: str) -> None:
+        self.member_id = member_id
+        self.epoch = 0
+        self.assigned: Assigned = frozenset()
+        self._bootstrap = bootstrap
+        self._group_id = group_id
+
+    def beat(self) -> None:
+        """Send one heartbeat, which joins at first."""
+        answer = until(lambda: self._ask(self.epoch), SETTLED_S, "a heartbeat is answered")
+        assert answer.error_code == wire.NONE, answer
+        self.epoch = answer.member_epoch
+        self.learn(answer)
+
+    def leave(self) -> None:
+        """Leave the group."""
+        answer = until(lambda: self._ask(LEAVE), SETTLED_S, "a leave is answered")
+        assert answer.error_code == wire.NONE, answer
+
+    def is_settled(self) -> bool:
+        """Whether all members of the group have the target assignment of its newest epoch."""
+        group = self.describe()
+        epochs = {group.assignment_epoch, *(each.member_epoch for each in group.members)}
+        return epochs == {group.group_epoch} and all(map(self.has_target, group.members))
+
+    def has_target(self, described: Any) -> bool:
+        """Whether a member has what it is to have, as far as a description tells."""
+        return True
+
+    def describe(self) -> Any:
+        """Describe the group."""
+        raise NotImplementedError
+
+    def _ask(self, epoch: int) -> Any:
+        found = wire.coordinator_of(self._bootstrap, self._group_id)
+        if found is None:
+            return None
+        with suppress(OSError), wire.Wire(found[1]) as connection:
+            answer = connection.call(self.api_key, self.version, lambda m: self.heartbeat(m, epoch))
+            return None if answer.error_code in wire.NOT_NOW else answer
+        return None
+
+    version = 0
+
+    def heartbeat(self, m: Any, epoch: int) -> Any:
+        """Make the request."""
+        raise NotImplementedError
+
+    def learn(self, answer: Any) -> None:
+        """Note what was assigned."""
+        raise NotImplementedError
+
+
+class ShareMember(Member):
+    """A member of a share group that subscribes to one topic."""
+
+    api_key, version = SHARE_HEARTBEAT, 1
+
+    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
+        super().__init__(bootstrap, group_id, member_id)
+        self._topic = topic
+
+    def describe(self) -> Any:
+        return wire.describe_share(self._bootstrap, self._group_id)
+
+    def heartbeat(self, m: Any, epoch: int) -> Any:
+        return m.ShareGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            subscribed_topic_names=None if epoch else (self._topic,),
+        )
+
+    def learn(self, answer: Any) -> None:
+        if answer.assignment is not None:
+            self.assigned = frozenset(
+                (str(topic.topic_id), index)
+                for topic in answer.assignment.topic_partitions
+                for index in topic.partitions
+            )
+
+
+class StreamsMember(Member):
+    """A member of a streams group: one subtopology with a store and a repartition topic.
+
+    It gives up and takes over tasks as it is told.
+    """
+
+    api_key = STREAMS_HEARTBEAT
+
+    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str) -> None:
+        super().__init__(bootstrap, group_id, member_id)
+        self._topic = topic
+
+    def describe(self) -> Any:
+        return wire.describe_streams(self._bootstrap, self._group_id)
+
+    def has_target(self, described: Any) -> bool:
+        found: bool = described.assignment == described.target_assignment
+        return found
+
+    def heartbeat(self, m: Any, epoch: int) -> Any:
+        names: dict[str, list[int]] = {}
+        for subtopology, index in sorted(self.assigned):
+            names.setdefault(subtopology, []).append(index)
+        owned = tuple(
+            m.TaskIds(subtopology_id=name, partitions=tuple(indexes))
+            for name, indexes in names.items()
+        )
+        joining: Mapping[str, Any] = {}
+        if not epoch:
+            joining = {
+                "topology": self._topology(m),
+                "process_id": f"process-{self.member_id}",
+                "rebalance_timeout": timedelta(seconds=60),
+                "client_tags": (),
+            }
+        return m.StreamsGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            endpoint_information_epoch=0,
+            active_tasks=None if epoch == LEAVE else owned,
+            standby_tasks=None if epoch == LEAVE else (),
+            warmup_tasks=None if epoch == LEAVE else (),
+            task_offsets=None,
+            task_end_offsets=None,
+            **{"client_tags": None, **joining},
+        )
+
+    def _topology(self, m: Any) -> Any:
+        def internal(name: str) -> Any:
+            return m.TopicInfo(
+                name=f"{self._group_id}-{name}", partitions=0, replication_factor=0,
+                topic_configs=(),
+            )  # fmt: skip
+
+        repartition = internal("counts-repartition")
+        first = m.Subtopology(
+            subtopology_id="0", source_topics=(self._topic,), state_changelog_topics=(),
+            repartition_sink_topics=(repartition.name,), repartition_source_topics=(),
+            copartition_groups=(),
+        )  # fmt: skip
+        second = m.Subtopology(
+            subtopology_id="1", source_topics=(),
+            state_changelog_topics=(internal("counts-changelog"),), repartition_sink_topics=(),
+            repartition_source_topics=(repartition,), copartition_groups=(),
+        )  # fmt: skip
+        return m.Topology(epoch=0, subtopologies=(first, second))
+
+    def learn(self, answer: Any) -> None:
+        if answer.active_tasks is not None:
+            self.assigned = frozenset(
+                (tasks.subtopology_id, index)
+                for tasks in answer.active_tasks
+                for index in tasks.partitions
+            )

@@ -1,0 +1,286 @@
+"""kafka-share-groups and kafka-streams-groups print here what they print on Kafka.
+
+The same conversations are held with a real Kafka 4.3.1 and with Rollcall: members of given ids
+join and leave, and between their steps the tools run. What they print must be the same, but for the
+coordinator's address.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from tests.clients import servers
+from tests.clients.confluent import create_topics
+from tests.clients.java import PROGRAMS, java, rollcall
+from tests.clients.modern_members import Member, ShareMember, StreamsMember
+from tests.waiting import until
+
+SHARE = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+STREAMS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+GROUP, TOPIC = "the-group", "the-topic"
+PARTITIONS = 4
+VIEWS: Sequence[Sequence[str]] = ((), ("--offsets",), ("--members",), ("--state",))
+SETTLED_S = 60.0
+
+SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.share.session.timeout.ms": "60000",
+    "group.streams.session.timeout.ms": "60000",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+}
+"""Sessions outlast a slow tool; each change has its own assignment, as in Kafka 4.3.1."""
+
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(servers.is_kafka(), reason="it starts a Kafka by itself"),
+]
+
+
+class Tools:
+    """A virtual machine that runs Kafka's tools against one server."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._process = subprocess.Popen(
+            java(PROGRAMS / "GroupTools.java", bootstrap),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(self, *words: str) -> list[str]:
+        """Run a tool; give its exit code and the lines that it printed, in no order of its own."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\t".join(words) + "\n")
+        self._process.stdin.flush()
+        lines = []
+        for line in self._process.stdout:
+            if line.startswith("DONE "):
+                return [line.strip(), *sorted(filter(None, map(plain, lines)))]
+            lines.append(line)
+        raise AssertionError(f"{words}: the virtual machine ended after {lines}")
+
+    def close(self) -> None:
+        """End the virtual machine."""
+        self._process.kill()
+        self._process.wait(30)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+def plain(line: str) -> str:
+    """Leave out what differs from run to run of Kafka itself.
+
+    That is addresses, widths of columns, stack traces, and which of the partitions, of equally many
+    for each, a member has: Kafka's assignors follow the order of random ids.
+    """
+    if line.startswith(("\tat ", "\t...", "[")):
+        return ""
+    line = re.sub(r"\S+:\d+ +\(\d+\)", "COORDINATOR", line)
+    line = re.sub(r":\[?(\d+(,\d+)*)\]?(?=[;\s]|$)", _counted, line)
+    return " ".join(line.split())
+
+
+def _counted(found: re.Match[str]) -> str:
+    return f":{len(found[1].split(','))} partitions"
+
+
+class Both:
+    """The same conversation with Kafka and with us, step by step."""
+
+    def __init__(self, bootstraps: Sequence[str], pool: ThreadPoolExecutor) -> None:
+        self._bootstraps = bootstraps
+        self._tools = [Tools(bootstrap) for bootstrap in bootstraps]
+        self._pool = pool
+        self._members: dict[str, list[Member]] = {}
+        self.differences: list[str] = []
+
+    def join(self, kind: type[ShareMember | StreamsMember], member_id: str) -> None:
+        """Let a member join, and wait until nothing changes any more."""
+        self._members[member_id] = [
+            kind(bootstrap, GROUP, member_id, TOPIC) for bootstrap in self._bootstraps
+        ]
+        self.settle()
+
+    def leave(self, member_id: str) -> None:
+        """Let a member leave, and wait until nothing changes any more."""
+        for member in self._members.pop(member_id):
+            member.leave()
+        self.settle()
+
+    def settle(self) -> None:
+        """Heartbeat until all members have the newest target assignment."""
+        for number in range(len(self._bootstraps)):
+            members = [both[number] for both in self._members.values()]
+
+            def is_settled(members: Sequence[Member] = members) -> bool:
+                for member in members:
+                    member.beat()
+                return members[0].is_settled() and all(each.assigned for each in members)
+
+            if members:
+                until(is_settled, SETTLED_S, "the group is settled")
+
+    def run(self, tool: str, *words: str) -> None:
+        """Run a tool on both servers, and note it if they do not print the same."""
+        theirs, ours = self._pool.map(lambda each: each.run(tool, *words), self._tools)
+        print(" ".join(words), *theirs, sep="\n  ")  # noqa: T201 - what Kafka prints
+        if theirs != ours:
+            said = "\n".join((" ".join(words), "Kafka:", *theirs, "Rollcall:", *ours, ""))
+            self.differences.append(said)
+
+    def run_ours(self, tool: str, *words: str) -> None:
+        """Run ``rollcall groups``, and note it if it does not print what Kafka's tool prints."""
+        theirs = self._tools[-1].run(tool, *words)
+        printed = rollcall("groups", "--bootstrap-server", self._bootstraps[-1], *words)
+        ours = ["DONE 0", *sorted(filter(None, map(plain, printed.splitlines())))]
+        if theirs != ours:
+            said = "\n".join((" ".join(words), "Kafka's tool:", *theirs, "Ours:", *ours, ""))
+            self.differences.append(said)
+
+    def close(self) -> None:
+        """End the virtual machines."""
+        for each in self._tools:
+            each.close()
+
+
+@pytest.fixture(scope="module")
+def bootstraps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Start a Kafka and a cluster of ours."""
+    java()
+    with ExitStack() as stack:
+        found = []
+        for kind in (servers.KafkaServer, servers.RollcallServer):
+            directory = tmp_path_factory.mktemp(kind.__name__)
+            server = kind(directory, {**servers.COMMON, **SETTINGS}, 1)
+            stack.callback(server.close)
+            server.start()
+            create_topics(server.bootstrap, [TOPIC], PARTITIONS)
+            found.append(server.bootstrap)
+        yield found[0], found[1]
+
+
+@pytest.fixture
+def both(bootstraps: tuple[str, str]) -> Iterator[Both]:
+    """Hold one conversation with each."""
+    with ThreadPoolExecutor(2) as pool:
+        made = Both(bootstraps, pool)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
+    describe = ("--describe", "--group", GROUP)
+
+    def described() -> None:
+        for view in VIEWS:
+            both.run(SHARE, *describe, *view)
+            both.run(SHARE, *describe, *view, "--verbose")
+
+    def reset(*words: str) -> None:
+        both.run(SHARE, "--reset-offsets", "--group", GROUP, *words)
+
+    described()
+    both.join(ShareMember, "member-1")
+    described()
+    both.join(ShareMember, "member-2")
+    described()
+    for view in VIEWS:
+        both.run_ours(SHARE, *describe, *view)
+        both.run_ours(SHARE, *describe, *view, "--verbose")
+    both.run(SHARE, "--list")
+    both.run(SHARE, "--list", "--state")
+    both.run(SHARE, "--list", "--state", "stable,empty")
+    both.run(SHARE, "--list", "--state", "empty")
+    both.run(SHARE, "--describe", "--all-groups", "--state")
+    reset("--topic", TOPIC, "--to-earliest", "--execute")
+    both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
+    both.run(SHARE, "--delete", "--group", GROUP)
+    both.leave("member-1")
+    described()
+    both.leave("member-2")
+    described()
+    both.run(SHARE, "--list", "--state")
+    reset("--topic", TOPIC, "--to-earliest", "--dry-run")
+    reset("--topic", TOPIC, "--to-latest", "--execute")
+    described()
+    reset("--topic", f"{TOPIC}:0,2", "--to-earliest", "--execute")
+    reset("--topic", f"{TOPIC}:9", "--to-earliest", "--execute")
+    reset("--topic", "missing", "--to-earliest", "--execute")
+    reset("--all-topics", "--to-datetime", "2026-01-01T00:00:00.000", "--execute")
+    reset("--all-topics", "--to-earliest", "--execute")
+    described()
+    both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", "missing")
+    both.run(SHARE, "--delete-offsets", "--group", "no-group", "--topic", TOPIC)
+    both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
+    described()
+    both.run(SHARE, "--delete", "--group", "no-group")
+    both.run(SHARE, "--delete", "--group", GROUP)
+    described()
+    both.run(SHARE, "--list")
+    assert not both.differences, "\n".join(both.differences)
+
+
+def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
+    describe = ("--describe", "--group", GROUP)
+
+    def described() -> None:
+        for view in VIEWS:
+            both.run(STREAMS, *describe, *view)
+            both.run(STREAMS, *describe, *view, "--verbose")
+
+    def reset(*words: str) -> None:
+        both.run(STREAMS, "--reset-offsets", "--group", GROUP, *words)
+
+    described()
+    both.join(StreamsMember, "member-1")
+    described()
+    both.join(StreamsMember, "member-2")
+    described()
+    for view in VIEWS:
+        both.run_ours(STREAMS, *describe, *view)
+        both.run_ours(STREAMS, *describe, *view, "--verbose")
+    both.run(STREAMS, "--list")
+    both.run(STREAMS, "--list", "--state")
+    both.run(STREAMS, "--list", "--state", "stable,empty")
+    both.run(STREAMS, "--list", "--state", "empty")
+    both.run(STREAMS, "--describe", "--all-groups", "--state")
+    reset("--input-topic", TOPIC, "--to-earliest", "--execute")
+    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", TOPIC)
+    both.run(STREAMS, "--delete", "--group", GROUP)
+    both.leave("member-1")
+    described()
+    both.leave("member-2")
+    described()
+    reset("--input-topic", TOPIC, "--to-earliest", "--dry-run")
+    reset("--input-topic", TOPIC, "--to-earliest", "--execute")
+    described()
+    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", f"{TOPIC}:1")
+    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", "missing")
+    both.run(STREAMS, "--delete-offsets", "--group", "no-group", "--input-topic", TOPIC)
+    reset("--input-topic", f"{TOPIC}:0,2", "--to-latest", "--execute")
+    reset("--input-topic", f"{TOPIC}:9", "--to-earliest", "--execute")
+    reset("--all-input-topics", "--to-current", "--execute", "--export")
+    reset("--all-input-topics", "--to-earliest", "--execute", "--delete-all-internal-topics")
+    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--all-input-topics")
+    described()
+    both.run(STREAMS, "--delete", "--group", "no-group")
+    both.run(STREAMS, "--delete", "--group", GROUP)
+    described()
+    both.run(STREAMS, "--list")
+    assert not both.differences, "\n".join(both.differences)
