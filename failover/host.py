@@ -499,6 +499,11 @@ class Host:
         rows = sorted(self._state.all.items())
         return [status_of(partition, now, is_slow=is_slow) for _, partition in rows]
 
+    def led_shards(self) -> list[GroupShard]:
+        """Return the groups of each partition that is led here."""
+        partitions = self._state.groups.values()
+        return [_shard(each) for each in partitions if each.state is PartitionState.LEADER]
+
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the event log of a group led here, oldest first."""
         partition = self._state.groups.get(partition_for(group_id, self.identity.partitions))

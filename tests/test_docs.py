@@ -163,7 +163,7 @@ def test_the_page_of_metrics_has_the_rows_of_their_table() -> None:
 def metric_line(row: MetricRow) -> str:
     """Return a row of the table of metrics as docs/metrics.md has it."""
     end = "" if not row.percentiles else "-{" + ",".join(row.percentiles) + "}"
-    unit = "ratio" if row.unit == "1" else row.unit.strip("{}")
+    unit = "ratio" if row.unit == "1" else row.unit.replace("{", "").replace("}", "")
     labels = ", ".join(f"`{label}`" for label in row.all_labels) or "-"
     kafka = "yes" if row.kafka else "-"
     otlp = f"`{row.otlp}`" if row.otlp else "-"

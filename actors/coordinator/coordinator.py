@@ -30,6 +30,7 @@ from actors.peers.handshake import LocalNode
 from actors.peers.peers import Peers
 from actors.serving.admission import Limits, raise_open_files_limit
 from actors.tasks import Tasks
+from actors.telemetry.group_metrics import GroupMetrics
 from actors.waiting import poll_async
 from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispatcher
 from failover.catalogue.catalog import NodeChanged
@@ -132,6 +133,7 @@ class Coordinator:
             time_limit_ms=configs.integer(TIME_LIMIT),
         )
         self._dispatcher = WorkerDispatcher(setting, workers or NoWorkers(), self._computed)
+        self._group_metrics = GroupMetrics()
         self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))
         self._is_draining = False
         self._beating: asyncio.TimerHandle | None = None
@@ -256,6 +258,7 @@ class Coordinator:
         dependencies = PumpDependencies(
             limits=Limits.of(self._configs),
             dispatcher=self._dispatcher,
+            group_metrics=self._group_metrics,
             observer=self._observer,
             forwarding=self._control_plane,
             clock=self._clock,
@@ -483,7 +486,8 @@ class Coordinator:
 
     def metrics(self) -> dict[str, Any]:
         """Return this coordinator's metrics; any thread may call it."""
-        return {**self._dispatcher.metrics.status(), **self._watch.gauges()}
+        groups = self._group_metrics.status()
+        return {**self._dispatcher.metrics.status(), **groups, **self._watch.gauges()}
 
     def _computed(self, partition: int, event: Event) -> None:
         """Handle the result of a task."""
@@ -528,3 +532,4 @@ class Coordinator:
                     self._registration.register()
                 )  # another node has marked us as down
         self._beating = self._loop.call_later(BEAT_MS / 1000, self._beat)
+        self._group_metrics.count([] if pump is None else pump.host.led_shards())

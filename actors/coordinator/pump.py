@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from actors.coordinator.log_sync import SyncedLog
     from actors.peers.peers import Peers
     from actors.serving.listener import Limits
+    from actors.telemetry.group_metrics import GroupMetrics
     from actors.workers.dispatcher import WorkerDispatcher
     from failover.effects import Forward
     from failover.host import Host
@@ -74,6 +75,7 @@ class PumpDependencies:
 
     limits: Limits
     dispatcher: WorkerDispatcher
+    group_metrics: GroupMetrics
     observer: Observer
     forwarding: Forwarding
     clock: Clock
@@ -110,6 +112,7 @@ class Pump:
         )
         self.receive = self._turn.receive
         self._dispatcher = dependencies.dispatcher
+        self._group_metrics = dependencies.group_metrics
         self._observer = dependencies.observer
         self._forwarding = dependencies.forwarding
         self._clock = dependencies.clock
@@ -305,6 +308,7 @@ class Pump:
         """Count a fact and pass it to the observer; a failure does not undo what happened."""
         try:
             self._dispatcher.metrics.observe(fact)
+            self._group_metrics.observe(fact)
             self._observer.observe(fact)
         except Exception as error:
             self._warnings.warn(f"a {type(fact).__name__} cannot be recorded: {reason(error)}")

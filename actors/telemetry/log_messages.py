@@ -104,7 +104,7 @@ def _target_assigned(fact: TargetAssigned) -> str:
     return (
         f"target assignment {fact.epoch_before}→{fact.epoch_after}"
         f" in {fact.ended_ms - fact.started_ms} ms, {plain(fact.assignor)} {where}: {members}"
-        f" got another one, {_count(fact.partitions_moved, 'partition')} moved"
+        f" got another one, {_count(fact.partitions_moved, fact.units.removesuffix('s'))} moved"
     )
 
 
@@ -161,9 +161,10 @@ MEMBER_EVENTS: Final[Mapping[MemberEventKind, str]] = MappingProxyType(
         MemberEventKind.REFUSED: "was refused: the group is larger than group.max.size",
         MemberEventKind.NOT_SYNCED: "was removed: it did not fetch its assignment in time",
         MemberEventKind.SUBSCRIBED: "subscribes to other topics",
+        MemberEventKind.UPDATED: "has another process, endpoint, host or tags",
         MemberEventKind.WENT: "went, and means to come back within its session timeout",
         MemberEventKind.NOT_REVOKED: (
-            "was removed: it did not give up partitions within its rebalance timeout"
+            "was removed: it did not give up partitions or tasks within its rebalance timeout"
         ),
         MemberEventKind.NOT_ASSIGNED: "its assignor failed, the old target assignment stays",
     }
@@ -187,6 +188,9 @@ TOPICS: Final[Mapping[TopicsCause, str]] = MappingProxyType(
         TopicsCause.TOPICS_CHANGED: "its topics have changed",
         TopicsCause.REGEX_RESOLVED: "a regular expression matches other topics",
         TopicsCause.SHARE_STATE_INITIALIZED: "more of its partitions may be assigned",
+        TopicsCause.TOPOLOGY_READY: "all topics of its topology exist",
+        TopicsCause.TOPOLOGY_NOT_READY: "topics of its topology are missing",
+        TopicsCause.CONFIGS_CHANGED: "its assignment configs have changed",
     }
 )
 OUTCOMES: Final[Mapping[RebalanceOutcome, str]] = MappingProxyType(

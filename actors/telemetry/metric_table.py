@@ -6,7 +6,7 @@ A metric is shown in three places with the same value: ``rollcall status --json`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -28,6 +28,64 @@ IDLE_RATIO: Final = "background-thread-idle-ratio-avg"
 QUEUE_TIME_MS: Final = "background-queue-time-ms"
 PROCESSING_TIME_MS: Final = "background-processing-time-ms"
 HELD_TIME_MS: Final = "event-loop-held-time-ms"
+
+
+GROUP_COUNT: Final = "group-count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTypeMetrics:
+    """The metrics of one type of group.
+
+    ``states`` are those that ListGroups tells. ``count`` has the groups by state; ``rebalance``
+    and "-count" or "-rate" are how often they rebalance. ``is_count_kafkas``: Kafka has ``count``.
+    """
+
+    group_type: str
+    states: tuple[str, ...]
+    rebalance: str
+    is_count_kafkas: bool = True
+
+    @property
+    def count_key(self) -> str:
+        """The name of the number of groups by state."""
+        return f"{self.group_type}-group-count"
+
+    @property
+    def rebalances_key(self) -> str:
+        """The name of the number of rebalances."""
+        return f"{self.rebalance}-count"
+
+    @property
+    def rebalance_rate_key(self) -> str:
+        """The name of the rebalances per second."""
+        return f"{self.rebalance}-rate"
+
+
+_RECONCILED: Final = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+
+GROUP_TYPES: Final = (
+    GroupTypeMetrics(
+        group_type="classic",
+        states=("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"),
+        rebalance="group-completed-rebalance",
+        is_count_kafkas=False,
+    ),
+    GroupTypeMetrics(
+        group_type="consumer", states=_RECONCILED, rebalance="consumer-group-rebalance"
+    ),
+    GroupTypeMetrics(
+        group_type="share",
+        states=("Empty", "Stable", "Dead"),
+        rebalance="share-group-rebalance",
+    ),
+    GroupTypeMetrics(
+        group_type="streams",
+        states=(*_RECONCILED, "NotReady"),
+        rebalance="streams-group-rebalance",
+    ),
+)
+"""One row for each type of group, with Kafka's names: a new type is a row here."""
 
 
 class MetricKind(StrEnum):
@@ -138,6 +196,30 @@ def _kafkas(key: str, unit: str, about: str, percentiles: Iterable[str] = ()) ->
     )
 
 
+def _of_groups(row: GroupTypeMetrics) -> Iterable[MetricRow]:
+    """Return the rows of one type of group."""
+    count = _kafkas(
+        row.count_key, "{group}", f"Groups of type {row.group_type} led here, by state."
+    )
+    yield replace(
+        count,
+        kafka=row.count_key if row.is_count_kafkas else "",
+        labels=("state",),
+        read=_by_label,
+    )
+    what = (
+        "Rebalances that ended with all members"
+        if row.group_type == "classic"
+        else "Group epochs that got a target assignment"
+    )
+    about = f"{what}, of groups of type {row.group_type}"
+    total = _kafkas(row.rebalances_key, "{rebalance}", f"{about}.")
+    yield replace(total, kind=MetricKind.COUNTER)
+    yield _kafkas(
+        row.rebalance_rate_key, "{rebalance}/s", f"{about}, per second of the last minute."
+    )
+
+
 def _runs(key: str, about: str, labels: tuple[str, ...] = ()) -> MetricRow:
     """Return a counter of runs of assignors."""
     name = key.removeprefix("assignor-")
@@ -176,6 +258,12 @@ ROWS: Final = (
     _runs(RUNS_IN_PLACE, "Target assignments that the coordinator computed itself."),
     _runs(RUNS_RETRIED, "Assignor runs that failed and were retried."),
     _runs(FAILURES, "Assignor runs that failed and were not retried.", ("group_type",)),
+    replace(
+        _kafkas(GROUP_COUNT, "{group}", "Groups led here, by type."),
+        labels=("protocol",),
+        read=_by_label,
+    ),
+    *(row for each in GROUP_TYPES for row in _of_groups(each)),
     MetricRow(
         key=HELD_TIME_MS,
         kind=MetricKind.GAUGE,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.telemetry.metric_table import (
     FAILURES,
+    GROUP_TYPES,
     IDLE_RATIO,
     PERCENTILES,
     PROCESSING_TIME_MS,
@@ -32,7 +33,8 @@ WINDOW_S: Final = 60.0
 
 SAMPLES_MAX: Final = 4_096
 
-CONSUMER: Final = "consumer"
+MODERN: Final = tuple(row.group_type for row in GROUP_TYPES if row.group_type != "classic")
+"""The types of groups whose assignments are computed here."""
 
 
 class Samples:
@@ -80,7 +82,7 @@ class BackgroundMetrics:
         self.processing_ms = Samples(clock_s)
         self._threads = threads
         self._counts: Counter[str] = Counter()
-        self._failures: Counter[str] = Counter({CONSUMER: 0})
+        self._failures: Counter[str] = Counter(dict.fromkeys(MODERN, 0))
 
     def ran(self, queue_ms: float, processing_ms: float) -> None:
         """Count a task that a worker ran."""
@@ -94,7 +96,7 @@ class BackgroundMetrics:
                 self._counts[RUNS] += 1
                 self._counts[RUNS_IN_PLACE] += fact.in_place
             case TargetAssignmentFailed(is_final=True):
-                self._failures[CONSUMER] += 1
+                self._failures[fact.group_type] += 1
             case TargetAssignmentFailed():
                 self._counts[RUNS_RETRIED] += 1
 

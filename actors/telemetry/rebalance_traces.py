@@ -1,8 +1,8 @@
 """Builds traces of rebalances from facts, as plain values; ``traces`` exports them.
 
-A classic group's rebalance is one fact. A consumer group's rebalance (KIP-848) starts with what
-bumped the group epoch, continues with an assignor run whose result is written, and ends when every
-member has its new target assignment or when the next target replaces it.
+A classic group's rebalance is one fact. That of a consumer, share or streams group (KIP-848) starts
+with what bumped the group epoch, continues with an assignor run whose result is written, and ends
+when every member has its new target assignment or when the next target replaces it.
 """
 
 from __future__ import annotations
@@ -121,13 +121,13 @@ class RebalanceTraces:
         )
 
     def _end(self, group_id: str, ended_ms: int, outcome: str) -> Iterator[Trace]:
-        """End a consumer group's rebalance, if one is in progress."""
+        """End the rebalance of a group that is not classic, if one is in progress."""
         fact = self._reconciling.pop(group_id, None)
         if fact is None:
             return
         # Events during the assignor run may have started the next rebalance.
         events = self._recent.take(group_id, fact.changed_ms, ended_ms, fact.started_ms)
-        attributes = {**_consumer_attributes(fact), "rollcall.rebalance.outcome": outcome}
+        attributes = {**_modern_attributes(fact), "rollcall.rebalance.outcome": outcome}
         spans = (
             ChildSpan("wait", fact.changed_ms, fact.started_ms),
             ChildSpan("assign", fact.started_ms, fact.computed_ms, _run_attributes(fact)),
@@ -203,11 +203,11 @@ def _classic_attributes(fact: RebalanceEnded, moved: PartitionMovement | None) -
     return attributes
 
 
-def _consumer_attributes(fact: TargetAssigned) -> Attributes:
+def _modern_attributes(fact: TargetAssigned) -> Attributes:
     return {
         "messaging.system": "kafka",
         "messaging.consumer.group.name": fact.group_id,
-        "rollcall.group.type": "consumer",
+        "rollcall.group.type": fact.group_type,
         **_cause(fact.cause),
         "rollcall.epoch.before": fact.epoch_before,
         "rollcall.epoch.after": fact.epoch_after,

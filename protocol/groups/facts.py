@@ -26,6 +26,7 @@ class MemberEventKind(StrEnum):
     REFUSED = "refused"  # rejoined a group that is now larger than group.max.size
     NOT_SYNCED = "not-synced"  # joined, but did not fetch its assignment within the same time
     SUBSCRIBED = "subscribed"  # to other topics, or by another regular expression (KIP-848)
+    UPDATED = "updated"  # of a streams group: its process, endpoint or tags are others (KIP-1071)
     WENT = "went"  # a static member that intends to return within its session (KIP-848)
     NOT_REVOKED = "not-revoked"  # did not give up partitions within the rebalance timeout
     NOT_ASSIGNED = "not-assigned"  # of no member: the group's assignor failed
@@ -120,17 +121,21 @@ class GroupDeleted:
 
 
 class TopicsCause(StrEnum):
-    """Why the topics of a consumer group have changed."""
+    """Why a group has a new epoch that no event of a member explains."""
 
     TOPICS_CHANGED = "topics-changed"  # created, deleted or grown, or its replicas' racks changed
     REGEX_RESOLVED = "regex-resolved"  # a regular expression matches other topics
     SHARE_STATE_INITIALIZED = "share-state-initialized"  # more partitions may be assigned
+    TOPOLOGY_READY = "topology-ready"  # all topics of a streams group's topology exist now
+    TOPOLOGY_NOT_READY = "topology-not-ready"  # some of them do not exist any more
+    CONFIGS_CHANGED = "configs-changed"  # of a streams group's assignment, such as its standbys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAssigned:
-    """A consumer group has a new target assignment; times in Unix milliseconds.
+    """A consumer, share or streams group has a new target; times in Unix milliseconds.
 
+    ``group_type`` is its type, ``units`` are what is assigned: partitions or tasks.
     ``changed_ms``: when the group first changed since the last target. ``cause``: the event of a
     member or the change of the topics that did it; None: not known, or a change of the group's
     type. The assignor ran from ``started_ms``; the result was written from ``computed_ms`` and took
@@ -139,6 +144,8 @@ class TargetAssigned:
     """
 
     group_id: str
+    group_type: str
+    units: str
     assignor: str
     epoch_before: int
     epoch_after: int
@@ -157,7 +164,7 @@ class TargetAssigned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsChanged:
-    """A consumer group has a new group epoch because of its topics, not of a member."""
+    """A group that is not classic has a new group epoch because of no member."""
 
     group_id: str
     time_ms: int
@@ -167,9 +174,9 @@ class TopicsChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReconciled:
-    """Every member of a consumer group has its target assignment of ``epoch``, or none is left.
+    """Every member of a group has its target assignment of ``epoch``, or no member is left.
 
-    ``assigned_ms``: when that target took effect (Unix milliseconds).
+    Classic groups have none. ``assigned_ms``: when that target took effect (Unix milliseconds).
     """
 
     group_id: str
@@ -184,6 +191,7 @@ class TargetAssignmentFailed:
     """An assignor run failed; ``is_final``: it is not retried until the group changes."""
 
     group_id: str
+    group_type: str
     epoch: int
     time_ms: int
     reason: str

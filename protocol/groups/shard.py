@@ -12,6 +12,7 @@ from protocol.groups import group_types, loading, restoring
 from protocol.groups.context import Context
 from protocol.groups.dispatch import reactions
 from protocol.groups.effects import Request, Result
+from protocol.groups.group_type import type_of
 from protocol.wire.apis import error_response
 from protocol.wire.errors import KafkaError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from protocol.groups.dispatch import Tables
     from protocol.groups.effects import Event, GroupFailed
     from protocol.groups.facts import MemberEvent
+    from protocol.groups.group_type import GroupSummary
     from protocol.groups.topics import Topics
     from protocol.groups.wall import WallClock
     from protocol.records import Record
@@ -166,6 +168,16 @@ class GroupShard:
             ctx.elected_ms += stall_ms
         for shift in reactions(self._tables, "shift_deadlines"):
             shift(ctx, stall_ms)
+
+    @property
+    def group_ids(self) -> Iterable[str]:
+        """The ids of all groups of this shard."""
+        return self._context.groups.keys()
+
+    def summary(self, group_id: str) -> GroupSummary | None:
+        """Return the type and state of a group, as ListGroups does; None if it does not exist."""
+        kind = type_of(self._context, group_id)
+        return None if kind is None else kind.summary(self._context, group_id)
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the recent events of a group's members, oldest first; other nodes lack them."""

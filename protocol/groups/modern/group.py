@@ -306,16 +306,18 @@ def report_if_settled(ctx: Context, runtime: ModernGroupRuntime, now: int) -> No
     )
 
 
-def _prepare(ctx: Context, runtime: ModernGroupRuntime) -> bool:
+def _prepare(ctx: Context, runtime: ModernGroupRuntime) -> TopicsCause | None:
     prepare = runtime.group.kind.prepare
-    return prepare is not None and prepare(ctx, runtime)
+    return None if prepare is None else prepare(ctx, runtime)
 
 
 def bump_if_topics_changed(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Begin a new group epoch if the subscribed topics, or what the type derives, have changed."""
-    needs_epoch = _prepare(ctx, runtime)
-    if needs_epoch or metadata_hash(ctx, runtime) != runtime.group.metadata_hash:
-        bump_for_topics(ctx, runtime, TopicsCause.TOPICS_CHANGED, now)
+    cause = _prepare(ctx, runtime)
+    if cause is None and metadata_hash(ctx, runtime) != runtime.group.metadata_hash:
+        cause = TopicsCause.TOPICS_CHANGED
+    if cause is not None:
+        bump_for_topics(ctx, runtime, cause, now)
     runtime.is_stale = False
 
 

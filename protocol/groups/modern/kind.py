@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from protocol.groups.facts import MemberEventKind
 from protocol.groups.timers import TimerKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from protocol.groups.facts import TopicsCause
     from protocol.groups.modern.codec import RecordCodec
     from protocol.groups.modern.form import AssignmentForm
 
@@ -52,11 +54,11 @@ class ModernKind:
     ``own_member_timers`` and ``own_group_timers`` are the kinds of timers that only this type has.
     ``bumps_upon_heartbeat``: after a change of the topics the next heartbeat begins a group epoch,
     as in Kafka; otherwise one begins as soon as the change is known. ``every_change_bumps``: every
-    change of a member's record begins a group epoch, not only that of a subscription. ``prepare``
-    brings up to date what the type derives from topics and configs, and returns whether that needs
-    a new group epoch; it is called with the context and the group's runtime before every epoch, and
-    whenever topics or configs may have changed. ``soft_state`` makes what a leader keeps for this
-    type only.
+    change of a member's record begins a group epoch, not only that of a subscription; the event of
+    such a change is ``change_event``. ``prepare`` brings up to date what the type derives from
+    topics and configs, and returns why that needs a new group epoch, or None; it is called with the
+    context and the group's runtime before every epoch, and whenever topics or configs may have
+    changed. ``soft_state`` makes what a leader keeps for this type only.
     """
 
     configs: ModernConfigs
@@ -66,7 +68,8 @@ class ModernKind:
     own_group_timers: tuple[str, ...] = ()
     bumps_upon_heartbeat: bool = False
     every_change_bumps: bool = False
-    prepare: Callable[[Any, Any], bool] | None = None
+    change_event: MemberEventKind = MemberEventKind.SUBSCRIBED
+    prepare: Callable[[Any, Any], TopicsCause | None] | None = None
     soft_state: Callable[[], Any] = _no_state
     member_timers: tuple[str, ...] = field(init=False)
     group_timers: tuple[str, ...] = field(init=False)

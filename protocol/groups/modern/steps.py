@@ -107,11 +107,12 @@ def process_heartbeat(
     event = None
     if says_new:
         runtime.feed.member_changed(member_id)
-        became = MemberEventKind.JOINED if known is None else MemberEventKind.SUBSCRIBED
+        became = MemberEventKind.JOINED if known is None else group_class.kind.change_event
         event = modern.event(runtime, member, became, now)
     epoch = runtime.group.epoch
     has_changed = bump(ctx, runtime, event, previous, now)
-    if event is not None and (known is None or has_changed):
+    is_told = known is None or has_changed or group_class.kind.every_change_bumps
+    if event is not None and is_told:
         runtime.event_log.note(ctx, event)
     target.update(ctx, runtime, now)
     if not group_class.kind.form.awaits_revocation:

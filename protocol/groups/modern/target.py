@@ -246,6 +246,7 @@ def _report_failure(
     ctx.fact(
         TargetAssignmentFailed(
             group_id=runtime.group_id,
+            group_type=runtime.group.type_name,
             epoch=run.epoch,
             time_ms=now,
             reason=event.reason,
@@ -332,6 +333,8 @@ def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite
     ctx.fact(
         TargetAssigned(
             group_id=runtime.group_id,
+            group_type=group.type_name,
+            units=group.kind.form.noun,
             assignor=run.assignor,
             epoch_before=epoch_before,
             epoch_after=run.epoch,

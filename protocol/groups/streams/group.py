@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from protocol.groups.effects import TaskMemberRow, TaskSettings
+from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern.form import ROLE_SHIFT, TASKS
 from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember, ModernGroupState
 from protocol.groups.modern.kind import ModernConfigs, ModernKind
@@ -43,6 +44,7 @@ KIND: Final = ModernKind(
     codec=CODEC,
     form=TASKS,
     every_change_bumps=True,
+    change_event=MemberEventKind.UPDATED,
     prepare=prepare,
     soft_state=StreamsSoftState,
 )

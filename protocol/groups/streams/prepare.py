@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from protocol.groups import settings as group_settings
 from protocol.groups.effects import TaskSettings
+from protocol.groups.facts import TopicsCause
 from protocol.groups.streams.configured import configure
 
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ STANDBY_REPLICAS = "streams.num.standby.replicas"
 RACK_TAGS = "streams.rack.aware.assignment.tags"
 
 
-def prepare(ctx: Context, runtime: ModernGroupRuntime) -> bool:
-    """Configure the topology and read the configs; return whether either needs a new epoch."""
+def prepare(ctx: Context, runtime: ModernGroupRuntime) -> TopicsCause | None:
+    """Configure the topology and read the configs; return why these need a new epoch, if so."""
     group: Any = runtime.group
     topology = group.topology
     if topology is None:
-        return False
+        return None
     configured = configured_topology(ctx, group, topology)
     if group.configured is not configured:
         group.configured, group.configured_of = configured, (topology, ctx.topics)
@@ -36,8 +37,11 @@ def prepare(ctx: Context, runtime: ModernGroupRuntime) -> bool:
     rows = tuple(configured.rows.values()) if configured.is_ready and configured.rows else ()
     group.settings = TaskSettings(rows, standby_replicas, rack_tags)
     validated = configured.epoch if configured.is_ready else -1
+    if validated != group.validated_topology_epoch:
+        is_ready = configured.is_ready
+        return TopicsCause.TOPOLOGY_READY if is_ready else TopicsCause.TOPOLOGY_NOT_READY
     is_other = group.assignment_configs != group.last_assignment_configs
-    return bool(is_other or validated != group.validated_topology_epoch)
+    return TopicsCause.CONFIGS_CHANGED if is_other else None
 
 
 def configured_topology(

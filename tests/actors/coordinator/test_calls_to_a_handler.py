@@ -77,6 +77,7 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
     dependencies: Any = SimpleNamespace(
         limits=Limits(request_bytes_max=1 << 20, idle_ms_max=-1),
         dispatcher=SimpleNamespace(metrics=SimpleNamespace(observe=lambda _: None)),
+        group_metrics=SimpleNamespace(observe=lambda _: None),
         observer=SimpleNamespace(observe=lambda _: None),
         forwarding=None,
         incidents=None,

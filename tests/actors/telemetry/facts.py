@@ -61,6 +61,8 @@ def rebalance(**fields: object) -> RebalanceEnded:
 def target_assigned(**fields: object) -> TargetAssigned:
     given: dict[str, object] = {
         "group_id": "orders",
+        "group_type": "consumer",
+        "units": "partitions",
         "assignor": "uniform",
         "epoch_before": 4,
         "epoch_after": 5,

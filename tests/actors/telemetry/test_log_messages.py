@@ -14,7 +14,7 @@ from protocol.groups.facts import (
     TopicsCause,
     TopicsChanged,
 )
-from tests.actors.telemetry.facts import NOW, member_event, rebalance
+from tests.actors.telemetry.facts import NOW, member_event, rebalance, target_assigned
 
 MOVED = PartitionMovement(assigned=40, moved=12, added=0, dropped=0)
 
@@ -76,6 +76,27 @@ def test_a_consumer_group_tells_when_its_topics_change() -> None:
     assert log_message(changed) == (
         "group orders: its topics have changed; its epoch is 6 from now on"
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (TopicsCause.SHARE_STATE_INITIALIZED, "more of its partitions may be assigned"),
+        (TopicsCause.TOPOLOGY_READY, "all topics of its topology exist"),
+        (TopicsCause.TOPOLOGY_NOT_READY, "topics of its topology are missing"),
+        (TopicsCause.CONFIGS_CHANGED, "its assignment configs have changed"),
+    ],
+)
+def test_share_and_streams_groups_tell_why_they_have_a_new_epoch(
+    cause: TopicsCause, told: str
+) -> None:
+    changed = TopicsChanged(group_id="orders", time_ms=NOW, cause=cause, epoch=6)
+    assert log_message(changed) == f"group orders: {told}; its epoch is 6 from now on"
+
+
+def test_the_target_assignment_of_a_streams_group_is_told_in_tasks() -> None:
+    line = log_message(target_assigned(group_type="streams", units="tasks", partitions_moved=1))
+    assert line.endswith("1 of 2 members got another one, 1 task moved")
 
 
 @pytest.mark.parametrize(

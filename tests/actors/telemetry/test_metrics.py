@@ -7,6 +7,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.console.exposition import exposition
+from actors.telemetry.group_metrics import GroupMetrics
 from actors.telemetry.metric_table import HELD_TIME_MS, PERCENTILES, ROWS, MetricKind
 from actors.telemetry.metrics import WINDOW_S, BackgroundMetrics, Samples
 from actors.telemetry.observer import exports_metrics, exports_traces
@@ -24,7 +25,8 @@ class Clock:
 
 def assigned(**fields: Any) -> TargetAssigned:
     known: dict[str, Any] = dict.fromkeys(TargetAssigned.__slots__, 0)
-    return TargetAssigned(**{**known, "group_id": "g", "assignor": "uniform", **fields})
+    given = {"group_id": "g", "group_type": "consumer", "assignor": "uniform", **fields}
+    return TargetAssigned(**{**known, **given})
 
 
 def test_percentiles_are_those_of_the_last_minute() -> None:
@@ -57,21 +59,27 @@ def test_runs_are_counted_by_how_they_ended() -> None:
     metrics.observe(assigned(in_place=False))
     for is_final in (True, False, False):
         fact = TargetAssignmentFailed(
-            group_id="g", epoch=1, time_ms=0, reason="", is_final=is_final
+            group_id="g",
+            group_type="share",
+            epoch=1,
+            time_ms=0,
+            reason="",
+            is_final=is_final,
         )
         metrics.observe(fact)
     status = metrics.status()
     assert status["assignor-runs"] == 2
     assert status["assignor-runs-in-place"] == 1
     assert status["assignor-runs-retried"] == 2
-    assert status["assignor-failures"] == {"consumer": 1}
+    assert status["assignor-failures"] == {"consumer": 0, "share": 1, "streams": 0}
 
 
 def status() -> dict[str, Any]:
     metrics = BackgroundMetrics(2, Clock())
     metrics.ran(1.5, 20.0)
     metrics.observe(assigned(in_place=False))
-    known = {"node_id": 0, "state": "Running", "leads": [0, 2], "metrics": metrics.status()}
+    counted = {**metrics.status(), **GroupMetrics(Clock()).status()}
+    known = {"node_id": 0, "state": "Running", "leads": [0, 2], "metrics": counted}
     return {
         "coordinators": [known, {"node_id": 1, "state": "Restarting", "leads": []}],
         "workers": [
@@ -148,7 +156,9 @@ def test_what_has_no_value_is_not_shown() -> None:
 def test_the_same_is_exported_over_otlp() -> None:
     reader = InMemoryMetricReader()
     metrics = BackgroundMetrics(2, Clock())
-    export = MetricsExport({"service.instance.id": "c"}, metrics.status, reader)
+    groups = GroupMetrics(Clock())
+    who = {"service.instance.id": "c"}
+    export = MetricsExport(who, lambda: {**metrics.status(), **groups.status()}, reader)
     metrics.ran(1.5, 20.0)
     data = reader.get_metrics_data()
     assert data is not None
@@ -160,7 +170,8 @@ def test_the_same_is_exported_over_otlp() -> None:
     assert found["group-coordinator-metrics.background-queue-time-ms-max"] == [1.5]
     assert found["group-coordinator-metrics.background-processing-time-ms-p50"] == [20]
     assert found["rollcall.assignor.runs"] == [0]
-    assert found["rollcall.assignor.failures"] == [0]
+    assert found["rollcall.assignor.failures"] == [0, 0, 0]
+    assert found["group-coordinator-metrics.share-group-count"] == [0, 0, 0]
     assert data.resource_metrics[0].resource.attributes["service.name"] == "rollcall"
     described = {
         metric.name: (metric.unit, metric.description)
@@ -173,8 +184,12 @@ def test_the_same_is_exported_over_otlp() -> None:
         if row.otlp and not row.key.startswith(HELD_TIME_MS)
         for end in row.names.values()
     }, "the event loop is not watched here"
-    kinds = {row.otlp for row in ROWS if row.otlp and row.kind is MetricKind.COUNTER}
-    assert kinds == {name for name in described if name.startswith("rollcall.assignor.")}
+    counters = {row.otlp for row in ROWS if row.otlp and row.kind is MetricKind.COUNTER}
+    assert counters == {
+        name
+        for name in described
+        if name.startswith("rollcall.assignor.") or name.endswith("-rebalance-count")
+    }
     export.close(1.0)
 
 
