@@ -322,7 +322,7 @@ def _modern(kind: str) -> tuple[ConfigRow, ...]:
 _MODERN = (
     _flag("group.consumer.assignor.rack.aware.enable", False,
           "Whether partitions go to members on a rack of one of their replicas, where there are any"
-          " (KIP-881's aim), before anything else.", dynamic=True),
+          " (KIP-881's aim): before anything else, or by uniform2 after balance.", dynamic=True),
     _text("group.consumer.assignors", ("uniform", "range"),
           "The assignors of consumer groups, the first one being the default.",
           distinct=True, aliases=KAFKAS_ASSIGNORS),
@@ -449,7 +449,8 @@ def _group_modern(kind: str) -> tuple[ConfigRow, ...]:
 
 _GROUP = (
     _flag("consumer.assignor.rack.aware.enable", False,
-          "Whether partitions go to members on a rack of one of their replicas, first of all.",
+          "Whether partitions go to members on a rack of one of their replicas: first of all, or by"
+          " uniform2 after balance.",
           synonym="group.consumer.assignor.rack.aware.enable"),
     _flag("consumer.static.takeover.enable", False,
           "Whether a static member that joins under a new member id takes over at once, as KIP-345"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS: Final = "rollcall.assignors"
 BUILT_IN_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"consumer": ("uniform", "range"), "share": ("simple",), "streams": ("sticky",)}
+    {"consumer": ("uniform", "range", "uniform2"), "share": ("simple",), "streams": ("sticky",)}
 )
 """The built-in assignors by type of group."""
 
@@ -59,6 +59,10 @@ def assignor(name: str) -> Any:
         from protocol.assignors.uniform import UniformAssignor
 
         return UniformAssignor()
+    if name == "uniform2":
+        from protocol.assignors.uniform2 import Uniform2Assignor
+
+        return Uniform2Assignor()
     if name == "range":
         from protocol.assignors.range import RangeAssignor
 

@@ -17,6 +17,7 @@ from protocol.assignors.spec import GroupSpec
 from protocol.assignors.tasks.cached import CachedTasks
 from protocol.assignors.tasks.sticky import StickyTaskAssignor
 from protocol.assignors.uniform import UniformAssignor
+from protocol.assignors.uniform2 import Uniform2Assignor
 from protocol.groups.effects import GroupChanges, SubtopologyRow, TaskMemberRow, TaskSettings
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def warm_up() -> None:
     """
     for spec in _tiny_groups():
         sort_rows(spec.class_topics, spec.class_starts[1:].copy(), spec.topic_count)
-        for assignor in (RangeAssignor(), UniformAssignor()):
+        for assignor in (RangeAssignor(), UniformAssignor(), Uniform2Assignor()):
             owner = assignor.assign(spec).owner
         SimpleAssignor().assign(spec)
         encoded = encode_targets(spec, owner, bytes(16 * spec.topic_count))
