@@ -279,10 +279,8 @@ class Partition:
             self._note(what, group_id, why)
 
     def _note(self, what: str, group_id: str, why: str) -> None:
-        self._notes.append(
-            f"{what} for group {shown(group_id)} failed: {why}; the group was built again from"
-            f" the log of partition {self.number}"
-        )
+        then = f"the group was built again from the log of partition {self.number}"
+        self._notes.append(f"{what} for group {shown(group_id)} failed: {why}; {then}")
 
     def _restore(self, group_id: str, now: int) -> None:
         """Restore a group from the log; requests that wait in it are refused as retriable."""
@@ -497,6 +495,8 @@ class Partition:
         for request, code in failed:
             self.replies.refuse(request, code)
             self._note(asked(request), group_id, reason(error))
+        if not failed and not again:
+            self._note("A timer or a result", group_id, reason(error))
         self._again += [(request, (group_id,)) for request in again]
         self._facts = [each for each in self._facts if about(each) != group_id]
         self._tasks = [each for each in self._tasks if about(each) != group_id]

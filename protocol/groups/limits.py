@@ -16,3 +16,6 @@ MEMBER_BYTES_MAX: Final = 4 << 20
 
 BATCH_BYTES: Final = 4 << 20
 """A batch with records of several groups ends at this size."""
+
+TASKS_MAX: Final = 1_000_000
+"""Tasks of one streams group: its assignor, and the records of its targets, take them in one go."""

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.effects import SubtopologyRow
+from protocol.groups.limits import TASKS_MAX
 from protocol.groups.streams import partition_counts
 from protocol.groups.streams.status import (
     INCORRECTLY_PARTITIONED,
@@ -14,10 +15,10 @@ from protocol.groups.streams.status import (
     MISSING_SOURCE_TOPICS,
     TopologyProblem,
 )
-from protocol.wire.errors import KafkaError
+from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from protocol.groups.streams.topology import StreamsTopology
     from protocol.groups.topics import Topics
@@ -71,6 +72,7 @@ def configure(topology: StreamsTopology, topics: Topics) -> ConfiguredTopology:
             )
             for name, each in topology.subtopologies.items()
         }
+        _check_size(rows.values())
         internal = {
             topic.name: _internal(topic, decided)
             for each in topology.subtopologies.values()
@@ -112,6 +114,16 @@ def _check_sources(topology: StreamsTopology, topics: Topics) -> None:
     if missing:
         raise TopologyProblem(
             MISSING_SOURCE_TOPICS, f"Source topics {summarized(missing)} are missing."
+        )
+
+
+def _check_size(rows: Iterable[SubtopologyRow]) -> None:
+    """Refuse more tasks than an assignor takes: subtopologies may share sources with many."""
+    tasks = sum(max(0, row.tasks) for row in rows)
+    if tasks > TASKS_MAX:
+        raise KafkaError(
+            ErrorCode.streams_invalid_topology,
+            f"The topology has {tasks} tasks. A streams group may have {TASKS_MAX} at most.",
         )
 
 

@@ -7,6 +7,7 @@ partition for each task of its subtopology.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from protocol.groups.streams.status import INCORRECTLY_PARTITIONED, TopologyProblem
@@ -14,7 +15,7 @@ from protocol.groups.streams.topology import sources_of
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
     from protocol.groups.streams.topology import StreamsTopology
     from protocol.groups.topics import Topics
@@ -46,10 +47,11 @@ def decide(topology: StreamsTopology, topics: Topics) -> tuple[dict[str, int], C
         for each in topology.subtopologies.values()
         for topic in each.repartition_source_topics
     }
+    fixed_counts = frozenset(_known(name, count) for name in fixed)
     for each in topology.subtopologies.values():
         for group in copartition_groups(each):
             if group:
-                decided.update(_enforced(group, fixed, repartition, count))
+                decided.update(_enforced(group, repartition, fixed, fixed_counts, count))
     for each in topology.subtopologies.values():
         tasks = tasks_of(each, count)
         decided.update(dict.fromkeys((t.name for t in each.state_changelog_topics), tasks))
@@ -87,35 +89,14 @@ def copartition_groups(subtopology: StreamsSubtopology) -> Iterable[frozenset[st
 
 
 def _repartition_topics(topology: StreamsTopology, count: Count) -> dict[str, int]:
-    subtopologies = topology.subtopologies.values()
+    subtopologies = list(topology.subtopologies.values())
     counts = {
         topic.name: topic.partitions
         for each in subtopologies
         for topic in each.repartition_source_topics
         if topic.partitions
     }
-    left = [
-        (each, name)
-        for each in subtopologies
-        for name in each.repartition_sink_topics
-        if name not in counts
-    ]
-    while left:
-        unknown = []
-        for each, name in left:
-            if name in counts:
-                continue
-            most = _most_partitions(each, counts, count)
-            if most is None:
-                unknown.append((each, name))
-            else:
-                counts[name] = most
-        if len(unknown) == len(left):
-            raise _invalid(
-                "Failed to compute number of partitions for all repartition topics. There may be"
-                " loops in the topology that cannot be resolved."
-            )
-        left = unknown
+    _count_sinks(subtopologies, counts, count)
     for each in subtopologies:
         if any(topic.name not in counts for topic in each.repartition_source_topics):
             raise _invalid(
@@ -125,25 +106,70 @@ def _repartition_topics(topology: StreamsTopology, count: Count) -> dict[str, in
     return counts
 
 
-def _most_partitions(
-    subtopology: StreamsSubtopology, counts: Mapping[str, int], count: Count
-) -> int | None:
-    """Return the most partitions among the sources that are known by now; None: no source is."""
-    repartition = (counts.get(topic.name) for topic in subtopology.repartition_source_topics)
-    external = (count(name) for name in subtopology.source_topics)
-    return max((each for each in (*repartition, *external) if each is not None), default=None)
+def _count_sinks(
+    subtopologies: Sequence[StreamsSubtopology], counts: dict[str, int], count: Count
+) -> None:
+    """Add the numbers of partitions of the topics that subtopologies write.
+
+    Kafka goes through all sinks, turn by turn, until it knows all: a sink gets the most partitions
+    among the sources that are known when its place in a turn has come. The same decisions are made
+    here, but each sink is looked at once: when the first source of its subtopology becomes known.
+    """
+    most: list[int | None] = []
+    readers: dict[str, list[int]] = {}
+    for number, each in enumerate(subtopologies):
+        sources = [count(name) for name in each.source_topics]
+        for topic in each.repartition_source_topics:
+            sources.append(counts.get(topic.name))
+            readers.setdefault(topic.name, []).append(number)
+        most.append(max((known for known in sources if known is not None), default=None))
+    sinks = [
+        (number, name)
+        for number, each in enumerate(subtopologies)
+        for name in each.repartition_sink_topics
+        if name not in counts
+    ]
+    places: dict[int, list[int]] = {}
+    for place, (number, _) in enumerate(sinks):
+        places.setdefault(number, []).append(place)
+    due = [(0, place) for place, (number, _) in enumerate(sinks) if most[number] is not None]
+    while due:
+        turn, place = heappop(due)
+        number, name = sinks[place]
+        known = most[number]
+        if name in counts or known is None:
+            continue
+        counts[name] = known
+        for reader in readers.get(name, ()):
+            before = most[reader]
+            most[reader] = known if before is None else max(before, known)
+            if before is None:
+                for later in places.get(reader, ()):
+                    heappush(due, (turn + (later <= place), later))
+    if any(name not in counts for _, name in sinks):
+        raise _invalid(
+            "Failed to compute number of partitions for all repartition topics. There may be"
+            " loops in the topology that cannot be resolved."
+        )
 
 
 def _enforced(
-    group: frozenset[str], fixed: set[str], repartition: set[str], count: Count
+    group: frozenset[str],
+    repartition: Set[str],
+    fixed: Set[str],
+    fixed_counts: Collection[int],
+    count: Count,
 ) -> dict[str, int]:
-    """Return the numbers of partitions of a copartition group's repartition topics."""
+    """Return the numbers of partitions of a copartition group's repartition topics.
+
+    ``fixed_counts`` are those of all repartition topics with a number of their own (``fixed``).
+    """
     internal = {name: _known(name, count) for name in sorted(group & repartition)}
     external = {name: _known(name, count) for name in sorted(group - repartition)}
     if external:
-        partitions = _same(external, external)
-    elif fixed:
-        partitions = _same({name: _known(name, count) for name in sorted(fixed)}, internal)
+        partitions = _same(frozenset(external.values()), external)
+    elif fixed_counts:
+        partitions = _same(fixed_counts, internal)
     else:
         partitions = max(internal.values())
     for name, decided in internal.items():
@@ -156,16 +182,15 @@ def _enforced(
     return dict.fromkeys(internal, partitions)
 
 
-def _same(counts: Mapping[str, int], shown: Mapping[str, int]) -> int:
-    """Return the number of partitions that all these topics have."""
-    first = next(iter(counts.values()))
-    if any(each != first for each in counts.values()):
+def _same(counts: Collection[int], shown: Mapping[str, int]) -> int:
+    """Return the only count; several are a problem."""
+    if len(counts) > 1:
         text = ", ".join(f"{name}={partitions}" for name, partitions in sorted(shown.items()))
         raise TopologyProblem(
             INCORRECTLY_PARTITIONED,
             f"Following topics do not have the same number of partitions: [{{{text}}}]",
         )
-    return first
+    return next(iter(counts))
 
 
 def _known(name: str, count: Count) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +21,18 @@ from failover.partitions.containment import rows_of
 from failover.partitions.loading import Loading
 from protocol.groups.group_types import TABLES
 from protocol.groups.offsets import expiry as offset_expiry
+from protocol.groups.share import initialization
 from protocol.groups.timers import TimerKind
 from protocol.wire import messages as m
+from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode, KafkaError
+from protocol.wire.streams_messages import (
+    StreamsConfig,
+    StreamsGroupHeartbeatRequest,
+    StreamsSubtopology,
+    StreamsTopicInfo,
+    StreamsTopology,
+)
 from storage.batch import Batch
 from storage.log import AppendBatch, MemoryLog
 from tests.effort import examples
@@ -206,6 +216,110 @@ def test_a_heartbeat_does_not_fail_with_a_request_that_is_too_large(
     driver.pump()
     codes = [driver.replies[ticket].error_code for ticket in beats]
     assert codes == [ErrorCode.none, ErrorCode.invalid_request, UNKNOWN]
+
+
+def streams_beat(group: str, subtopology: StreamsSubtopology) -> StreamsGroupHeartbeatRequest:
+    return blank(
+        StreamsGroupHeartbeatRequest,
+        group_id=group,
+        member_id="member",
+        rebalance_timeout=timedelta(seconds=60),
+        topology=StreamsTopology(epoch=1, subtopologies=(subtopology,)),
+        active_tasks=(),
+        standby_tasks=(),
+        warmup_tasks=(),
+        process_id="process",
+    )
+
+
+def reading(name: str, changelog: str) -> StreamsSubtopology:
+    topic = blank(
+        StreamsTopicInfo, name="changelog", topic_configs=(StreamsConfig(key="k", value=changelog),)
+    )
+    return blank(
+        StreamsSubtopology,
+        subtopology_id=name,
+        source_topics=("t",),
+        state_changelog_topics=(topic,),
+    )
+
+
+def test_a_topology_that_is_too_large_to_write_is_refused_as_by_kafka(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(containment, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 20_000)
+    driver = working_driver()
+    beside = driver.give(88, 0, streams_beat("beside", reading("0", "small")))
+    large = driver.give(88, 0, streams_beat("large", reading("0", "x" * 30_000)))
+    driver.pump()
+    assert driver.replies[large].error_code is UNKNOWN
+    assert driver.replies[beside].error_code is ErrorCode.none
+    (note,) = driver.notes
+    assert "TooLarge" in str(note)
+    listing = m.ListGroupsRequest(states_filter=(), types_filter=())
+    assert [each.group_id for each in driver.ask(16, 4, listing).groups] == ["beside"]
+    again = driver.ask(88, 0, streams_beat("large", reading("0", "small")))
+    assert again.error_code is ErrorCode.none
+    check_memory_is_the_log(driver)
+
+
+def share_beat(group: str) -> m.ShareGroupHeartbeatRequest:
+    return blank(
+        m.ShareGroupHeartbeatRequest,
+        group_id=group,
+        member_id="member",
+        member_epoch=0,
+        subscribed_topic_names=("many",),
+    )
+
+
+def test_a_list_of_share_partitions_that_is_too_large_to_write_is_refused_as_by_kafka(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = working_driver()
+    driver.ask(19, 7, asks.create_topics("many", partitions=3_000))
+    monkeypatch.setattr(containment, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 10_000)
+    driver.ask(8, 8, asks.commit("beside", 1))
+    refused = driver.ask(76, 1, share_beat("g"))
+    assert (refused.error_code, refused.member_id) == (UNKNOWN, None)
+    assert len(driver.notes) == 1
+    described = driver.ask(77, 1, blank(m.ShareGroupDescribeRequest, group_ids=("g",)))
+    assert described.groups[0].error_code is ErrorCode.group_id_not_found
+    check_memory_is_the_log(driver)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 1 << 20)
+    assert driver.ask(76, 1, share_beat("g")).error_code is ErrorCode.none
+
+
+def test_a_share_group_whose_later_list_is_too_large_keeps_what_it_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The list is written by timers, too: then nobody is refused, and it is tried again later."""
+    driver = working_driver()
+    driver.ask(19, 7, asks.create_topics("many", partitions=3_000))
+    real = initialization.initialized
+
+    def with_less_room(*arguments: Any) -> None:
+        monkeypatch.setattr(containment, "BATCH_BYTES", 10_000)
+        monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 10_000)
+        real(*arguments)
+
+    monkeypatch.setattr(initialization, "initialized", with_less_room)
+    assert driver.ask(76, 1, share_beat("g")).error_code is ErrorCode.none
+    driver.wait(1)
+    assert driver.notes
+    assert not context(driver).groups["g"].state_topics.initialized
+    (topic,) = driver.ask(8, 8, asks.commit("beside", 1)).topics
+    assert topic.partitions[0].error_code is ErrorCode.none
+    check_memory_is_the_log(driver)
+    monkeypatch.setattr(initialization, "initialized", real)
+    monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 1 << 20)
+    assert driver.ask(76, 1, share_beat("g")).error_code is ErrorCode.none
+    driver.wait(35_000)  # the retry interval is 30 s
+    state = context(driver).groups["g"].state_topics
+    assert not state.initializing
+    assert [len(each.partitions) for each in state.initialized.values()] == [3_000]
     check_memory_is_the_log(driver)
 
 

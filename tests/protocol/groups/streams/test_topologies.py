@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given as given_any
+from hypothesis import settings
+from hypothesis import strategies as st
 
+from protocol.groups.limits import TASKS_MAX
+from protocol.groups.streams import partition_counts
 from protocol.groups.streams.configured import configure
 from protocol.groups.streams.topology import StreamsTopology, topology_record
 from protocol.wire.errors import ErrorCode
+from tests.effort import examples
 from tests.protocol.groups.conversation import image
 from tests.protocol.groups.streams.streams_talk import subtopology, topic, topology
 
@@ -190,3 +196,115 @@ def test_topologies_that_no_topics_can_make_run(
     assert found.error is not None
     assert (found.error.code, found.error.message) == (ErrorCode.streams_invalid_topology, why)
     assert not found.is_ready
+
+
+def test_a_topology_with_more_tasks_than_a_group_may_have() -> None:
+    # All subtopologies read one topic, so a short topology may have very many tasks.
+    most = [subtopology(str(n), ("a",)) for n in range(11)]
+    assert configured(tuple(most[:10]), a=TASKS_MAX // 10).is_ready
+    found = configured(tuple(most), a=TASKS_MAX // 10)
+    assert found.error is not None
+    assert (found.error.code, found.error.message) == (
+        ErrorCode.streams_invalid_topology,
+        "The topology has 1100000 tasks. A streams group may have 1000000 at most.",
+    )
+    assert found.rows is None
+
+
+@pytest.mark.parametrize("partitions", [-1, -(2**31), 2**31 - 1])
+def test_a_number_of_partitions_that_no_topic_has_leaves_the_topic_missing(partitions: int) -> None:
+    writes = subtopology("0", ("a",), sinks=("r",))
+    reads = subtopology("1", (), repartition=(topic("r", partitions),))
+    found = configured((writes, reads), a=1)
+    if partitions > TASKS_MAX:
+        assert found.error is not None
+    else:
+        assert [each.partitions for each in found.missing] == [partitions]
+    assert not found.is_ready
+
+
+def turn_by_turn(given: tuple[m.StreamsSubtopology, ...], sizes: dict[str, int]) -> dict[str, int]:
+    """The numbers of repartition topics as Kafka finds them; those not in it cannot be found."""
+    counts = {
+        t.name: t.partitions for s in given for t in s.repartition_source_topics if t.partitions
+    }
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for each in given:
+            for name in each.repartition_sink_topics:
+                known = [counts.get(t.name) for t in each.repartition_source_topics]
+                known += [sizes.get(source) for source in each.source_topics]
+                found = [one for one in known if one is not None]
+                if name not in counts and found:
+                    counts[name] = max(found)
+                    has_changed = True
+    return counts
+
+
+SIZES = {"a": 2, "b": 5}
+NAMES = st.lists(st.sampled_from("qrstuv"), max_size=3, unique=True)
+SUBTOPOLOGIES = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from("ab"), max_size=1),
+        NAMES,
+        st.lists(st.tuples(st.sampled_from("qrstuv"), st.sampled_from([0, 0, 3, 7])), max_size=3),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given_any(SUBTOPOLOGIES)
+@settings(max_examples=examples(300))
+def test_sinks_are_decided_as_in_kafka_turn_by_turn(
+    drawn: list[tuple[list[str], list[str], list[tuple[str, int]]]],
+) -> None:
+    given = tuple(
+        subtopology(str(n), sources, sinks=sinks, repartition=[topic(*each) for each in read])
+        for n, (sources, sinks, read) in enumerate(drawn)
+    )
+    expected = turn_by_turn(given, SIZES)
+    known = StreamsTopology.of(topology_record(topology(*given)))
+    names = {name for _, sinks, read in drawn for name in (*sinks, *(each[0] for each in read))}
+    if names <= expected.keys() and all(sources or read for sources, _, read in drawn):
+        decided, _ = partition_counts.decide(known, image(SIZES))
+        assert {name: decided[name] for name in names} == expected
+    else:
+        assert configure(known, image(SIZES)).error is not None
+
+
+class CountingTopics:
+    """Topics that count how often they are asked."""
+
+    def __init__(self, **sizes: int) -> None:
+        self.topics, self.asked = image(sizes), 0
+
+    def by_name(self, name: str) -> object:
+        self.asked += 1
+        return self.topics.by_name(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.topics
+
+
+@pytest.mark.parametrize("size", [50, 200])
+def test_work_grows_with_the_topology_and_not_with_its_square(size: int) -> None:
+    # The first sink is known last, and each copartition group is beside all fixed topics.
+    chain = [
+        subtopology(str(n), (), sinks=(f"r{n}",), repartition=(topic(f"r{n + 1}"),))
+        for n in range(size)
+    ]
+    fixed = [topic(f"f{n}", 3) for n in range(size)]
+    groups = [((), (n,)) for n in range(size)]
+    given = (
+        *chain,
+        subtopology("first", ("a",), sinks=(f"r{size}",)),
+        subtopology("last", (), repartition=(topic("r0"),)),
+        subtopology("fixed", (), repartition=fixed, copartition=groups),
+    )
+    topics = CountingTopics(a=3)
+    known = StreamsTopology.of(topology_record(topology(*given)))
+    found = configure(known, topics)  # type: ignore[arg-type]
+    assert len(found.missing) == 2 * size + 1
+    assert topics.asked <= 20 * size
