@@ -12,9 +12,7 @@ from failover.requests import router as requests
 from failover.requests.pending_find_coordinator import RECENT_MS
 from failover.routing import partition_for
 from protocol.groups import group_types
-from protocol.groups.dispatch import merge
-from protocol.groups.group_types import EDGES, PARTS, TABLES
-from protocol.groups.share.group_type import SHARE
+from protocol.groups.group_types import TABLES
 from protocol.records import Record, ShareGroupMetadataKey, ShareGroupMetadataValue, encode
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -29,6 +27,7 @@ from storage.log import ApplyState, MemoryLog
 from storage.messages import Leading
 from tests.failover.apis import asks
 from tests.failover.hosts import Driver, memory_driver
+from tests.protocol.groups.earlier import EARLIER
 
 
 def with_topic(driver: Driver) -> Driver:
@@ -326,8 +325,7 @@ def test_records_that_nothing_here_replays_are_counted_and_stay_in_the_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A later version has written them: it finds them again after a downgrade to this one."""
-    earlier = merge(tuple(part for part in PARTS if part is not SHARE), EDGES)
-    monkeypatch.setattr(group_types, "TABLES", earlier)
+    monkeypatch.setattr(group_types, "TABLES", EARLIER)
     log = MemoryLog()
     first = with_topic(Driver(log).load())
     first.ask(8, 8, asks.commit("g", 5))

@@ -27,6 +27,7 @@ from protocol.unread import Row
 from protocol.wire.messages import OwnedTopicPartitions
 from tests.failover.apis import asks
 from tests.failover.working import beat, working_driver
+from tests.protocol.groups.earlier import EARLIER
 
 MEMBERS = 100
 TOGETHER = 10
@@ -209,6 +210,6 @@ def test_records_that_nothing_replays_are_not_read() -> None:
     topic = TargetTopicPartitions(topic_id=UUID(int=1), partitions=tuple(range(100)))
     value = ShareGroupTargetAssignmentMemberValue(topic_partitions=(topic,))
     rows = [encode(Record(key, value))] * 100
-    shard = GroupShard(Configs({}), Topics([]), random.Random(1))
+    shard = GroupShard(Configs({}), Topics([]), random.Random(1), EARLIER)
     load = Load()
     assert load.calls_per_request(lambda: load.replay(shard, rows)) <= 1

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.config import Configs
-from protocol.groups.dispatch import Tables, merge
-from protocol.groups.group_types import EDGES, PARTS
+from protocol.groups.dispatch import Tables
 from protocol.groups.shard import GroupShard
-from protocol.groups.share.group_type import SHARE
 from protocol.groups.topics import Topics
 from protocol.records import (
     RECORD_TYPES,
@@ -28,6 +26,7 @@ from protocol.records import (
 )
 from protocol.unread import Row
 from protocol.wire.convert import blank
+from tests.protocol.groups.earlier import EARLIER
 
 
 def offset(at: int) -> OffsetCommitValue:
@@ -61,10 +60,6 @@ STRANGE = st.sampled_from(
     ]
 )
 ROWS = st.lists(st.one_of(COMMITS, COMMITS, COMMITS, GROUPS, STRANGE), max_size=40)
-
-
-EARLIER = merge(tuple(part for part in PARTS if part is not SHARE), EDGES)
-"""The tables of a version without share groups."""
 
 
 def shard(tables: Tables | None = None) -> GroupShard:
