@@ -386,6 +386,10 @@ _STREAMS = (
     _text("group.streams.rack.aware.assignment.tags", (),
           "The client tags in which a task's standbys differ from it as far as possible.",
           importance=LOW),
+    _int("group.streams.min.task.offset.interval.ms", 15000, 1,
+         "The smallest task offset interval that a streams group may set.", internal=True),
+    _int("group.streams.task.offset.interval.ms", 60000, 1,
+         "How often members report the offsets of their tasks.", internal=True),
 )  # fmt: skip
 
 _STREAMS_WARMUP = (
@@ -393,12 +397,8 @@ _STREAMS_WARMUP = (
               low=0, doc="The lag below which a warm-up task has caught up.", internal=True),
     _int("group.streams.max.warmup.replicas", 20, 0,
          "The most warm-up replicas that a streams group may set.", internal=True),
-    _int("group.streams.min.task.offset.interval.ms", 15000, 1,
-         "The smallest task offset interval that a streams group may set.", internal=True),
     _int("group.streams.num.warmup.replicas", 2, 0, "Warm-up replicas of a streams group.",
          internal=True),
-    _int("group.streams.task.offset.interval.ms", 60000, 1,
-         "How often members report the offsets of their tasks.", internal=True),
 )  # fmt: skip
 
 BROKER_CONFIGS: Final = _table(
@@ -482,6 +482,10 @@ _GROUP_STREAMS = (
     _text("streams.rack.aware.assignment.tags", (),
           "The client tags in which a task's standbys differ from it as far as possible.",
           importance=LOW, synonym="group.streams.rack.aware.assignment.tags"),
+    _int("streams.task.offset.interval.ms", 60000, 1,
+         "How often members report the offsets of their tasks.", internal=True,
+         synonym="group.streams.task.offset.interval.ms",
+         floor="group.streams.min.task.offset.interval.ms"),
 )  # fmt: skip
 
 _GROUP_STREAMS_WARMUP = (
@@ -491,10 +495,6 @@ _GROUP_STREAMS_WARMUP = (
     _int("streams.num.warmup.replicas", 2, 0, "Warm-up replicas of the group.", internal=True,
          synonym="group.streams.num.warmup.replicas",
          ceiling="group.streams.max.warmup.replicas"),
-    _int("streams.task.offset.interval.ms", 60000, 1,
-         "How often members report the offsets of their tasks.", internal=True,
-         synonym="group.streams.task.offset.interval.ms",
-         floor="group.streams.min.task.offset.interval.ms"),
 )  # fmt: skip
 
 GROUP_CONFIGS: Final = _table(

@@ -438,9 +438,14 @@ def test_ray_is_imported_in_one_package(path: Path) -> None:
 
 
 def test_no_two_modules_have_a_class_of_the_same_name() -> None:
-    """One name has one meaning. A name with an underscore is its module's own."""
+    """One name has one meaning. A name with an underscore is its module's own.
+
+    Generated messages have the names of Kafka's schemas, as kio's have.
+    """
     modules: dict[str, list[str]] = {}
     for path in MODULES:
+        if path.parent.name == "kafka_4_4":
+            continue
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules.setdefault(node.name, []).append(name_of(path))

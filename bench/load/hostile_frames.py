@@ -17,12 +17,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from kio.index import load_request_schema
-
 from protocol.wire.apis import API, Route
 from protocol.wire.convert import unwrap
 from protocol.wire.embedded import encode_assignment, encode_subscription
 from protocol.wire.errors import ErrorCode
+from protocol.wire.kafka_4_4.index import request_shape
 from protocol.wire.writers import encoder
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Writer:
         api = API[api_key]
         while True:
             version = self.random.randint(api.min_version, api.max_version)
-            shape = load_request_schema(api_key, version)
+            shape = request_shape(api_key, version)
             try:
                 body = encoder(shape)(self._message(shape, api_key))
             except (ValueError, TypeError, OverflowError, struct.error):

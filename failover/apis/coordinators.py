@@ -49,6 +49,9 @@ FEATURES: Final = {"consumer": "group.version", "streams": "streams.version"}
 SHARE_VERSION: Final = "share.version"
 """Kafka's feature of share groups (KIP-932), and the config with its level."""
 
+NO_NODE: Final = -1
+"""``node_id`` of an ApiVersions request that does not name the node it is meant for."""
+
 LEVEL_0_SINCE: Final = 4
 """Clients of older ApiVersions versions cannot read a supported feature whose lowest level is 0
 (KAFKA-17492)."""
@@ -66,12 +69,20 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
 def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """List exactly the APIs that are served, and the features (KIP-584) with their levels here."""
+    """List exactly the APIs that are served, and the features (KIP-584) with their levels here.
+
+    A client that meant to reach another node, or another cluster, must bootstrap again (KIP-1242).
+    """
     message = cast("ApiVersionsRequest", request.message)
+    has_cluster, has_node = message.cluster_id is not None, message.node_id != NO_NODE
+    if has_cluster is not has_node:
+        raise KafkaError(ErrorCode.invalid_request)
     if request.api_version >= 3:
         for name in (message.client_software_name, message.client_software_version):
             if not _SOFTWARE.fullmatch(name):
                 raise KafkaError(ErrorCode.invalid_request)
+    if has_cluster and (message.cluster_id, message.node_id) != (view.cluster_id, view.node_id):
+        raise KafkaError(ErrorCode.rebootstrap_required)
     protocols = view.configs.strings("group.coordinator.rebalance.protocols")
     names = [name for protocol, name in FEATURES.items() if protocol in protocols]
     if view.configs.integer(SHARE_VERSION) == 1:

@@ -1,8 +1,8 @@
 """The rows of the API table: key, versions served, and every trait of a request.
 
-The versions are exactly those of Kafka 4.3.1. An API that is not in the table is not advertised,
-and a request for it closes the connection: most APIs for transactions and delegation tokens. To add
-one, see ``docs/how-to/add-a-request.md``.
+The versions are those of Kafka 4.4. An API that is not in the table is not advertised, and a
+request for it closes the connection: most APIs for transactions and delegation tokens. To add one,
+see ``docs/how-to/add-a-request.md``.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _ABOUT_CLUSTER: Final = (
         refusals.find_coordinator,
     ),
     node(
-        (0, 4), (m.ApiVersionsRequest, m.ApiVersionsResponse), NO_ACL,
+        (0, 5), (m.ApiVersionsRequest, m.ApiVersionsResponse), NO_ACL,
         lambda _request, why: api_versions_response(why.code),
     ),
     costly(
@@ -200,5 +200,10 @@ _ADVERTISED: Final = tuple(
 
 
 def api_versions_response(code: ErrorCode = ErrorCode.none) -> m.ApiVersionsResponse:
-    """Return the APIs served; with UNSUPPORTED_VERSION, the answer to a too new ApiVersions."""
-    return m.ApiVersionsResponse(error_code=code, api_keys=_ADVERTISED, throttle_time=m.NO_THROTTLE)
+    """Return the APIs served; with UNSUPPORTED_VERSION, the answer to a too new ApiVersions.
+
+    With another error there are none, as in Kafka.
+    """
+    has_keys = code in (ErrorCode.none, ErrorCode.unsupported_version)
+    keys = _ADVERTISED if has_keys else ()
+    return m.ApiVersionsResponse(error_code=code, api_keys=keys, throttle_time=m.NO_THROTTLE)

@@ -177,7 +177,7 @@ MEMBERS: Final = (
         ),
     ),
     group(
-        (0, 0),
+        (0, 1),
         (streams.StreamsGroupHeartbeatRequest, streams.StreamsGroupHeartbeatResponse),
         READ_GROUP,
         GroupTraits(
@@ -236,7 +236,7 @@ ABOUT_GROUPS: Final = (
     ),
     all_groups((0, 5), (m.ListGroupsRequest, m.ListGroupsResponse), DESCRIBE_GROUP),
     groups(
-        (0, 2),
+        (0, 3),
         (m.DeleteGroupsRequest, m.DeleteGroupsResponse),
         DELETE_GROUP,
         GroupsField(
@@ -304,7 +304,7 @@ ABOUT_GROUPS: Final = (
     ),
     costly(
         groups(
-            (0, 0),
+            (0, 1),
             (streams.StreamsGroupDescribeRequest, streams.StreamsGroupDescribeResponse),
             DESCRIBE_GROUP,
             GroupsField(
@@ -312,6 +312,7 @@ ABOUT_GROUPS: Final = (
                 cut=lambda request, wanted: streams.StreamsGroupDescribeRequest(
                     group_ids=tuple(filter(wanted, request.group_ids)),
                     include_authorized_operations=request.include_authorized_operations,
+                    include_topology_description=request.include_topology_description,
                 ),
                 parts="groups",
                 writes=never,

@@ -15,13 +15,6 @@ from kio.schema.alter_share_group_offsets.v0.response import (
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
 )
-from kio.schema.api_versions.v4.request import ApiVersionsRequest
-from kio.schema.api_versions.v4.response import (
-    ApiVersion,
-    ApiVersionsResponse,
-    FinalizedFeatureKey,
-    SupportedFeatureKey,
-)
 from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
 from kio.schema.consumer_group_describe.v1.response import Assignment as DescribedAssignment
 from kio.schema.consumer_group_describe.v1.response import ConsumerGroupDescribeResponse
@@ -57,8 +50,6 @@ from kio.schema.create_topics.v7.response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
-from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
-from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
 from kio.schema.delete_share_group_offsets.v0.request import DeleteShareGroupOffsetsRequest
 from kio.schema.delete_share_group_offsets.v0.response import (
     DeleteShareGroupOffsetsResponse,
@@ -229,6 +220,18 @@ from kio.schema.write_share_group_state.v1.response import (
 from kio.schema.write_share_group_state.v1.response import WriteShareGroupStateResponse
 from kio.schema.write_share_group_state.v1.response import WriteStateResult as WriteShareStateResult
 
+from protocol.wire.kafka_4_4.api_versions_request import ApiVersionsRequest
+from protocol.wire.kafka_4_4.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from protocol.wire.kafka_4_4.delete_groups_request import DeleteGroupsRequest
+from protocol.wire.kafka_4_4.delete_groups_response import (
+    DeletableGroupResult,
+    DeleteGroupsResponse,
+)
 from protocol.wire.superset import (
     FetchableTopicResponse,
     FetchRequest,

@@ -1,76 +1,82 @@
-"""The requests and responses of streams groups (KIP-1071), in the newest version that kio has."""
+"""The requests and responses of streams groups (KIP-1071), in the newest version."""
 
-from kio.schema.streams_group_describe.v0.request import StreamsGroupDescribeRequest
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_request import StreamsGroupDescribeRequest
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     Assignment as DescribedTasks,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     DescribedGroup as DescribedStreamsGroup,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     Endpoint as DescribedEndpoint,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     KeyValue as DescribedKeyValue,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     Member as DescribedStreamsMember,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     StreamsGroupDescribeResponse,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     Subtopology as DescribedSubtopology,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     TaskIds as DescribedTaskIds,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
+    TaskOffset as DescribedTaskOffset,
+)
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     TopicInfo as DescribedTopicInfo,
 )
-from kio.schema.streams_group_describe.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_describe_response import (
     Topology as DescribedTopology,
 )
-from kio.schema.streams_group_heartbeat.v0.request import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
     CopartitionGroup as StreamsCopartitionGroup,
 )
-from kio.schema.streams_group_heartbeat.v0.request import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
     Endpoint as StreamsUserEndpoint,
 )
-from kio.schema.streams_group_heartbeat.v0.request import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
     KeyValue as StreamsConfig,
 )
-from kio.schema.streams_group_heartbeat.v0.request import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
     StreamsGroupHeartbeatRequest,
 )
-from kio.schema.streams_group_heartbeat.v0.request import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
     Subtopology as StreamsSubtopology,
 )
-from kio.schema.streams_group_heartbeat.v0.request import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
     TaskIds as OwnedTaskIds,
 )
-from kio.schema.streams_group_heartbeat.v0.request import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
+    TaskOffset as OwnedTaskOffset,
+)
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
     TopicInfo as StreamsTopicInfo,
 )
-from kio.schema.streams_group_heartbeat.v0.request import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_request import (
     Topology as StreamsTopology,
 )
-from kio.schema.streams_group_heartbeat.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_response import (
     Endpoint as ReportedEndpoint,
 )
-from kio.schema.streams_group_heartbeat.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_response import (
     EndpointToPartitions,
-    StreamsGroupHeartbeatResponse,
 )
-from kio.schema.streams_group_heartbeat.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_response import (
     Status as StreamsStatus,
 )
-from kio.schema.streams_group_heartbeat.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_response import (
     TaskIds as AssignedTaskIds,
 )
-from kio.schema.streams_group_heartbeat.v0.response import (
+from protocol.wire.kafka_4_4.streams_group_heartbeat_response import (
     TopicPartition as EndpointTopicPartitions,
 )
+from protocol.wire.superset import StreamsGroupHeartbeatResponse
 
 __all__ = (
     "AssignedTaskIds",
@@ -80,12 +86,14 @@ __all__ = (
     "DescribedStreamsMember",
     "DescribedSubtopology",
     "DescribedTaskIds",
+    "DescribedTaskOffset",
     "DescribedTasks",
     "DescribedTopicInfo",
     "DescribedTopology",
     "EndpointToPartitions",
     "EndpointTopicPartitions",
     "OwnedTaskIds",
+    "OwnedTaskOffset",
     "ReportedEndpoint",
     "StreamsConfig",
     "StreamsCopartitionGroup",

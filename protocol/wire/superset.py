@@ -19,6 +19,8 @@ import kio.schema.offset_fetch.v10.response as offset_fetch_response
 import kio.schema.produce.v13.request as produce_request
 import kio.schema.produce.v13.response as produce_response
 
+import protocol.wire.kafka_4_4.streams_group_heartbeat_response as streams_heartbeat_response
+
 NO_OPERATIONS = -(2**31)
 """Kafka's value for "authorized operations were not asked for" (KIP-430)."""
 
@@ -177,3 +179,10 @@ class ProduceResponse(produce_response.ProduceResponse):
     """The result for each partition."""
 
     responses: tuple[TopicProduceResponse, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsGroupHeartbeatResponse(streams_heartbeat_response.StreamsGroupHeartbeatResponse):
+    """Version 0 has the acceptable recovery lag in fewer bits, and nothing reads it there."""
+
+    acceptable_recovery_lag_legacy: int = field(default=0, metadata={"kafka_type": "int32"})

@@ -10,12 +10,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kio.index import load_request_schema, load_response_schema
-
 from protocol.wire import messages as m
 from protocol.wire.apis import API
 from protocol.wire.convert import Convert, converter
 from protocol.wire.errors import ErrorCode
+from protocol.wire.kafka_4_4.index import request_shape, response_shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +29,8 @@ class UnsupportedVersionError(Exception):
 class ConversionPlan(NamedTuple):
     """How one version of a request or response is decoded and encoded.
 
-    ``shape`` is kio's class; ``up`` copies it to the newest version and ``down`` back. Where the
-    two are the same class, neither copies.
+    ``shape`` is kio's class, or one in its form; ``up`` copies it to the newest version and
+    ``down`` back. Where the two are the same class, neither copies.
     """
 
     shape: type[Entity]
@@ -43,14 +42,14 @@ class ConversionPlan(NamedTuple):
 def request_plan(api_key: int, version: int) -> ConversionPlan:
     """Return the plan of a request."""
     newest = API[api_key].request
-    return _plan(load_request_schema(api_key, version), newest, REQUESTS.get(api_key, ()))
+    return _plan(request_shape(api_key, version), newest, REQUESTS.get(api_key, ()))
 
 
 @cache
 def response_plan(api_key: int, version: int) -> ConversionPlan:
     """Return the plan of a response."""
     newest = API[api_key].response
-    return _plan(load_response_schema(api_key, version), newest, RESPONSES.get(api_key, ()))
+    return _plan(response_shape(api_key, version), newest, RESPONSES.get(api_key, ()))
 
 
 def _plan(shape: type[Entity], newest: type[Entity], rows: tuple[Special, ...]) -> ConversionPlan:
@@ -219,6 +218,16 @@ RESPONSES: Final[Mapping[int, tuple[Special, ...]]] = MappingProxyType(
             ),
         ),
         13: (Special(2, _NONE, {"error_code": _left_error}),),
+        88: (  # the lag has another type, and another default, since version 1
+            Special(
+                0,
+                {
+                    "acceptable_recovery_lag_legacy": lambda old: old.acceptable_recovery_lag,
+                    "acceptable_recovery_lag": lambda _: -1,
+                },
+                {"acceptable_recovery_lag": lambda new: new.acceptable_recovery_lag_legacy},
+            ),
+        ),
     }
 )
 

@@ -6,7 +6,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
-from kio.index import load_request_schema
 
 from failover.apis import produce, transactions, unused
 from failover.apis.table import NODE_HANDLERS
@@ -17,6 +16,7 @@ from protocol.wire.api import Api, Route
 from protocol.wire.apis import API, error_response
 from protocol.wire.convert import blank, unwrap
 from protocol.wire.errors import ErrorCode
+from protocol.wire.kafka_4_4.index import request_shape
 from tests.failover.hosts import Driver
 from tests.failover.working import working_driver
 from tests.protocol.wire.test_apis import codes
@@ -78,7 +78,7 @@ def test_the_newest_version_that_names_topics_is_what_kafkas_schemas_say(row: Ap
     by_name = [
         version
         for version in range(row.min_version, row.max_version + 1)
-        if not names_topics_by_id_only(load_request_schema(row.key, version))
+        if not names_topics_by_id_only(request_shape(row.key, version))
     ]
     assert row.newest_by_name == (by_name or [row.max_version])[-1]
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from protocol.groups import settings as group_settings
 from protocol.groups.modern.form import ROLE_SHIFT, TaskRole
 from protocol.groups.streams.group import streams_group_of
 from protocol.groups.streams.internal_topics import creation_errors
+from protocol.groups.streams.requests import OFFSETS_SINCE
 from protocol.groups.streams.status import (
     ASSIGNMENT_DELAYED,
+    MISSING_CLIENT_TAGS,
     MISSING_INTERNAL_TOPICS,
     SHUTDOWN_APPLICATION,
     STALE_TOPOLOGY,
@@ -27,16 +30,29 @@ from protocol.wire.streams_messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from protocol.groups.context import Context
     from protocol.groups.modern.hard_state import ModernGroupMember
     from protocol.groups.modern.runtime import ModernGroupRuntime
-    from protocol.groups.streams.group import StreamsGroupMember
+    from protocol.groups.streams.group import StreamsGroup, StreamsGroupMember
     from protocol.groups.topic_numbers import Partition
+
+OFFSET_INTERVAL: Final = "streams.task.offset.interval.ms"
 
 
 def answer(
-    runtime: ModernGroupRuntime, member: ModernGroupMember, interval_ms: int, *, with_tasks: bool
+    ctx: Context,
+    runtime: ModernGroupRuntime,
+    member: ModernGroupMember,
+    interval_ms: int,
+    *,
+    with_tasks: bool,
 ) -> StreamsGroupHeartbeatResponse:
-    """Build a response without statuses and endpoints; tasks only if they may have changed."""
+    """Build a response without statuses and endpoints; tasks only if they may have changed.
+
+    There is no acceptable recovery lag, since there are no warm-up tasks, and no description of
+    the topology is asked for, since none is stored.
+    """
+    offsets_ms = group_settings.integer(ctx, runtime.group_id, OFFSET_INTERVAL)
     active = standby = warmup = None
     if with_tasks:
         numbers = streams_group_of(runtime).numbers
@@ -51,8 +67,8 @@ def answer(
         member_id=member.member_id,
         member_epoch=member.assignment.epoch,
         heartbeat_interval=timedelta(milliseconds=interval_ms),
-        acceptable_recovery_lag=0,
-        task_offset_interval=NO_THROTTLE,
+        acceptable_recovery_lag=-1,
+        task_offset_interval=timedelta(milliseconds=offsets_ms),
         status=(),
         active_tasks=active,
         standby_tasks=standby,
@@ -73,10 +89,19 @@ def tasks_by_role(
     return tuple(sorted(each) for each in found)
 
 
+def missing_tags(group: StreamsGroup, member: StreamsGroupMember) -> list[str]:
+    """Return the tags by which standby tasks are placed and which the member does not have."""
+    required = group.settings.rack_tags
+    if not required:
+        return []
+    known = {each.key for each in member.metadata.client_tags}
+    return [name for name in required if name not in known]
+
+
 def statuses(
-    runtime: ModernGroupRuntime, member: StreamsGroupMember, now: int
+    runtime: ModernGroupRuntime, member: StreamsGroupMember, api_version: int, now: int
 ) -> tuple[StreamsStatus, ...]:
-    """Return what the member must be told about the group."""
+    """Return what the member must be told about the group, as far as its version knows it."""
     group, told = streams_group_of(runtime), []
     topology, member_epoch = group.topology, member.metadata.topology_epoch
     if topology is not None and member_epoch < topology.epoch:
@@ -105,4 +130,11 @@ def statuses(
             " the entire application."
         )
         told.append((SHUTDOWN_APPLICATION, detail))
+    if api_version >= OFFSETS_SINCE and (missing := missing_tags(group, member)):
+        detail = (
+            f"Missing required client tags for rack-aware standby assignment:"
+            f" [{', '.join(missing)}]. Configure them via 'client.tag.<tagKey>' in your Streams"
+            " config."
+        )
+        told.append((MISSING_CLIENT_TAGS, detail))
     return tuple(StreamsStatus(status_code=code, status_detail=detail) for code, detail in told)

@@ -12,6 +12,7 @@ from protocol.groups.streams.answers import tasks_by_role
 from protocol.groups.streams.group import StreamsGroup
 from protocol.groups.streams.prepare import configured_topology
 from protocol.groups.streams.requests import check_served
+from protocol.groups.streams.task_offsets import NOTHING
 from protocol.records import Record, StreamsGroupTopologyKey
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
@@ -23,6 +24,7 @@ from protocol.wire.streams_messages import (
     DescribedStreamsMember,
     DescribedSubtopology,
     DescribedTaskIds,
+    DescribedTaskOffset,
     DescribedTasks,
     DescribedTopicInfo,
     DescribedTopology,
@@ -46,6 +48,9 @@ OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 PROTOCOL_TYPE: Final = "streams"
 
+NOT_REQUESTED, NOT_STORED = 0, 1
+"""Why there is no description of the topology: it was not asked for, or no plugin stores any."""
+
 
 def streams_group_describe(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
     """Describe streams groups; groups of another type are not found."""
@@ -53,13 +58,16 @@ def streams_group_describe(ctx: Context, request: Request, now: int) -> None:  #
     assert isinstance(message, StreamsGroupDescribeRequest)
     check_served(ctx)
     operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
+    status = NOT_STORED if message.include_topology_description else NOT_REQUESTED
     named = dict.fromkeys(message.group_ids)  # once each: a group may have thousands of members
-    groups = tuple(_described(ctx, group_id, operations) for group_id in named)
+    groups = tuple(_described(ctx, group_id, operations, status) for group_id in named)
     response = StreamsGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
     ctx.reply(request.ticket, response, None)
 
 
-def _described(ctx: Context, group_id: str, operations: int) -> DescribedStreamsGroup:
+def _described(
+    ctx: Context, group_id: str, operations: int, description_status: int
+) -> DescribedStreamsGroup:
     if not group_id:
         return _absent(group_id, ErrorCode.invalid_group_id, None)
     group = ctx.groups.get(group_id)
@@ -77,6 +85,8 @@ def _described(ctx: Context, group_id: str, operations: int) -> DescribedStreams
         topology=_topology(ctx, group),
         members=tuple(_member(ctx, group, each) for each in group.members.values()),
         authorized_operations=operations,
+        topology_description_status=description_status,
+        assignor_name=target.preferred_assignor(ctx, group),
     )
 
 
@@ -134,6 +144,8 @@ def _member(
     ctx: Context, group: StreamsGroup, member: StreamsGroupMember
 ) -> DescribedStreamsMember:
     metadata, endpoint = member.metadata, member.metadata.user_endpoint
+    runtime = ctx.modern_runtime.get(group.group_id)
+    known = NOTHING if runtime is None else runtime.own.offsets.get(member.member_id, NOTHING)
     wanted = target.of_member(ctx, group, member) if member.member_id in group.targets else ()
     return DescribedStreamsMember(
         member_id=member.member_id,
@@ -150,11 +162,18 @@ def _member(
         client_tags=tuple(
             DescribedKeyValue(key=each.key, value=each.value) for each in metadata.client_tags
         ),
-        task_offsets=(),
-        task_end_offsets=(),
+        task_offsets=_offsets(known.offsets),
+        task_end_offsets=_offsets(known.end_offsets),
         assignment=_tasks(group, member.assignment.assigned),
         target_assignment=_tasks(group, wanted),
         is_classic=False,
+    )
+
+
+def _offsets(offsets: Iterable[tuple[str, int, int]]) -> tuple[DescribedTaskOffset, ...]:
+    return tuple(
+        DescribedTaskOffset(subtopology_id=name, partition=index, offset=offset)
+        for name, index, offset in offsets
     )
 
 

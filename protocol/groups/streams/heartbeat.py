@@ -19,13 +19,21 @@ from protocol.groups.modern.reconcile import MemberState
 from protocol.groups.modern.steps import HeartbeatInput
 from protocol.groups.streams import leave as streams_leave
 from protocol.groups.streams import members as streams_members
-from protocol.groups.streams.answers import answer, statuses
+from protocol.groups.streams.answers import answer, missing_tags, statuses
 from protocol.groups.streams.endpoints import report_endpoints
 from protocol.groups.streams.group import StreamsGroup, streams_group_of
 from protocol.groups.streams.internal_topics import create_missing
 from protocol.groups.streams.prepare import configured_topology
 from protocol.groups.streams.records import UNKNOWN_MEMBER
-from protocol.groups.streams.requests import UNCHANGED, check, check_tasks, owned_tasks, roles_of
+from protocol.groups.streams.requests import (
+    OFFSETS_SINCE,
+    UNCHANGED,
+    check,
+    check_tasks,
+    owned_tasks,
+    roles_of,
+)
+from protocol.groups.streams.task_offsets import check_offsets, keep_offsets
 from protocol.groups.streams.topology import StreamsTopology, topology_record
 from protocol.records import (
     Record,
@@ -54,12 +62,12 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
     runtime = ctx.modern_runtime.get(message.group_id)
     if runtime is not None:
         session = runtime.sessions.get(message.member_id)
-        if session is not None and _is_steady(runtime, session, message, request.client):
+        if session is not None and _is_steady(runtime, session, request):
             session.session_deadline_ms = now + session.session_timeout_ms
             known = session.answer or _steady_answer(ctx, runtime, session, now)
             ctx.reply(request.ticket, known, message.group_id, modern.lease(session))
             return
-    check(ctx, message)
+    check(ctx, message, request.api_version)
     if message.member_epoch < JOIN_EPOCH:
         streams_leave.leave(ctx, request, now)
     else:
@@ -69,11 +77,13 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
 def _is_steady(
     runtime: ModernGroupRuntime,
     session: Session,
-    message: StreamsGroupHeartbeatRequest,
-    client: ClientInfo,
+    request: Request,
 ) -> bool:
     """Whether the request has nothing new, and there is nothing to tell the member."""
-    member, group = session.member, runtime.group
+    message, client = request.message, request.client
+    assert isinstance(message, StreamsGroupHeartbeatRequest)
+    member: Any = session.member
+    group = runtime.group
     assignment = member.assignment
     if not (
         message.member_epoch == assignment.epoch == group.assignment_epoch == group.epoch
@@ -103,6 +113,8 @@ def _is_steady(
         and client.host == known.client_host
     ):
         return False
+    if request.api_version >= OFFSETS_SINCE and missing_tags(group, member):
+        return False
     return (
         topology is not None
         and topology.epoch == group.validated_topology_epoch == known.topology_epoch
@@ -115,7 +127,7 @@ def _steady_answer(ctx: Context, runtime: ModernGroupRuntime, session: Session, 
     """Build an answer that may be repeated for long: it never asks the member back early."""
     modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
     interval_ms = modern_steps.heartbeat_interval_ms(ctx, runtime)
-    session.answer = steady = answer(runtime, session.member, interval_ms, with_tasks=False)
+    session.answer = steady = answer(ctx, runtime, session.member, interval_ms, with_tasks=False)
     return steady
 
 
@@ -144,6 +156,7 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
         ctx, StreamsGroup, heartbeat_input, now
     )
     assert member is group.members[member_id]
+    keep_offsets(runtime, group.configured, message)
     interval_ms = modern_steps.renew_session(ctx, runtime, member, now)
     if message.shutdown_application and runtime.own.shutdown_member_id is None:
         runtime.own.shutdown_member_id = member_id
@@ -153,8 +166,8 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
         ctx, runtime, group.members[member_id], message, has_changed=with_tasks
     )
     create_missing(ctx, runtime, now)
-    response = answer(runtime, member, interval_ms, with_tasks=with_tasks)
-    told = statuses(runtime, group.members[member_id], now)
+    response = answer(ctx, runtime, member, interval_ms, with_tasks=with_tasks)
+    told = statuses(runtime, group.members[member_id], request.api_version, now)
     ctx.reply(
         request.ticket,
         replace(response, status=told, partitions_by_user_endpoint=endpoints),
@@ -207,6 +220,7 @@ def _check_topology(
         raise configured.error
     if any(tasks for _, tasks in roles_of(message)):
         check_tasks(configured, message)
+    check_offsets(message)
 
 
 def _said(

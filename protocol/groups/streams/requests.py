@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 UNCHANGED: Final = timedelta(milliseconds=-1)
 """``rebalance_timeout`` of a heartbeat that does not set it."""
 
+OFFSETS_SINCE: Final = 1
+"""The first version in which clients report the offsets of tasks, and know status 6."""
+
 TEXT_LENGTH_MAX: Final = 32_767
 """Characters that fit into a Kafka string in any version; longer ids are refused."""
 
@@ -42,12 +45,12 @@ def check_served(ctx: Context) -> None:
         raise KafkaError(ErrorCode.unsupported_version)
 
 
-def check(ctx: Context, message: StreamsGroupHeartbeatRequest) -> None:
+def check(ctx: Context, message: StreamsGroupHeartbeatRequest, api_version: int) -> None:
     """Refuse a request that lacks a field or contradicts itself."""
     check_served(ctx)
     if message.topology is not None:
         _check_topic_names(message.topology)
-    _check_unsupported(message)
+    _check_unsupported(message, api_version)
     for name, text in (
         ("MemberId", message.member_id),
         ("GroupId", message.group_id),
@@ -93,10 +96,10 @@ def _check_topic_names(topology: StreamsTopology) -> None:
         raise _invalid_topology(f"Topic names {','.join(invalid)} are not valid topic names.")
 
 
-def _check_unsupported(message: StreamsGroupHeartbeatRequest) -> None:
-    if message.task_offsets is not None:
+def _check_unsupported(message: StreamsGroupHeartbeatRequest, api_version: int) -> None:
+    if api_version < OFFSETS_SINCE and message.task_offsets is not None:
         raise _invalid("TaskOffsets are not supported yet.")
-    if message.task_end_offsets is not None:
+    if api_version < OFFSETS_SINCE and message.task_end_offsets is not None:
         raise _invalid("TaskEndOffsets are not supported yet.")
     if message.warmup_tasks:
         raise _invalid("WarmupTasks are not supported yet.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from protocol.groups.streams.task_offsets import MemberTaskOffsets
     from protocol.wire.streams_messages import EndpointToPartitions
 
 
@@ -17,6 +18,7 @@ class StreamsSoftState:
     ``topic_errors`` are the reasons why internal topics could not be created, by name, with the
     time until which they are told (ms) and no other attempt is made. ``creating`` are the topics
     that are being created, with the time from which on they are tried again (ms).
+    ``offsets`` are those of their tasks that members reported, by member.
     """
 
     endpoint_epoch: int = 0
@@ -24,3 +26,4 @@ class StreamsSoftState:
     shutdown_member_id: str | None = None
     topic_errors: dict[str, tuple[str, int]] = field(default_factory=dict)
     creating: dict[str, int] = field(default_factory=dict)
+    offsets: dict[str, MemberTaskOffsets] = field(default_factory=dict)

@@ -12,6 +12,8 @@ MISSING_INTERNAL_TOPICS: Final = 3
 SHUTDOWN_APPLICATION: Final = 4
 ASSIGNMENT_DELAYED: Final = 5
 """A new target assignment is pending (KIP-1263)."""
+MISSING_CLIENT_TAGS: Final = 6
+"""The member lacks tags by which standby tasks are placed; told since version 1."""
 
 
 class TopologyProblem(Exception):  # noqa: N818 - a state of the group, not an error of a request

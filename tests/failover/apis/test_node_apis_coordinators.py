@@ -9,7 +9,7 @@ from failover.apis.coordinators import NO_TRANSACTIONS
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
 from protocol.wire import messages as m
-from protocol.wire.apis import API
+from protocol.wire.apis import API, error_response
 from protocol.wire.errors import ErrorCode, KafkaError
 from tests.failover.catalogue.catalogs import Keeper, answer
 
@@ -136,3 +136,41 @@ def test_clients_have_proper_names_since_version_3(
     with pytest.raises(KafkaError) as raised:
         answer(keeper.view(), 18, message, 3)
     assert raised.value.code is ErrorCode.invalid_request
+
+
+OK, INVALID = ErrorCode.none, ErrorCode.invalid_request
+ELSEWHERE = ErrorCode.rebootstrap_required
+
+
+@pytest.mark.parametrize(
+    ("cluster", "node", "version", "code"),
+    [
+        (None, None, 5, OK),
+        ("own", "own", 5, OK),
+        ("other", "own", 5, ELSEWHERE),
+        ("own", "other", 5, ELSEWHERE),
+        ("own", None, 5, INVALID),  # both or neither
+        (None, "own", 5, INVALID),
+        ("", "own", 5, ELSEWHERE),
+    ],
+)
+def test_a_client_that_meant_another_cluster_or_node_bootstraps_again(
+    keeper: Keeper, cluster: str | None, node: str | None, version: int, code: ErrorCode
+) -> None:
+    # KIP-1242
+    view = keeper.view()
+    clusters = {"own": view.cluster_id, "other": f"not {view.cluster_id}"}
+    nodes = {"own": view.node_id, "other": view.node_id + 1, None: -1}
+    message = m.ApiVersionsRequest(
+        client_software_name="x",
+        client_software_version="1.0",
+        cluster_id=clusters.get(cluster or "", cluster),
+        node_id=nodes[node],
+    )
+    if code is OK:
+        assert answer(view, 18, message, version).api_keys
+        return
+    with pytest.raises(KafkaError) as raised:
+        answer(view, 18, message, version)
+    assert raised.value.code is code
+    assert error_response(18, message, code).api_keys == ()

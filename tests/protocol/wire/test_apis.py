@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,8 @@ from protocol.wire.apis import (
 )
 from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode, KafkaError
-from protocol.wire.frames import encode_response
+from protocol.wire.frames import UnsupportedApiVersion, decode_request, encode_response
+from protocol.wire.kafka_4_4.index import GENERATED
 from tests.effort import examples
 from tests.java_support import run_java
 from tests.protocol.wire.strategies import messages
@@ -34,11 +36,15 @@ VERSIONS = [(a.key, v) for a in API.values() for v in range(a.min_version, a.max
 
 @pytest.mark.thorough
 def test_every_api_is_served_in_exactly_kafkas_stable_versions() -> None:
+    """Those of the Java client, which is 4.3.1, and the later ones that are of Kafka 4.4."""
     kafkas = {}
     for line in run_java("VersionCheck").splitlines():
         if line.startswith("api\t"):
             _, key, _, low, high = line.split("\t")
             kafkas[int(key)] = (int(low), int(high))
+    for key, version in GENERATED:
+        assert kafkas[key][1] == version - 1
+        kafkas[key] = (kafkas[key][0], version)
     ours = {api.key: (api.min_version, api.max_version) for api in API.values()}
     assert ours == {key: kafkas[key] for key in ours}
 
@@ -53,6 +59,15 @@ def test_api_versions_lists_the_table() -> None:
 
 def test_transactions_are_not_advertised() -> None:
     assert not {24, 25, 26, 27, 28, 65} & set(API)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_offsets_of_transactions_close_the_connection_in_every_version(version: int) -> None:
+    """TxnOffsetCommit 6 is Kafka 4.4's: it names topics by id (KIP-1319)."""
+    frame = struct.pack(">hhih", 28, version, 1, 0) + bytes(40)
+    with pytest.raises(UnsupportedApiVersion) as refused:
+        decode_request(frame)
+    assert refused.value.answer is None
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)

@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kio.index import load_request_schema, load_response_schema
 
 from protocol.wire import messages as m
 from protocol.wire.apis import API
 from protocol.wire.convert import blank, converter
 from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import decode_response, encode_response
+from protocol.wire.kafka_4_4.index import request_shape, response_shape
 from protocol.wire.versions import UnsupportedVersionError, request_plan, response_plan
 from protocol.wire.writers import encoder
 from tests.effort import examples
@@ -50,7 +50,7 @@ def upgrade_response(key: int, version: int, response: Any) -> Any:
 def test_a_request_of_any_version_survives_the_way_up_and_down(
     key: int, version: int, data: st.DataObject
 ) -> None:
-    shape = load_request_schema(key, version)
+    shape = request_shape(key, version)
     old = data.draw(messages(shape))
     newest = upgrade(key, version, old)
     assert type(newest) is API[key].request
@@ -64,7 +64,7 @@ def test_a_request_of_any_version_survives_the_way_up_and_down(
 def test_a_response_of_any_version_survives_the_way_up_and_down(
     key: int, version: int, data: st.DataObject
 ) -> None:
-    shape = load_response_schema(key, version)
+    shape = response_shape(key, version)
     old = data.draw(messages(shape))
     newest = upgrade_response(key, version, old)
     assert type(newest) is API[key].response
@@ -112,7 +112,7 @@ def test_the_newest_version_of_the_hot_apis_is_not_copied(key: int) -> None:
 
 
 def old(key: int, version: int, /, **values: object) -> Any:
-    return blank(load_request_schema(key, version), **values)
+    return blank(request_shape(key, version), **values)
 
 
 def test_leave_group_before_3_names_one_member() -> None:
@@ -159,7 +159,7 @@ def test_offset_commit_keeps_the_topics_name_and_its_id() -> None:
         topics = tuple(
             converter(
                 m.OffsetCommitRequestTopic,
-                load_request_schema(8, version).__annotations__["topics"].__args__[0],
+                request_shape(8, version).__annotations__["topics"].__args__[0],
             )(topic)
             for topic in (m.OffsetCommitRequestTopic(topic_id=ID, name="t", partitions=()),)
         )
@@ -214,7 +214,7 @@ def test_delete_topics_before_6_names_topics() -> None:
 
 
 def test_a_copy_meets_the_source_by_field_names_only() -> None:
-    shape = load_request_schema(12, 3)
+    shape = request_shape(12, 3)
     copy = converter(shape, m.HeartbeatRequest)
     source = SimpleNamespace(group_id="g", generation_id=1, member_id="m", group_instance_id=None)
     assert copy(source) == m.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

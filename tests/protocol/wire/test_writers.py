@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kio.index import load_request_schema, load_response_schema
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.offset_commit.v6.request import OffsetCommitRequest as OffsetCommitRequestV6
 from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestV9
 
 from protocol.wire.apis import API
+from protocol.wire.kafka_4_4.index import request_shape, response_shape
 from protocol.wire.readers import UnreadableError, decoder
 from protocol.wire.writers import encoder, remembering
 from tests.effort import examples
@@ -23,7 +23,7 @@ SHAPES = [
     load(api.key, version)
     for api in API.values()
     for version in range(api.min_version, api.max_version + 1)
-    for load in (load_request_schema, load_response_schema)
+    for load in (request_shape, response_shape)
 ]
 QUICK = settings(max_examples=examples(5), suppress_health_check=list(HealthCheck), deadline=None)
 

@@ -87,6 +87,7 @@ class StreamsTalk(Conversation[StreamsClient]):
     delay_ms: int = 0
     interval_ms: int = 0
     is_offloaded: bool = False
+    version: int = 0
 
     def configs(self) -> dict[str, str]:
         return {
@@ -126,7 +127,7 @@ class StreamsTalk(Conversation[StreamsClient]):
             "instance_id": client.instance,
             **more,
         }
-        answer = self.say(client, blank(m.StreamsGroupHeartbeatRequest, **asked), 0)
+        answer = self.say(client, blank(m.StreamsGroupHeartbeatRequest, **asked), self.version)
         self.settle()
         return answer
 
@@ -147,9 +148,11 @@ class StreamsTalk(Conversation[StreamsClient]):
     def describe(self, group: str = GROUP, **more: Any) -> Any:
         """StreamsGroupDescribe of one group."""
         message = m.StreamsGroupDescribeRequest(
-            group_ids=(group,), include_authorized_operations=more.get("operations", False)
+            group_ids=(group,),
+            include_authorized_operations=more.get("operations", False),
+            include_topology_description=more.get("topology", False),
         )
-        return self.ask(message, 0).groups[0]
+        return self.ask(message, self.version).groups[0]
 
     # -- what happens ----------------------------------------------------------------------------
 
