@@ -1,4 +1,7 @@
-"""Kafka's open bugs of static members, each as a conversation: what becomes of it here."""
+"""Kafka's open bugs of static members, each as a conversation: what becomes of it here.
+
+Those of consumer and streams groups are in files of the same name in their folders.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from protocol.groups.facts import RebalanceEnded, RebalanceTrigger
 from protocol.wire.embedded import EmbeddedSubscription, encode_subscription
 from protocol.wire.errors import ErrorCode
 from tests.protocol.groups.classic.classic_talk import ClassicTalk
-from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 
 RANGE = "range"
 
@@ -96,55 +98,6 @@ def test_a_join_with_the_members_own_id_is_no_other_process() -> None:
     talk.join("A", protocols=subscribed("a", "b"))
     assert talk.join("B", protocols=subscribed("a")) is not None
     assert talk.replies[talk.client("A").ticket].message.error_code is ErrorCode.none
-
-
-@pytest.mark.parametrize("how", ["the answer was lost", "it was fenced by its epoch", "it left"])
-def test_a_static_member_that_joins_with_its_own_id_is_not_refused(how: str) -> None:
-    """Kafka's pull request 23542: UNRELEASED_INSTANCE_ID, fatal to the Java client."""
-    talk = ConsumerTalk()
-    talk.join("A=i")
-    talk.join("B")
-    talk.converge("A", "B")
-    had = talk.client("A").owned
-    if how == "it was fenced by its epoch":
-        fenced = talk.heartbeat("A", member_epoch=talk.client("A").epoch + 5)
-        assert fenced.error_code is ErrorCode.fenced_member_epoch
-    elif how == "it left":
-        member_id = talk.client("A").member_id
-        talk.leave("A", -2)
-        talk.client("A").member_id = member_id
-    assert talk.join("A").error_code is ErrorCode.none
-    talk.converge("A", "B")
-    assert talk.client("A").owned == had
-    assert talk.group.static_members == {"i": "m-A"}
-
-
-@pytest.mark.parametrize("before", [None, "i"])
-def test_a_member_that_joins_with_another_instance_id_has_that_one_and_no_other(
-    before: str | None,
-) -> None:
-    """Kafka's pull request 23542 would refuse it; Kafka 4.3.1 takes it, and so does this."""
-    talk = ConsumerTalk()
-    talk.join("A" if before is None else f"A={before}")
-    talk.converge("A")
-    assert talk.join("A", instance_id="j").error_code is ErrorCode.none
-    assert talk.group.static_members == {"j": "m-A"}
-    talk.failover()
-    assert talk.group.static_members == {"j": "m-A"}
-
-
-def test_members_wait_no_longer_than_a_session_for_a_member_that_stayed_in_silence() -> None:
-    """A client that is closed with REMAIN_IN_GROUP (KIP-1092) says nothing; others do not stall."""
-    talk = ConsumerTalk()
-    talk.join("A", topics=("a", "b"))
-    talk.converge("A")
-    last = talk.now
-    talk.join("B", topics=("a", "b"))
-    while talk.owned("B") != [6]:
-        talk.advance(1_000)
-        talk.beat("B")
-        talk.work()
-        assert talk.now - last <= 47_000
 
 
 def test_a_classic_rebalance_waits_no_longer_than_a_session_for_a_silent_member() -> None:
