@@ -46,8 +46,9 @@ class Context:
     """The state of one shard while it handles one event.
 
     Hard, written by replays only: ``groups`` (by id; an id belongs to one type of group),
-    ``offsets`` (committed offsets by group id, topic and partition) and ``share_states`` (share
-    state by group id, topic id and partition). Soft: ``classic_runtime`` (the classic groups in
+    ``shadowed`` (groups whose id a group of another type has, by id and type), ``offsets``
+    (committed offsets by group id, topic and partition) and ``share_states`` (share state by group
+    id, topic id and partition). Soft: ``classic_runtime`` (the classic groups in
     use, by id), ``modern_runtime`` (the modern groups in use), ``timers``,
     ``elected_ms`` (when this shard's leadership began; None on a standby), ``unbuilt`` (ids of
     groups that may still lack soft state after an election, last one first) and ``subscribers``
@@ -82,6 +83,7 @@ class Context:
         "result",
         "rng",
         "session_end",
+        "shadowed",
         "share_states",
         "subscribers",
         "tables",
@@ -110,6 +112,7 @@ class Context:
         self.wall = WallClock()
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
         self.groups: dict[str, HardGroup] = {}
+        self.shadowed: dict[str, dict[str, HardGroup]] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}
         self.share_states: dict[str, dict[tuple[UUID | None, int], ShareState]] = {}
         self.numbers = TopicNumbers()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.groups import describe, election, timeouts
+from protocol.groups import describe, election, shadowed, timeouts
 from protocol.groups.classic.group_type import CLASSIC
 from protocol.groups.consumer.group_type import CONSUMER
 from protocol.groups.dispatch import Tables, merge
@@ -18,6 +18,7 @@ from protocol.groups.streams.group_type import STREAMS
 
 PARTS: Final = (
     election.PART,
+    shadowed.PART,
     timeouts.PART,
     modern_part.PART,
     CONSUMER,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kio.static.protocol import Entity
 
 
 class HardGroup(Protocol):
@@ -14,3 +19,10 @@ class HardGroup(Protocol):
     @property
     def has_members(self) -> bool:
         """Whether the log has members of the group."""
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether the log has records of the group itself, and not only committed offsets."""
+
+    def record_keys(self, group_id: str) -> Iterable[Entity]:
+        """Return the keys of all records of the group itself; the last one's removes it."""

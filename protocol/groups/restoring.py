@@ -47,6 +47,7 @@ def forget(ctx: Context, group_id: str) -> None:
     for forget_in_part in reactions(ctx.tables, "forget"):
         forget_in_part(ctx, group_id)
     ctx.groups.pop(group_id, None)
+    ctx.shadowed.pop(group_id, None)
     ctx.offsets.pop(group_id, None)
 
 

@@ -60,6 +60,9 @@ class TimerKind(StrEnum):
     SHARE_STATE_TOPICS = "share-state-topics"
     """Remove share state of deleted topics; one timer for the whole shard."""
 
+    SHADOWED = "shadowed"
+    """After an election, remove groups whose id another group has; one timer for the shard."""
+
     REFRESH = "refresh"
     """A consumer group's subscribed topics have changed, or its regex matches are old."""
 

@@ -165,6 +165,8 @@ def _difference(machine: Any, reference: Reference) -> str:
             return f"{group_id} is {_what_differs(one, other)}"
     if mine.offsets != theirs.offsets:
         return f"offsets are {mine.offsets}, not {theirs.offsets}"
+    if mine.shadowed.keys() != theirs.shadowed.keys():
+        return f"shadowed are {mine.shadowed}, not {theirs.shadowed}"
     if mine.share_states != theirs.share_states:
         return f"share states are {mine.share_states}, not {theirs.share_states}"
     return ""

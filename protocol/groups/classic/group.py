@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from protocol.groups.classic.protocol_lists import ProtocolLists
 from protocol.groups.classic.states import ClassicGroupState
 from protocol.groups.event_log import MemberEventLog
-from protocol.records import GroupMetadataValue, MemberMetadata
+from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -48,6 +48,15 @@ class ClassicGroup:
     def has_members(self) -> bool:
         """Whether the last generation has members."""
         return bool(self.metadata.members)
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether the group is more than committed offsets."""
+        return self.metadata is not NO_GENERATION
+
+    def record_keys(self, group_id: str) -> tuple[GroupMetadataKey]:
+        """Return the key of its only record."""
+        return (GroupMetadataKey(group=group_id),)
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from protocol.groups import shadowed
 from protocol.groups.classic import answers, membership, rebuild
 from protocol.groups.classic.group import NO_GENERATION, ClassicGroup
 from protocol.groups.classic.rebalance_fact import report_rebalance
@@ -153,11 +154,10 @@ def replay_group_metadata(
     ctx: Context, key: GroupMetadataKey, value: GroupMetadataValue | None
 ) -> None:
     """Apply a generation; a tombstone removes the group."""
-    group = ctx.groups.get(key.group)
+    group = shadowed.find(ctx, key.group, ClassicGroup.type_name)
     if value is None:
-        if isinstance(group, ClassicGroup):
-            del ctx.groups[key.group]
-    elif isinstance(group, ClassicGroup):
+        shadowed.drop(ctx, key.group, ClassicGroup.type_name)
+    elif group is not None:
         group.metadata = value
     else:
-        ctx.groups[key.group] = ClassicGroup(value)
+        shadowed.put(ctx, key.group, ClassicGroup(value))

@@ -21,7 +21,9 @@ from protocol.groups.timers import TimerKind
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Set
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+
+    from kio.static.protocol import Entity
 
     from protocol.assignors.spec import Int32s
     from protocol.groups.effects import TaskSettings
@@ -187,6 +189,26 @@ class ModernGroup(Generic[MemberT]):
         return bool(self.members)
 
     @property
+    def is_logged(self) -> bool:
+        """Return True: such a group is made by its records."""
+        return True
+
+    def record_keys(self, group_id: str) -> Iterator[Entity]:
+        """Yield the keys of all its records; the tombstone of the last one removes the group."""
+        codec, pending = self.kind.codec, self.pending_target
+        targets = self.targets if pending is None else {**self.targets, **pending.targets}
+        for member_id in dict.fromkeys((*self.members, *targets)):
+            yield codec.current_key(group_id, member_id)
+            yield codec.target_key(group_id, member_id)
+            yield codec.member_key(group_id, member_id)
+        if codec.regex_key is not None:
+            for regex in self.regexes:
+                yield codec.regex_key(group_id, regex)
+        yield from self.own_keys(group_id)
+        yield codec.target_epoch_key(group_id)
+        yield codec.epoch_key(group_id)
+
+    @property
     def state(self) -> str:
         """The group's state in ConsumerGroupDescribe and ListGroups."""
         if not self.members:
@@ -225,6 +247,10 @@ class ModernGroup(Generic[MemberT]):
 
     def own_topics(self) -> Iterable[str]:
         """Return the topics that the group needs whatever its members subscribe to."""
+        return ()
+
+    def own_keys(self, group_id: str) -> Iterable[Entity]:  # noqa: ARG002 - for subclasses
+        """Return the keys of records that only this type has."""
         return ()
 
     def own_values(self) -> tuple[Any, ...]:

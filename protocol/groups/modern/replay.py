@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from protocol.groups import shadowed
 from protocol.groups.modern.hard_state import (
     EMPTY_EPOCH,
     NO_ASSIGNMENT,
@@ -54,16 +55,21 @@ class Replays(Generic[GroupT]):
     def find(self, ctx: Context, group_id: str) -> GroupT | None:
         """Return the group with that id; None if there is none, or one of another type."""
         group = ctx.groups.get(group_id)
-        return group if isinstance(group, self._class) else None
+        if isinstance(group, self._class):
+            return group
+        hidden: GroupT | None = shadowed.find(ctx, group_id, self._class.type_name)
+        return hidden
 
     def found(self, ctx: Context, group_id: str) -> GroupT:
         """Return the group, created if needed: one of another type with that id is gone already.
 
-        At most there is a simple group that was created for committed offsets.
+        At most there is a simple group that was created for committed offsets, or what a downgrade
+        left (``shadowed``).
         """
-        group = ctx.groups.get(group_id)
-        if not isinstance(group, self._class):
-            group = ctx.groups[group_id] = self._class(group_id)
+        group = self.find(ctx, group_id)
+        if group is None:
+            group = self._class(group_id)
+            shadowed.put(ctx, group_id, group)
         return group
 
     def epoch(self, ctx: Context, key: Any, value: Any) -> None:
@@ -72,8 +78,8 @@ class Replays(Generic[GroupT]):
             group = self.found(ctx, key.group_id)
             group.epoch = value.epoch
             group.metadata_hash = value.metadata_hash
-        elif self.find(ctx, key.group_id) is not None:
-            del ctx.groups[key.group_id]
+        else:
+            shadowed.drop(ctx, key.group_id, self._class.type_name)
 
     def member(self, ctx: Context, key: Any, value: Any) -> None:
         """Apply a member's metadata; a tombstone removes the member."""

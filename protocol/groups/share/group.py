@@ -13,9 +13,12 @@ from protocol.groups.share.soft_state import InitializationState
 from protocol.groups.share.state_topics import StateTopics
 from protocol.groups.timers import TimerKind
 from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
+from protocol.records import ShareGroupStatePartitionMetadataKey
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterable, Set
+
+    from kio.static.protocol import Entity
 
     from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.topic_numbers import Partition, TopicNumbers
@@ -60,6 +63,10 @@ class ShareGroup(ModernGroup[ShareGroupMember]):
     def described_state(self) -> str:
         """The state that clients are told: a share group with members is Stable, as in Kafka."""
         return ModernGroupState.STABLE if self.members else ModernGroupState.EMPTY
+
+    def own_keys(self, group_id: str) -> Iterable[Entity]:
+        """Return the key of the topics whose share state exists."""
+        return (ShareGroupStatePartitionMetadataKey(group_id=group_id),)
 
     def own_values(self) -> tuple[object, ...]:
         """Return the share state."""

@@ -18,9 +18,12 @@ from protocol.groups.streams.prepare import prepare
 from protocol.groups.streams.records import CODEC, NOT_VALIDATED
 from protocol.groups.streams.soft_state import StreamsSoftState
 from protocol.groups.streams.task_numbers import SubtopologyNumbers, task_of
+from protocol.records import StreamsGroupTopologyKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from kio.static.protocol import Entity
 
     from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.groups.modern.runtime import ModernGroupRuntime
@@ -127,6 +130,10 @@ class StreamsGroup(ModernGroup[StreamsGroupMember]):
     def own_topics(self) -> Iterable[str]:
         """Return the topics of the topology."""
         return () if self.topology is None else self.topology.required
+
+    def own_keys(self, group_id: str) -> Iterable[Entity]:
+        """Return the key of the topology."""
+        return (StreamsGroupTopologyKey(group_id),)
 
     def own_values(self) -> tuple[Any, ...]:
         """Return the topology, what was validated, and the configs of the epoch."""
