@@ -1,4 +1,4 @@
-"""Groups for timing assignors: shapes of subscriptions, and what has changed."""
+"""Consumer groups for timing assignors: shapes of subscriptions, and what has changed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from protocol.assignors.spec import NOBODY, GroupSpec, Int32s
+from bench.cases.assignor_kind import AssignorKind, balance
+from protocol.assignors.registry import assign
+from protocol.assignors.spec import NOBODY, GroupAssignment, GroupSpec, Int32s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from bench.cases.assignor_peer import AssignorPeer
+    from bench.report.rounds import Figures
 
 SEED: Final = 848
 
@@ -58,7 +63,6 @@ ABOUT_SHAPES: Final = {
     "random": "every member its own random 20 % of the topics",
     "chain": "each member a window of topics that overlaps the next one's; small topics first",
 }
-MODES: Final = ("full", "join", "leave", "unchanged")
 
 
 def group(shape: str, members: int, topics: int, partitions: int) -> GroupSpec:
@@ -93,3 +97,54 @@ def without_last(spec: GroupSpec) -> GroupSpec:
 def owning(spec: GroupSpec, owner: Int32s) -> GroupSpec:
     """Set the group's owned partitions from ``owner``."""
     return replace(spec, previous_owner=np.asarray(owner, np.int32))
+
+
+def run(name: str, spec: GroupSpec) -> Int32s:
+    """Return the owners that our assignor computes."""
+    assignment = assign(name, spec)
+    assert isinstance(assignment, GroupAssignment)
+    return assignment.owner
+
+
+def ask_kafka(peer: AssignorPeer, name: str, spec: GroupSpec) -> Int32s:
+    """Return the owners that Kafka's assignor computes."""
+    return _owner(peer.assign(name, arrays(spec)))
+
+
+def arrays(spec: GroupSpec) -> list[Int32s]:
+    """Return the arrays that ``ConsumerPeerGroup.java`` reads."""
+    return [
+        spec.partition_starts, spec.class_starts, spec.class_topics,
+        spec.member_class, spec.previous_owner, spec.instance_rank,
+    ]  # fmt: skip
+
+
+def quality(spec: GroupSpec, owner: Int32s) -> Figures:
+    """Measure balance and stickiness.
+
+    ``spread`` is the largest difference between the loads of two members with the same
+    subscriptions, ``sum_of_squares`` is over all loads, ``moved`` counts partitions that move from
+    one member to another.
+    """
+    load = np.bincount(owner[owner != NOBODY], minlength=spec.member_count)
+    moved = np.count_nonzero((owner != spec.previous_owner) & (spec.previous_owner != NOBODY))
+    given = np.count_nonzero((owner != spec.previous_owner) & (spec.previous_owner == NOBODY))
+    return {**balance(spec.member_class, load), "moved": int(moved), "given": int(given)}
+
+
+def _owner(told: Sequence[Int32s]) -> Int32s:
+    (owner,) = told
+    return owner
+
+
+CONSUMER: Final = AssignorKind(
+    shapes=ABOUT_SHAPES,
+    group=group,
+    without_last=without_last,
+    owning=owning,
+    run=run,
+    quality=quality,
+    to_kafka=arrays,
+    from_kafka=_owner,
+    has_worker=True,
+)

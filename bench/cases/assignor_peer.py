@@ -14,17 +14,16 @@ import numpy as np
 from bench.servers.java import java_command
 from bench.servers.kafka_jars import HOME, NoJavaError, kafka_classpath
 from bench.servers.server import StartError
-from protocol.assignors.spec import GroupSpec, Int32s
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
-SOURCE: Final = Path(__file__).with_name("AssignorPeer.java")
-HEAP: Final = "1g"
-FIELDS: Final = (
-    "partition_starts", "class_starts", "class_topics",
-    "member_class", "previous_owner", "instance_rank",
-)  # fmt: skip
+    from protocol.assignors.spec import Int32s
+
+MAIN: Final = "AssignorPeer"
+SOURCES: Final = tuple(sorted(Path(__file__).parent.glob("*.java")))
+HEAP: Final = "2g"
 
 
 class AssignorPeer:
@@ -41,7 +40,7 @@ class AssignorPeer:
             [
                 java_command(), f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+AlwaysPreTouch", "-Xshare:auto",
                 "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-                "-cp", f"{_compiled(libs)}:{libs}", "AssignorPeer",
+                "-cp", f"{_compiled(libs)}:{libs}", MAIN,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -62,16 +61,18 @@ class AssignorPeer:
         self._process.wait(timeout=60)
         self._directory.cleanup()
 
-    def assign(self, assignor: str, spec: GroupSpec) -> Int32s:
-        """Return the owners that Kafka's assignor computes."""
-        return self.timed("assign", assignor, spec, calls=0, warm_up_ms=0)[0]
+    def assign(self, assignor: str, arrays: Sequence[Int32s]) -> list[Int32s]:
+        """Return the assignment of Kafka's assignor; the group and it are arrays.
+
+        Which they are is told in the Java class of the group's type.
+        """
+        return self.timed("assign", assignor, arrays, calls=0, warm_up_ms=0)[0]
 
     def timed(
-        self, what: str, assignor: str, spec: GroupSpec, *, calls: int, warm_up_ms: int
-    ) -> tuple[Int32s, list[float]]:
-        """Return the owners, and how many ms each call took; ``what``: ``assign`` or ``build``."""
+        self, what: str, assignor: str, arrays: Sequence[Int32s], *, calls: int, warm_up_ms: int
+    ) -> tuple[list[Int32s], list[float]]:
+        """Return it, and how many ms each call took; ``what``: ``assign`` or ``build``."""
         path = Path(self._directory.name, "group")
-        arrays = [getattr(spec, name) for name in FIELDS]
         path.write_bytes(b"".join(np.array([len(each), *each], ">i4").tobytes() for each in arrays))
         asking, answers = self._process.stdin, self._process.stdout
         assert asking is not None and answers is not None
@@ -80,22 +81,32 @@ class AssignorPeer:
         line = answers.readline()
         if not line.endswith("\n"):
             raise StartError("Kafka's assignors stopped; what they said is above.")
-        owner = np.frombuffer(path.with_name("group.out").read_bytes(), ">i4").astype(np.int32)
-        return owner, [int(word) / 1e6 for word in line.split()]
+        told = _arrays(path.with_name("group.out").read_bytes())
+        return told, [int(word) / 1e6 for word in line.split()]
+
+
+def _arrays(data: bytes) -> list[Int32s]:
+    numbers = np.frombuffer(data, ">i4").astype(np.int32)
+    arrays, at = [], 0
+    while at < len(numbers):
+        size = int(numbers[at])
+        arrays.append(numbers[at + 1 : at + 1 + size].copy())
+        at += 1 + size
+    return arrays
 
 
 def _compiled(libs: str) -> Path:
-    """Compile the Java program once for each version of its source."""
+    """Compile the Java program once for each version of its sources."""
     if shutil.which("javac") is None:
         raise NoJavaError("javac is not installed: Kafka's assignors need a JDK")
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
-    classes = HOME / "classes" / f"{SOURCE.stem}-{digest}"
-    if not (classes / f"{SOURCE.stem}.class").exists():
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:12]
+    classes = HOME / "classes" / f"{MAIN}-{digest}"
+    if not (classes / f"{MAIN}.class").exists():
         classes.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
-            ["javac", "-nowarn", "-cp", libs, "-d", str(classes), str(SOURCE)],
+            ["javac", "-nowarn", "-cp", libs, "-d", str(classes), *map(str, SOURCES)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:
-            raise StartError(f"{SOURCE.name} could not be compiled: {done.stderr[-2000:]}")
+            raise StartError(f"{MAIN}.java could not be compiled: {done.stderr[-2000:]}")
     return classes

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from bench.cases.assignor_cases import MODES, SHAPES, group, owning, without_last
+from bench.cases import assignor_share, assignor_streams
+from bench.cases.assignor_cases import SHAPES, ask_kafka, group, owning, without_last
 from bench.cases.assignor_peer import AssignorPeer
+from bench.cases.assignors import MODES, case_of
 from bench.servers.kafka_jars import NoJavaError
 from protocol.assignors.range import RangeAssignor
 from protocol.assignors.spec import NOBODY, GroupSpec
@@ -52,7 +54,7 @@ def random_group(seed: int) -> GroupSpec:
 
 
 def check_no_worse(spec: GroupSpec, kafka: AssignorPeer) -> None:
-    ours, theirs = UniformAssignor().assign(spec).owner, kafka.assign("uniform", spec)
+    ours, theirs = UniformAssignor().assign(spec).owner, ask_kafka(kafka, "uniform", spec)
     assert squares(spec, ours) <= squares(spec, theirs)
     assert moved(spec, ours) <= moved(spec, theirs)
     for each in np.unique(spec.member_class):
@@ -77,16 +79,16 @@ def test_uniform_is_no_worse_in_every_shape_and_mode(
     for members, topics, partitions in SIZES:
         spec = group(shape, members, topics, partitions)
         if mode == "join":
-            spec = owning(spec, kafka.assign("uniform", without_last(spec)))
+            spec = owning(spec, ask_kafka(kafka, "uniform", without_last(spec)))
         elif mode != "full":
-            spec = owning(spec, kafka.assign("uniform", spec))
+            spec = owning(spec, ask_kafka(kafka, "uniform", spec))
         check_no_worse(without_last(spec) if mode == "leave" else spec, kafka)
 
 
 def test_range_decides_as_kafkas_does(kafka: AssignorPeer) -> None:
     for seed in range(GROUPS):
         spec = random_group(seed)
-        ours, theirs = RangeAssignor().assign(spec).owner, kafka.assign("range", spec)
+        ours, theirs = RangeAssignor().assign(spec).owner, ask_kafka(kafka, "range", spec)
         assert ours.tolist() == theirs.tolist()
 
 
@@ -95,4 +97,34 @@ def test_instance_ids_decide_the_order_of_range(kafka: AssignorPeer) -> None:
     spec.instance_rank.resize(3, refcheck=False)
     spec.instance_rank[:] = array(1, NOBODY, 0)
     assert RangeAssignor().assign(spec).owner.tolist() == [2, 2, 0, 0, 1]
-    assert kafka.assign("range", spec).tolist() == [2, 2, 0, 0, 1]
+    assert ask_kafka(kafka, "range", spec).tolist() == [2, 2, 0, 0, 1]
+
+
+@pytest.mark.parametrize("shape", assignor_share.SHAPES)
+@pytest.mark.parametrize("mode", MODES)
+def test_simple_is_no_worse_in_every_shape_and_mode(
+    kafka: AssignorPeer, shape: str, mode: str
+) -> None:
+    kind = assignor_share.SHARE
+    for members, topics, partitions in SIZES:
+        spec = case_of(kind, kind.group(shape, members, topics, partitions), mode, "simple", kafka)
+        given = kind.from_kafka(kafka.assign("simple", kind.to_kafka(spec)))
+        ours, theirs = kind.quality(spec, kind.run("simple", spec)), kind.quality(spec, given)
+        for figure in ("spread", "sum_of_squares", "unowned", "moved"):
+            assert ours[figure] <= theirs[figure], figure
+
+
+@pytest.mark.parametrize("shape", assignor_streams.SHAPES)
+@pytest.mark.parametrize("mode", MODES)
+def test_sticky_is_no_worse_in_every_shape_and_mode(
+    kafka: AssignorPeer, shape: str, mode: str
+) -> None:
+    kind = assignor_streams.STREAMS
+    for members, subtopologies, tasks in [(7, 3, 5), (30, 5, 24), (100, 7, 90)]:
+        made = kind.group(shape, members, subtopologies, tasks)
+        spec = case_of(kind, made, mode, "sticky", kafka)
+        given = kind.from_kafka(kafka.assign("sticky", kind.to_kafka(spec)))
+        ours, theirs = kind.quality(spec, kind.run("sticky", spec)), kind.quality(spec, given)
+        assert ours["standbys"] >= theirs["standbys"]
+        for figure in ("spread", "sum_of_squares", "active_spread", "moved", "restored"):
+            assert ours[figure] <= theirs[figure], figure
