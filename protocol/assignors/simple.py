@@ -5,8 +5,9 @@ a member keeps what it has if that is possible. With fewer partitions than membe
 several members, so that no member is left without any.
 
 If all members subscribe to the same topics, the partitions of all topics are balanced together.
-Otherwise each topic is balanced on its own among the members that subscribe to it, as in Kafka.
-What is balanced together is a *unit*.
+Otherwise each topic is balanced on its own among the members that subscribe to it, as in Kafka;
+what cannot be divided evenly goes to the members with the fewest partitions of all topics. What is
+balanced together is a *unit*.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def _assign(
     member_starts, unit_members = subscribers
     members = len(before[0]) - 1
     place = np.full(starts[-1], NOBODY, np.int32)  # of each partition in its unit
+    totals = _least_totals(partitions, units, subscribers, members)
     who = [np.empty(0, np.int32)]
     what = [np.empty(0, np.int32)]
     for unit in range(len(unit_starts) - 1):
@@ -95,11 +97,47 @@ def _assign(
         of_unit = unit_members[member_starts[unit] : member_starts[unit + 1]]
         if len(listed) and len(of_unit):
             span = (starts[topics[0]], starts[topics[-1] + 1])
-            given, ends = _balance(listed, of_unit, before, place, span)
+            order = np.argsort(totals[of_unit], kind="mergesort").astype(np.int32)
+            given, ends = _balance(listed, (of_unit, order), before, place, span)
+            _count_more(totals, of_unit, ends)
             who.append(_repeated(of_unit, ends))
             what.append(given)
         place[listed] = NOBODY
     return _by_member(who, what, members)
+
+
+@kernel
+def _least_totals(
+    partitions: tuple[Int32s, Bools],
+    units: tuple[Int32s, Int32s],
+    subscribers: tuple[Int32s, Int32s],
+    members: int,
+) -> Int32s:
+    """Return how many partitions of all units each member gets at least."""
+    starts, assignable = partitions
+    unit_starts, unit_topics = units
+    member_starts, unit_members = subscribers
+    totals = np.zeros(members, np.int32)
+    for unit in range(len(unit_starts) - 1):
+        count = 0
+        for topic in unit_topics[unit_starts[unit] : unit_starts[unit + 1]]:
+            for partition in range(starts[topic], starts[topic + 1]):
+                count += assignable[partition]
+        of_unit = unit_members[member_starts[unit] : member_starts[unit + 1]]
+        if count and len(of_unit):
+            sharing = (len(of_unit) + count - 1) // count
+            totals[of_unit] += sharing * count // len(of_unit)
+    return totals
+
+
+@kernel
+def _count_more(totals: Int32s, members: Int32s, ends: Int32s) -> None:
+    """Add one to the total of each member that got more of a unit than others."""
+    least = ends[-1] // len(members)
+    first = 0
+    for row in range(len(members)):
+        totals[members[row]] += ends[row] - first > least
+        first = ends[row]
 
 
 @kernel
@@ -122,15 +160,19 @@ def _listed(starts: Int32s, assignable: Bools, topics: Int32s, place: Int32s) ->
 @kernel
 def _balance(
     listed: Int32s,
-    members: Int32s,
+    rows_of: tuple[Int32s, Int32s],
     before: tuple[Int32s, Int32s],
     place: Int32s,
     span: tuple[int, int],
 ) -> tuple[Int32s, Int32s]:
-    """Assign a unit's partitions; return them member by member, and where each member's end."""
+    """Assign a unit's partitions; return them member by member, and where each member's end.
+
+    ``rows_of``: the unit's members, and the order in which they get one more than others.
+    """
+    members, order = rows_of
     sharing = (len(members) + len(listed) - 1) // len(listed)
     first, end = _previous(before, members, span)
-    wanted = _wanted(sharing * len(listed), (first, end), before[1], place)
+    wanted = _wanted(sharing * len(listed), order, (first, end), before[1], place)
     rows = np.zeros(len(members) + 1, np.int32)
     for row in range(len(members)):
         rows[row + 1] = rows[row] + wanted[row]
@@ -165,7 +207,9 @@ def _previous(
 
 
 @kernel
-def _wanted(total: int, previous: tuple[Int32s, Int32s], had: Int32s, place: Int32s) -> Int32s:
+def _wanted(
+    total: int, order: Int32s, previous: tuple[Int32s, Int32s], had: Int32s, place: Int32s
+) -> Int32s:
     """Return how many partitions each member should get.
 
     The sizes differ by one at most; the members that have more already stay the larger ones.
@@ -173,7 +217,7 @@ def _wanted(total: int, previous: tuple[Int32s, Int32s], had: Int32s, place: Int
     count = len(previous[0])
     size, larger = total // count, total % count
     wanted = np.full(count, size, np.int32)
-    for row in range(count):
+    for row in order:
         has = 0
         for at in range(previous[0][row], previous[1][row]):
             if place[had[at]] != NOBODY:
@@ -181,7 +225,7 @@ def _wanted(total: int, previous: tuple[Int32s, Int32s], had: Int32s, place: Int
         if has > size and larger > 0:
             wanted[row] += 1
             larger -= 1
-    for row in range(count):
+    for row in order:
         if larger > 0 and wanted[row] == size:
             wanted[row] += 1
             larger -= 1
