@@ -1,7 +1,7 @@
 """``rollcall bench all [--kafka]``: run every headline benchmark, and write one dated file.
 
 Each part runs the command that its entry in the file names, in its own process, with sizes such
-that all parts together take about 25 minutes on two cores. The file is written after each part, so
+that all parts together take about 40 minutes on two cores. The file is written after each part, so
 an interrupted run can be continued (``--resume``), and a single part can be repeated (``--only``).
 ``docs/performance.md`` is generated from the newest file (:mod:`bench.report.page`).
 """
@@ -51,13 +51,22 @@ PARTS: Final[Mapping[str, BenchPart]] = {
     "replicated-commits": _part("replicated-commits --rounds 2 --seconds 4"),
     "joins": _part("joins --rounds 3"),
     "consumer-heartbeats": _part("consumer-heartbeats --rounds 2 --seconds 4"),
+    "share-heartbeats": _part("heartbeats --type share --rounds 2 --seconds 4"),
+    "streams-heartbeats": _part("heartbeats --type streams --rounds 2 --seconds 4"),
     "consumer-joins": _part("consumer-joins --rounds 2"),
+    "share-joins": _part("joins --type share --rounds 2"),
     "storm": _part("storm --rounds 1 --seconds 15 --partitions 15"),
     "storm-50": _part("storm --rounds 1 --seconds 15", has_peer=False),
+    "share-storm": _part("storm --type share --rounds 1 --seconds 15 --partitions 15"),
+    "share-storm-50": _part("storm --type share --rounds 1 --seconds 15", has_peer=False),
+    "streams-storm": _part("storm --type streams --rounds 1 --seconds 15 --partitions 150"),
+    "streams-storm-1000": _part("storm --type streams --rounds 1 --seconds 15", has_peer=False),
     "failover": _part("failover --rounds 1 --kills 2 --records 200000"),
     "reload": _part("reload --rounds 2 --records 500000"),
     "memory": _part("memory", has_peer=False),
     "assignors": _part("assignors --calls 20 --warm-up-ms 1500"),
+    "share-assignors": _part("assignors --type share --calls 20 --warm-up-ms 1500"),
+    "streams-assignors": _part("assignors --type streams --calls 20 --warm-up-ms 1500"),
     "hostile": _part("hostile --frames 300000 --minutes 2", has_peer=False),
 }
 

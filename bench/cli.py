@@ -6,27 +6,24 @@ import argparse
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.cases.commits import bench_commits, bench_replicated_commits
-from bench.cases.consumer_groups import (
-    LONG_SESSIONS,
-    bench_consumer_heartbeats,
-    bench_consumer_joins,
-)
 from bench.cases.failover import bench_failover
+from bench.cases.group_types import PEER_TYPE_CONFIGS, TYPE_CONFIGS, long_sessions
 from bench.cases.heartbeats import bench_heartbeats
 from bench.cases.joins import bench_joins
 from bench.cases.memory import bench_memory
-from bench.cases.noisy_neighbour import CONFIGS as NOISY_CONFIGS
+from bench.cases.modern_groups import bench_heartbeats_of, bench_joins_of
 from bench.cases.noisy_neighbour import bench_noisy_neighbour
 from bench.cases.reload import bench_reload
 from bench.client.pipelines import AnswerError
 from bench.interruption import Interrupted, interruptible
-from bench.load.consumers import MemberError
 from bench.load.joining import JoinError
+from bench.load.modern_members import MemberError
 from bench.report.progress import note
 from bench.report.rounds import BenchRow, BenchSettings
 from bench.report.tables import as_json, table
@@ -68,6 +65,28 @@ class ClusterBench:
     has_peer: bool = True
 
 
+def _bench_of(  # noqa: PLR0913 - a row
+    group_type: str,
+    about: str,
+    run: Callable[[str, Sequence[Server], BenchSettings], list[BenchRow]],
+    both: Mapping[str, str] | None = None,
+    *,
+    ours: Mapping[str, str] | None = None,
+    options: frozenset[str] = TIMED,
+) -> Bench:
+    """Return the row of a benchmark of groups of one type; ``both``: configs of both servers."""
+    configs = {**TYPE_CONFIGS[group_type], **(both or {})}
+    return Bench(
+        about,
+        partial(run, group_type),
+        {**ONE_COORDINATOR, **configs, **(ours or {})},
+        options,
+        peer_settings={**configs, **PEER_TYPE_CONFIGS[group_type]},
+    )
+
+
+MODERN_TYPES: Final = tuple(TYPE_CONFIGS)
+WATCHED: Final[Mapping[str, str]] = {"event.loop.watch.interval.ms": "1"}
 THREE_COORDINATORS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
 BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
     "heartbeats": Bench(
@@ -85,17 +104,37 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
         "resident memory that 10,000 members add to three coordinators",
         bench_memory, THREE_COORDINATORS, frozenset(), has_peer=False,
     ),
-    "consumer-heartbeats": Bench(
-        "the same heartbeats for consumer groups", bench_consumer_heartbeats,
-        {**ONE_COORDINATOR, **LONG_SESSIONS}, peer_settings=LONG_SESSIONS,
+    **{
+        f"{each}-heartbeats": _bench_of(
+            each, f"the same heartbeats for {each} groups", bench_heartbeats_of,
+            long_sessions(each),
+        )
+        for each in MODERN_TYPES
+    },
+    "consumer-joins": _bench_of(
+        "consumer", "100 consumer groups of 100, and one of 5,000, join at once and settle",
+        bench_joins_of, options=ROUNDS,
     ),
-    "consumer-joins": Bench(
-        "100 consumer groups of 100, and one of 5,000, join at once and settle",
-        bench_consumer_joins, ONE_COORDINATOR, ROUNDS,
+    "share-joins": _bench_of(
+        "share", "100 share groups of 100, and one of 1,000, join at once and settle",
+        bench_joins_of, options=ROUNDS,
     ),
-    "storm": Bench(
+    "streams-joins": _bench_of(
+        "streams", "the same for streams groups", bench_joins_of,
+        {"group.streams.initial.rebalance.delay.ms": "0"}, options=ROUNDS,
+    ),
+    "storm": _bench_of(
+        "consumer",
         "heartbeats of a group beside a noisy one that constantly changes its subscriptions",
-        bench_noisy_neighbour, NOISY_CONFIGS, TIMED | {"partitions"},
+        bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
+    ),
+    "share-storm": _bench_of(
+        "share", "the same beside a noisy share group",
+        bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
+    ),
+    "streams-storm": _bench_of(
+        "streams", "the same beside a noisy streams group, whose members come and go",
+        bench_noisy_neighbour, ours=WATCHED, options=TIMED | {"partitions"},
     ),
     "replicated-commits": ClusterBench(
         "OffsetCommit on one partition with three replicas, acknowledged by a majority",
@@ -110,6 +149,21 @@ BENCHES: Final[Mapping[str, Bench | ClusterBench]] = {
         bench_reload, ROUNDS | {"records"},
     ),
 }  # fmt: skip
+
+
+def of_type(name: str | None, group_type: str | None) -> str | None:
+    """Return the name of a benchmark for groups of a type; there may be no such benchmark."""
+    if name is None or group_type is None or OWN_TYPES.get(name) == group_type:
+        return name
+    return f"{group_type}-{name}"
+
+
+OWN_TYPES: Final[Mapping[str, str]] = {
+    "heartbeats": "classic",
+    "joins": "classic",
+    "storm": "consumer",
+}
+"""The types of groups that are measured where none is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +197,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ).main
         return run(words[1:])
     asked = _parser().parse_args(words)
+    asked.name = of_type(asked.name, asked.type)
     if asked.list or asked.name is None:
         for name, bench in BENCHES.items():
-            print(f"{name:18} {bench.about}")
+            print(f"{name:20} {bench.about}")
         for name, standalone in STANDALONE.items():
-            print(f"{name:18} {standalone.about}; see {name} --help")
+            print(f"{name:20} {standalone.about}; see {name} --help")
         return OK if asked.list else BAD_INPUT
     if why := _refusal(asked):
         print(f"rollcall: {why}", file=sys.stderr)
@@ -205,6 +260,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rollcall bench", description="Run one benchmark.")
     parser.add_argument("name", nargs="?", help="the benchmark; see --list")
     parser.add_argument("--list", action="store_true", help="list the benchmarks")
+    parser.add_argument(
+        "--type", choices=("classic", *MODERN_TYPES),
+        help="the type of the groups, of heartbeats, joins and storm: the same as TYPE-NAME",
+    )  # fmt: skip
     parser.add_argument("--kafka", action="store_true", help="also measure a real Apache Kafka")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
     parser.add_argument(
@@ -236,7 +295,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--partitions", type=_positive(int), default=NOT_GIVEN, metavar="N",
-        help="storm: partitions of each of the 1,000 topics (default: 50); Kafka opens a file each",
+        help="storm: partitions of each of the 1,000 topics (default: 50), or tasks of each of the"
+        " 50 subtopologies (default: 1000); Kafka opens a file for each partition",
     )  # fmt: skip
     return parser
 

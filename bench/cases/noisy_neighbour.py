@@ -1,9 +1,9 @@
 """The effect of a noisy group on another group of the same coordinator (KIP-1263).
 
 On one coordinator, a group of 20 members heartbeats quietly. Then 1,000 members of another group
-join at once, each subscribed to 100 random topics of 1,000 topics of 50 partitions; and when they
-have converged, 200 of them per second change their subscription. The latencies of the quiet group
-are measured in each phase, and in the last one also those of the changes themselves.
+join at once; and when they have converged, some of them change every second. The latencies of the
+quiet group are measured in each phase, and in the last one also those of the changes themselves.
+:data:`STORMS` has the noisy groups by type.
 """
 
 from __future__ import annotations
@@ -13,76 +13,131 @@ import re
 import resource
 import time
 import urllib.request
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bench.client.blocking_client import BlockingClient
 from bench.client.reactor import Reactor
-from bench.load.consumers import ConsumerLoad, LoadMember
+from bench.load.kinds import LOAD_KINDS
+from bench.load.modern_members import LoadMember, MemberLoad
 from bench.load.probe_group import MEMBERS, TOPIC, running_probe_group
 from bench.report.rounds import BenchRow, Figures, latencies
 from bench.report.tables import PEER
-from bench.servers.rollcall import ONE_COORDINATOR
 from bench.servers.server import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bench.report.rounds import BenchSettings
     from bench.servers.server import Server
 
-TOPICS: Final = 1_000
 NOISY_MEMBERS: Final = 1_000
-SHARE: Final = 0.1
-"""How many of the topics are in each subscription."""
 
-CHANGES_PER_SECOND: Final = 200
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storm:
+    """One noisy group: its topics, and how many of them a member reads.
+
+    ``partitions``: of each topic, unless asked. ``about_changes``: what changes of members are.
+    """
+
+    group_type: str
+    topics: int
+    partitions: int
+    topics_each: int
+    changes_per_s: int
+    about_changes: str
+
+    @property
+    def phases(self) -> tuple[str, str, str]:
+        """The names of the phases."""
+        changes = f"{self.changes_per_s} {self.about_changes}/s"
+        return "quiet", f"while {NOISY_MEMBERS:,} bad members join", changes
+
+
+STORMS: Final[Mapping[str, Storm]] = {
+    "consumer": Storm(
+        group_type="consumer",
+        topics=1_000,
+        partitions=50,
+        topics_each=100,
+        changes_per_s=200,
+        about_changes="subscription changes",
+    ),
+    "share": Storm(
+        group_type="share",
+        topics=1_000,
+        partitions=50,
+        topics_each=100,
+        changes_per_s=50,
+        about_changes="subscription changes",
+    ),
+    "streams": Storm(
+        group_type="streams",
+        topics=50,
+        partitions=1_000,
+        topics_each=50,
+        changes_per_s=50,
+        about_changes="members replaced",
+    ),
+}
+"""By type. A member of a streams group reads a topic by a subtopology with state, whose tasks have
+a standby each; it cannot change its topics, so it leaves, and another one joins."""
+
 JOINING_SECONDS: Final = 10.0
 QUIET_SECONDS: Final = 5.0
 SEED: Final = 1263
-CONFIGS: Final = {**ONE_COORDINATOR, "event.loop.watch.interval.ms": "1"}
 LOOP_HELD: Final = re.compile(r"event_loop_held_time_ms_(p99|p999|max)\{.*\} (\S+)")
 
 
-def bench_noisy_neighbour(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
+def bench_noisy_neighbour(
+    group_type: str, servers: Sequence[Server], setting: BenchSettings
+) -> list[BenchRow]:
     """Measure the quiet, the join and the change phase on every server, one after the other."""
+    storm = STORMS[group_type]
     rows: list[BenchRow] = []
     for server in servers:
-        _create_topics(server, setting.partitions)
+        _create_topics(server, storm, setting.partitions or storm.partitions)
     for server in servers:
-        rounds = [_one_round(server, f"storm-{n}", setting.seconds) for n in range(setting.rounds)]
+        rounds = [
+            _one_round(server, storm, f"storm-{n}", setting.seconds) for n in range(setting.rounds)
+        ]
         for case in rounds[0]:
             figures = tuple(each[case] for each in rounds)
             rows.append(BenchRow(case=case, server=server.name, rounds=figures))
     return rows
 
 
-def _create_topics(server: Server, partitions: int) -> None:
+def _create_topics(server: Server, storm: Storm, partitions: int) -> None:
+    topics_for = LOAD_KINDS[storm.group_type].topics_for
+    names = [name for number in range(storm.topics) for name in topics_for(_topic(number))]
     files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if server.name == PEER and TOPICS * partitions >= files_max:
+    if server.name == PEER and len(names) * partitions >= files_max:
         raise StartError(
-            f"Kafka opens a file for each of {TOPICS * partitions:,} partitions and may open"
+            f"Kafka opens a file for each of {len(names) * partitions:,} partitions and may open"
             f" {files_max:,}: raise that (ulimit -Hn), or choose fewer by --partitions."
         )
     with BlockingClient(server.address) as connection:
         connection.create_topic(TOPIC, MEMBERS)
         connection.coordinator(TOPIC)
-        for number in range(TOPICS):
-            connection.create_topic(_topic(number), partitions)
+        for name in names:
+            connection.create_topic(name, partitions)
 
 
-def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figures]:
+def _one_round(server: Server, storm: Storm, group_id: str, seconds: float) -> dict[str, Figures]:
     rng = random.Random(SEED)
+    kind = LOAD_KINDS[storm.group_type]
     subscriptions = [
-        tuple(sorted(_topic(n) for n in rng.sample(range(TOPICS), round(SHARE * TOPICS))))
+        tuple(sorted(_topic(n) for n in rng.sample(range(storm.topics), storm.topics_each)))
         for _ in range(NOISY_MEMBERS)
     ]
     reactor = Reactor()
-    load = ConsumerLoad(reactor)
+    load = MemberLoad(reactor)
     marks, held = [], []
     try:
         channels = reactor.open(server.address, NOISY_MEMBERS)
         members = [
-            LoadMember(group_id, f"{group_id}-{n:04}", subscriptions[n], each)
+            LoadMember(group_id, f"{group_id}-{n:04}", subscriptions[n], each, kind)
             for n, each in enumerate(channels)
         ]
         with running_probe_group(server.address, f"victim-of-{group_id}") as probe:
@@ -94,11 +149,11 @@ def _one_round(server: Server, group_id: str, seconds: float) -> dict[str, Figur
             load.run(JOINING_SECONDS)
             marks.append(time.perf_counter())
             held.append(_held(server))
-            load.run(seconds, _changes(load, subscriptions, rng))
+            load.run(seconds, _changes(load, storm.changes_per_s, subscriptions, rng))
             marks.append(time.perf_counter())
             held.append(_held(server))
             probe.stop()
-        phases = ("quiet", "while 1,000 bad members join", "200 subscription changes/s")
+        phases = storm.phases
         figures = {
             f"victim, {phase}": latencies(probe.latencies_between(begun, ended)) | loop
             for phase, begun, ended, loop in zip(phases, marks, marks[1:], held, strict=False)
@@ -124,13 +179,13 @@ def _held(server: Server) -> Figures:
 
 
 def _changes(
-    load: ConsumerLoad, subscriptions: Sequence[tuple[str, ...]], rng: random.Random
+    load: MemberLoad, per_second: int, subscriptions: Sequence[tuple[str, ...]], rng: random.Random
 ) -> Callable[[float], float]:
     begun, made = time.perf_counter(), 0
 
     def change(now: float) -> float:
         nonlocal made
-        while (due := begun + made / CHANGES_PER_SECOND) <= now:
+        while (due := begun + made / per_second) <= now:
             load.change(rng.choice(load.members), rng.choice(subscriptions))
             made += 1
         return due

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from bench.client.reactor import Reactor
-from bench.load.consumers import ConsumerLoad, LoadMember, is_settled
+from bench.load.modern_members import LoadMember, MemberLoad, is_settled
 from bench.load.side_process import side_process
 from protocol.client.frames import LENGTH, by_frame, with_number
 
@@ -56,7 +56,7 @@ def running_probe_group(address: tuple[str, int], group_id: str) -> Iterator[Pro
 
 def _heartbeat(address: tuple[str, int], group_id: str, pipe: Connection) -> None:
     reactor = Reactor()
-    load = ConsumerLoad(reactor)
+    load = MemberLoad(reactor)
     load.add(
         [
             LoadMember(group_id, f"{group_id}-{number:02}", (TOPIC,), channel)

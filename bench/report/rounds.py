@@ -47,7 +47,7 @@ class BenchSettings:
 
     ``members``, ``records`` and ``kills`` are for benchmarks that kill nodes: how many members
     (None: the benchmark's own number), committed offsets, and kills measured by the prober.
-    ``partitions`` is how many each topic of the storm has.
+    ``partitions`` is how many each topic of the storm has (None: the benchmark's own number).
     """
 
     rounds: int = 5
@@ -55,7 +55,7 @@ class BenchSettings:
     members: int | None = None
     records: int = 1_000_000
     kills: int = 5
-    partitions: int = 50
+    partitions: int | None = None
 
 
 def run_rounds(

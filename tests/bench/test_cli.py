@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.cli import BENCHES, STANDALONE, main
+from bench.cli import BENCHES, STANDALONE, main, of_type
 
 
 def test_the_list_names_every_benchmark(capsys):
@@ -34,6 +34,27 @@ def test_a_benchmark_without_a_peer_refuses_one(capsys):
 def test_an_option_that_a_benchmark_does_not_use_is_refused(words, unused, capsys):
     assert main(words) == 2
     assert capsys.readouterr().err == f"rollcall: {words[0]} does not use {unused}.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "group_type", "found"),
+    [
+        ("heartbeats", "classic", "heartbeats"),
+        ("heartbeats", "share", "share-heartbeats"),
+        ("joins", "consumer", "consumer-joins"),
+        ("storm", "consumer", "storm"),
+        ("storm", "streams", "streams-storm"),
+    ],
+)
+def test_a_type_of_groups_has_its_own_benchmarks(name, group_type, found):
+    assert of_type(name, group_type) == found
+    assert found in BENCHES
+
+
+def test_a_type_that_a_benchmark_does_not_have_is_bad_input(capsys):
+    assert main(["commits", "--type", "share"]) == 2
+    said = "rollcall: There is no benchmark 'share-commits': see --list.\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("rounds", ["0", "-1", "many"])

@@ -99,7 +99,7 @@ class Load:
             gc.enable()
 
 
-class ConsumerLoad(Load):
+class MemberLoad(Load):
     """Members of a consumer group, and what they know."""
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class ClassicLoad(Load):
 
 
 def test_members_of_consumer_groups_join_settle_and_heartbeat_in_few_calls() -> None:
-    load = ConsumerLoad()
+    load = MemberLoad()
     counts = {
         "consumer join": load.calls_per_request(load.join),
         "consumer settle": load.calls_per_request(load.settle),

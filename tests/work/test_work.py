@@ -12,8 +12,9 @@ from uuid import UUID
 
 import pytest
 
-from bench.load.consumers import ConsumerLoad, LoadMember
 from bench.load.joining import GroupPlan, Joiner, heartbeat
+from bench.load.kinds import LOAD_KINDS
+from bench.load.modern_members import LoadMember, MemberLoad, is_exclusive, is_settled
 from bench.report.rounds import latencies
 from protocol import record_writers
 from protocol.client.frames import frame_of
@@ -105,6 +106,36 @@ def test_heartbeats_that_say_nothing_new_encode_nothing_and_write_nothing() -> N
     assert node.measure(lambda: beat(5)) == Work(repeated=500)
 
 
+@pytest.mark.parametrize("group_type", LOAD_KINDS)
+def test_steady_heartbeats_of_modern_groups_encode_nothing_and_write_nothing(
+    group_type: str,
+) -> None:
+    kind = LOAD_KINDS[group_type]
+    node = OneNode(**{"group.streams.num.standby.replicas": "1"})
+    node.create_topics(kind.topics_for(TOPIC), 20)
+    lines = node.open(20)
+    members = [
+        LoadMember("group", f"member-{number:02}", (TOPIC,), line, kind)
+        for number, line in enumerate(lines)
+    ]
+    load = MemberLoad(node.reactor, node.seconds)
+    load.add(members)
+    load.settle(lambda: is_settled(members, 20))
+    assert is_exclusive(members)
+    frames = [bytes(member.heartbeat_frame()) for member in members]
+
+    def beat(times: int) -> None:
+        for _ in range(times):
+            for line, frame in zip(lines, frames, strict=True):
+                line.received = lambda _: None
+                line.send(frame)
+            while node.serve_some():
+                pass
+
+    beat(1)
+    assert node.measure(lambda: beat(5)) == Work(repeated=100)
+
+
 def test_commits_that_wait_together_are_one_batch_and_one_sync_a_turn() -> None:
     node = OneNode()
     node.create_topics([TOPIC], 400)
@@ -150,7 +181,7 @@ class Storm:
         self._subscriptions = [
             tuple(sorted(self._rng.sample(names, topics // 10))) for _ in range(members)
         ]
-        self.load = ConsumerLoad(self.node.reactor, self.node.seconds)
+        self.load = MemberLoad(self.node.reactor, self.node.seconds)
         lines = self.node.open(members)
         self.load.add(
             [

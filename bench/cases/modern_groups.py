@@ -1,11 +1,11 @@
-"""Consumer groups at scale: how long many members take to converge, and the cost of heartbeats.
+"""Modern groups at scale: how long many members take to converge, and the cost of heartbeats.
 
 Joins: all members join at the same moment, each over its own connection, and heartbeat at the
 coordinator's interval. The time ends when each group's members are at one epoch, own every
 partition exactly once in equal shares, and have confirmed that. The batching of assignments is each
 server's default.
 
-Heartbeats: as in :mod:`bench.cases.heartbeats`, for members of consumer groups.
+Heartbeats: as in :mod:`bench.cases.heartbeats`, for members of consumer, share or streams groups.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from bench.cases.closed_loop import CONNECTIONS, IN_FLIGHT, measure_closed_loop
 from bench.client.blocking_client import BlockingClient
 from bench.client.pipelines import Pipeline, RepeatedRequest, all_latencies, paced
 from bench.client.reactor import Reactor
-from bench.load.consumers import ConsumerLoad, LoadMember, MemberError, is_exclusive, is_settled
+from bench.load.kinds import LOAD_KINDS, LoadKind
+from bench.load.modern_members import LoadMember, MemberError, MemberLoad, is_exclusive, is_settled
 from bench.report.rounds import BenchRow, BenchSettings, Figures, Meter, latencies, run_rounds
 from protocol.client.frames import LENGTH, by_frame
 
@@ -27,52 +28,59 @@ if TYPE_CHECKING:
 
     from bench.servers.server import Server
 
-LONG_SESSIONS: Final[Mapping[str, str]] = {
-    "group.consumer.max.session.timeout.ms": "1500000",
-    "group.consumer.session.timeout.ms": "1500000",
+JOIN_CASES: Final[Mapping[str, tuple[tuple[str, int, int], ...]]] = {
+    "consumer": (("100 groups of 100", 100, 100), ("one group of 5000", 1, 5_000)),
+    "share": (("100 groups of 100", 100, 100), ("one group of 1000", 1, 1_000)),
+    "streams": (("100 groups of 100", 100, 100), ("one group of 1000", 1, 1_000)),
 }
-"""For both servers: members stay in their groups while the other server is measured."""
+"""By type of group: what is said of it, how many groups, and members of each."""
 
-JOIN_CASES: Final = (("100 groups of 100", 100, 100), ("one group of 5000", 1, 5_000))
 CLOSED_GROUPS, PACED_GROUPS, MEMBERS_EACH = 10, 50, 100
 WARM_UP_SECONDS: Final = 10.0
 ANSWER_SECONDS_MAX: Final = 10
 
 
-def bench_consumer_joins(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
-    """Measure how long groups take to converge, on every server."""
+def bench_joins_of(
+    group_type: str, servers: Sequence[Server], setting: BenchSettings
+) -> list[BenchRow]:
+    """Measure how long groups of a type take to converge, on every server."""
     numbers = itertools.count()
+    kind = LOAD_KINDS[group_type]
 
     def turn_of(groups: int, members: int) -> Callable[[Server], Figures]:
-        return lambda server: _join(server, f"joins-{next(numbers)}", groups, members)
+        return lambda server: _join(server, kind, f"joins-{next(numbers)}", groups, members)
 
     for server in servers:
-        _create_topic(server, 5_000)
-        _create_topic(server, MEMBERS_EACH)
+        for size in sorted({MEMBERS_EACH, *(members for _, _, members in JOIN_CASES[group_type])}):
+            _create_topic(server, kind, size)
         turn_of(1, MEMBERS_EACH)(server)
     rows = []
-    for name, groups, members in JOIN_CASES:
+    for name, groups, members in JOIN_CASES[group_type]:
         rows += run_rounds(
             f"{name} join at once", servers, setting.rounds, turn_of(groups, members)
         )
     return rows
 
 
-def bench_consumer_heartbeats(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
-    """Measure steady heartbeats in a closed loop and paced, on every server."""
+def bench_heartbeats_of(
+    group_type: str, servers: Sequence[Server], setting: BenchSettings
+) -> list[BenchRow]:
+    """Measure steady heartbeats of a type's members, in a closed loop and paced."""
+    kind = LOAD_KINDS[group_type]
     for server in servers:
-        _create_topic(server, MEMBERS_EACH)
-    return [*_closed(servers, setting), *_paced(servers, setting)]
+        _create_topic(server, kind, MEMBERS_EACH)
+    return [*_closed(kind, servers, setting), *_paced(kind, servers, setting)]
 
 
-def _join(server: Server, prefix: str, groups: int, members: int) -> Figures:
+def _join(server: Server, kind: LoadKind, prefix: str, groups: int, members: int) -> Figures:
     reactor = Reactor()
     try:
         by_group = [
-            _members(reactor, server, f"{prefix}-{number}", members) for number in range(groups)
+            _members(reactor, server, kind, f"{prefix}-{number}", members)
+            for number in range(groups)
         ]
         meter = Meter(server)
-        load = ConsumerLoad(reactor)
+        load = MemberLoad(reactor)
         load.add([member for group in by_group for member in group])
         unsettled = set(range(groups))
 
@@ -96,16 +104,18 @@ def _join(server: Server, prefix: str, groups: int, members: int) -> Figures:
         reactor.close()
 
 
-def _members(reactor: Reactor, server: Server, group_id: str, members: int) -> list[LoadMember]:
+def _members(
+    reactor: Reactor, server: Server, kind: LoadKind, group_id: str, members: int
+) -> list[LoadMember]:
     topics = (_topic(members),)
     return [
-        LoadMember(group_id, f"{group_id}-{number:05}", topics, channel)
+        LoadMember(group_id, f"{group_id}-{number:05}", topics, channel, kind)
         for number, channel in enumerate(reactor.open(server.address, members))
     ]
 
 
-def _closed(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
-    ready = {each.name: _steady(each, "closed", CLOSED_GROUPS) for each in servers}
+def _closed(kind: LoadKind, servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
+    ready = {each.name: _steady(each, kind, "closed", CLOSED_GROUPS) for each in servers}
 
     def turn(server: Server, seconds: float = setting.seconds) -> Figures:
         return measure_closed_loop(server, ready[server.name], seconds)
@@ -116,12 +126,12 @@ def _closed(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]
     return run_rounds(case, servers, setting.rounds, turn)
 
 
-def _paced(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
+def _paced(kind: LoadKind, servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
     count = PACED_GROUPS * MEMBERS_EACH
     reactors = {server.name: Reactor() for server in servers}
     pipelines = {}
     for server in servers:
-        requests = _steady(server, "paced", PACED_GROUPS)
+        requests = _steady(server, kind, "paced", PACED_GROUPS)
         channels = reactors[server.name].open(server.address, count)
         pipelines[server.name] = [Pipeline(c, [r]) for c, r in zip(channels, requests, strict=True)]
 
@@ -142,16 +152,16 @@ def _paced(servers: Sequence[Server], setting: BenchSettings) -> list[BenchRow]:
             reactor.close()
 
 
-def _steady(server: Server, prefix: str, groups: int) -> list[RepeatedRequest]:
+def _steady(server: Server, kind: LoadKind, prefix: str, groups: int) -> list[RepeatedRequest]:
     """Let groups converge; return each member's steady heartbeat with its current answer."""
     reactor = Reactor()
     try:
         by_group = [
-            _members(reactor, server, f"{prefix}-{number}", MEMBERS_EACH)
+            _members(reactor, server, kind, f"{prefix}-{number}", MEMBERS_EACH)
             for number in range(groups)
         ]
         members = [member for group in by_group for member in group]
-        load = ConsumerLoad(reactor)
+        load = MemberLoad(reactor)
         load.add(members)
         load.settle(lambda: all(is_settled(group, MEMBERS_EACH) for group in by_group))
         frames = [member.heartbeat_frame() for member in members]
@@ -178,7 +188,8 @@ def _topic(partitions: int) -> str:
     return f"bench-{partitions}"
 
 
-def _create_topic(server: Server, partitions: int) -> None:
+def _create_topic(server: Server, kind: LoadKind, partitions: int) -> None:
     with BlockingClient(server.address) as connection:
-        connection.create_topic(_topic(partitions), partitions)
+        for topic in kind.topics_for(_topic(partitions)):
+            connection.create_topic(topic, partitions)
         connection.coordinator("joins")

@@ -1,25 +1,24 @@
-"""Large numbers of consumer group members (KIP-848): joining, converging, heartbeating.
+"""Large numbers of members of consumer, share and streams groups: joining, heartbeating, changing.
 
 The generator shares its cores with the server, so the member kernels write frames, and a member
-keeps its assignment as the bytes that the coordinator sent.
+keeps its assignment as the bytes that the coordinator sent. What differs by type of group is in
+:mod:`bench.load.kinds`.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from array import array
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bench.load.joining import CONNECTED_COORDINATOR
-from protocol.client.frames import CLIENT_ID, by_frame, with_number
-from protocol.members import consumer
+from bench.load.kinds import LOAD_KINDS, LoadKind
+from protocol.client.frames import by_frame, with_number
 from protocol.members.client import State
-from protocol.members.consumer import ConsumerMemberConfig
-from protocol.members.frames import ConsumerFrames, partitions_in, read_answer
+from protocol.members.frames import read_answer
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -40,37 +39,52 @@ class MemberError(Exception):
 
 
 class LoadMember:
-    """One member and its connection; ``count`` is how many partitions it owns.
+    """One member and its connection; ``count`` is how many partitions or active tasks it owns.
 
     ``due_ms`` is when to ask it again what to send. ``told_s`` is when it sent changed topics,
-    until that is answered.
+    or began to be replaced, until that is answered.
     """
 
-    __slots__ = ("channel", "count", "due_ms", "frames", "in_flight", "kernel", "told_s")
+    __slots__ = (
+        "_group_id", "_topics", "channel", "count", "due_ms", "in_flight", "is_leaving",
+        "kernel", "kind", "told_s",
+    )  # fmt: skip
 
     def __init__(
-        self, group_id: str, member_id: str, topics: tuple[str, ...], channel: Channel
+        self,
+        group_id: str,
+        member_id: str,
+        topics: tuple[str, ...],
+        channel: Channel,
+        kind: LoadKind = LOAD_KINDS["consumer"],
     ) -> None:
-        config = ConsumerMemberConfig(group_id=group_id, topics=topics, client_id=CLIENT_ID)
-        self.frames = ConsumerFrames(CLIENT_ID)
-        self.kernel = consumer.ConsumerMember(config, _RNG, {}, self.frames)
+        self._group_id = group_id
+        self._topics = topics
+        self.kind = kind
+        self.channel = channel
+        self.in_flight: Outgoing | None = None
+        self.told_s = 0.0
+        self.become(member_id)
+
+    def become(self, member_id: str) -> None:
+        """Be a member that has not joined yet."""
+        self.kernel: Any = self.kind.make(self._group_id, self._topics)
         self.kernel.member_id = member_id
         self.kernel.coordinator = CONNECTED_COORDINATOR
         self.kernel.keeps_history = False
-        self.channel = channel
         self.count = 0
         self.due_ms = 0
-        self.in_flight: Outgoing | None = None
-        self.told_s = 0.0
+        self.is_leaving = False
 
     @property
     def epoch(self) -> int:
         """The member epoch."""
-        return self.kernel.generation
+        epoch: int = self.kernel.generation
+        return epoch
 
     @property
     def owned(self) -> bytes:
-        """The owned partitions as encoded on the wire."""
+        """What it owns as encoded on the wire."""
         owned: bytes = self.kernel.owned
         return owned
 
@@ -82,17 +96,14 @@ class LoadMember:
 
     def heartbeat_frame(self) -> bytearray:
         """Return the heartbeat without changes; its correlation id may be patched."""
-        return bytearray(self.frames.steady(self.kernel).frame)
+        return bytearray(self.kernel.requests.steady(self.kernel).frame)
 
 
-_RNG: Final = random.Random(0)
-
-
-class ConsumerLoad:
+class MemberLoad:
     """Drives members: each has at most one heartbeat in flight, at the coordinator's interval.
 
     ``changes_taken_s`` is how long each heartbeat with a changed subscription waited for its
-    answer.
+    answer; for members that are replaced, how long it took to leave and to join.
     """
 
     def __init__(self, reactor: Reactor, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -112,8 +123,15 @@ class ConsumerLoad:
             self._step(member, self._now_ms())
 
     def change(self, member: LoadMember, topics: tuple[str, ...]) -> None:
-        """Let a member change its subscription, at once or with its next heartbeat."""
-        member.kernel.subscribe(topics)
+        """Let a member change its subscription, at once or with its next heartbeat.
+
+        A member of a kind that cannot leaves, and another one joins in its place.
+        """
+        if member.kind.changes_topics:
+            member.kernel.subscribe(topics)
+        elif member.kernel.generation > 0:
+            member.is_leaving = True
+            member.kernel.leave(for_good=True)
         if member.in_flight is None:
             self._step(member, self._now_ms())
 
@@ -148,20 +166,24 @@ class ConsumerLoad:
     def _step(self, member: LoadMember, now: int) -> None:
         """Send what the member wants to send, or return when it is due again."""
         kernel = member.kernel
-        tells_topics = kernel.tells_topics and kernel.generation > 0
+        is_change = member.is_leaving or (kernel.tells_topics and kernel.generation > 0)
         for outgoing in kernel.poll(now):
-            if tells_topics:
+            if is_change:
                 member.told_s = self._clock()
             member.in_flight = outgoing
             number = next(self._numbers) & NUMBERS
             member.channel.send(with_number(outgoing.message.frame, number))
+            return
+        if kernel.is_done:
+            member.become(f"{kernel.member_id.partition('+')[0]}+{next(self._numbers)}")
+            self._step(member, now)
             return
         member.due_ms = kernel.next_deadline() or now
         heappush(self._due, (member.due_ms, next(self._numbers), member))
 
     def _answered(self, member: LoadMember, frame: bytes) -> None:
         self.answered += 1
-        if member.told_s:
+        if member.told_s and not member.is_leaving:
             self.changes_taken_s.append(self._clock() - member.told_s)
             member.told_s = 0.0
         outgoing, member.in_flight = member.in_flight, None
@@ -174,7 +196,7 @@ class ConsumerLoad:
         owned, now = kernel.owned, self._now_ms()
         kernel.receive(outgoing, answer, now)
         if kernel.owned != owned:
-            member.count = sum(1 for _ in partitions_in(kernel.owned))
+            member.count = sum(1 for _ in member.kind.owned(kernel.owned))
         if kernel.coordinator is None:  # a starting Kafka returns this for a group of another type
             kernel.coordinator = CONNECTED_COORDINATOR
         self._step(member, now)
@@ -197,6 +219,6 @@ def is_settled(members: Sequence[LoadMember], partitions: int) -> bool:
 
 
 def is_exclusive(members: Sequence[LoadMember]) -> bool:
-    """Return whether no partition is owned twice."""
-    owned = [partition for member in members for partition in partitions_in(member.owned)]
-    return len(owned) == len(set(owned))
+    """Return whether no partition is owned twice; always true if several members may own one."""
+    owned = [each for member in members for each in member.kind.owned(member.owned)]
+    return not members[0].kind.is_exclusive or len(owned) == len(set(owned))

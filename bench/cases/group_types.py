@@ -1,0 +1,33 @@
+"""The configs of servers whose groups of one type are measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LONG_SESSION_MS: Final = "1500000"
+TYPE_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "consumer": {},
+    "share": {"group.share.max.size": "1000"},
+    "streams": {"group.streams.num.standby.replicas": "1"},
+}
+"""By type; both servers have them."""
+
+PEER_TYPE_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "consumer": {},
+    "share": {
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+    },
+    "streams": {},
+}
+"""For Kafka alone: its share state has as many partitions and replicas as its offsets, as ours."""
+
+
+def long_sessions(group_type: str) -> dict[str, str]:
+    """Return the configs by which members stay in their groups while another server is measured."""
+    names = ("max.session.timeout.ms", "session.timeout.ms")
+    return {f"group.{group_type}.{name}": LONG_SESSION_MS for name in names}
