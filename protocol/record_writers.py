@@ -26,12 +26,27 @@ if TYPE_CHECKING:
         OffsetCommitValue,
     )
     from protocol.record_types.consumer import ConsumerGroupMemberMetadataValue
+    from protocol.record_types.share import (
+        ShareGroupStatePartitionMetadataValue,
+        ShareTopicPartitions,
+    )
+    from protocol.record_types.share_state import (
+        ShareSnapshotKey,
+        ShareSnapshotValue,
+        ShareStateBatch,
+    )
 
 _NULL_STRING: Final = b"\xff\xff"
 _INT32: Final = struct.Struct(">i")
 _INT32_INT32: Final = struct.Struct(">ii")
 _INT64: Final = struct.Struct(">q")
 _INT64_INT32: Final = struct.Struct(">qi")
+_SNAPSHOT: Final = struct.Struct(">iiiqqq")
+_BATCH: Final = struct.Struct(">qqbhB")
+_NO_ID: Final = bytes(16)
+NO_DELIVERY_COUNT: Final = -1
+"""The default of a field with a tag, which is left out."""
+
 _INT64_INT64: Final = struct.Struct(">qq")
 NAMES_REMEMBERED: Final = 16_384
 _BYTES_OF: Final = attrgetter("written")
@@ -152,3 +167,76 @@ def member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:
             tags,
         ]
     )
+
+
+def share_snapshot_key(key: ShareSnapshotKey) -> bytes:
+    """Encode the key of one partition's share state; a new group has thousands."""
+    return b"".join(
+        [
+            _text(key.group_id),
+            _uuid(key.topic_id),
+            _INT32.pack(key.partition),
+        ]
+    )
+
+
+def share_snapshot(value: ShareSnapshotValue) -> bytes:
+    """Encode a partition's share state."""
+    tags = compact.NO_TAGS
+    if value.delivery_complete_count != NO_DELIVERY_COUNT:
+        tags = b"\x01\x00\x04" + _INT32.pack(value.delivery_complete_count)
+    return b"".join(
+        [
+            _SNAPSHOT.pack(
+                value.snapshot_epoch,
+                value.state_epoch,
+                value.leader_epoch,
+                value.start_offset,
+                value.create_timestamp,
+                value.write_timestamp,
+            ),
+            compact.uvarint(len(value.state_batches) + 1),
+            *map(_share_state_batch, value.state_batches),
+            tags,
+        ]
+    )
+
+
+def _share_state_batch(batch: ShareStateBatch) -> bytes:
+    return _BATCH.pack(
+        batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count, 0
+    )
+
+
+def share_partitions(value: ShareGroupStatePartitionMetadataValue) -> bytes:
+    """Encode which partitions of a share group have share state; there may be 100,000."""
+    return b"".join(
+        [
+            *_share_topics(value.initializing_topics),
+            *_share_topics(value.initialized_topics),
+            compact.uvarint(len(value.deleting_topics) + 1),
+            *(
+                _uuid(each.topic_id) + compact.name(each.topic_name) + compact.NO_TAGS
+                for each in value.deleting_topics
+            ),
+            compact.NO_TAGS,
+        ]
+    )
+
+
+def _share_topics(topics: Sequence[ShareTopicPartitions]) -> list[bytes]:
+    parts = [compact.uvarint(len(topics) + 1)]
+    for each in topics:
+        partitions = each.partitions
+        parts += [
+            _uuid(each.topic_id),
+            compact.name(each.topic_name),
+            compact.uvarint(len(partitions) + 1),
+            struct.pack(f">{len(partitions)}i", *partitions),
+            compact.NO_TAGS,
+        ]
+    return parts
+
+
+def _uuid(topic_id: UUID | None) -> bytes:
+    return _NO_ID if topic_id is None else topic_id.bytes

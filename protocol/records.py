@@ -400,10 +400,23 @@ _SHARE = (
         ShareGroupCurrentMemberAssignmentValue,
         is_kept=True,
     ),
-    _replayed(15, ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+    _replayed(
+        15,
+        ShareGroupStatePartitionMetadataKey,
+        ShareGroupStatePartitionMetadataValue,
+        write=record_writers.share_partitions,
+    ),
 )
 _SHARE_STATE = (
-    _replayed(1_000, ShareSnapshotKey, ShareSnapshotValue),
+    RecordType(
+        number=1_000,
+        key=ShareSnapshotKey,
+        value=ShareSnapshotValue,
+        is_replayed=True,
+        is_kept=False,
+        write=record_writers.share_snapshot,
+        write_key=record_writers.share_snapshot_key,
+    ),
     _replayed(1_001, ShareUpdateKey, ShareUpdateValue),
 )
 """Kafka's types 0 and 1 of its topic ``__share_group_state``, which has a log of its own there."""

@@ -27,6 +27,13 @@ from protocol.records import (
     OffsetCommitValue,
     Record,
     RecordType,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupStatePartitionMetadataValue,
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareStateBatch,
+    ShareTopic,
+    ShareTopicPartitions,
     UnknownRecordType,
     decode,
     encode,
@@ -329,3 +336,48 @@ def written_at(row: RecordType, version: int, value: Any) -> bytes:
     if row.newest == 0:
         return records._value_writing(row.key, version)[1](value)
     return encoder(at_version(row.value, version, flexible=version >= row.first_flexible))(value)
+
+
+SHARE_STATE_BATCH = ShareStateBatch(
+    first_offset=1, last_offset=2**40, delivery_state=-1, delivery_count=300
+)
+SHARE_PARTITIONS = ShareTopicPartitions(
+    topic_id=UUID(int=7), topic_name="täglich", partitions=tuple(range(200))
+)
+
+
+@pytest.mark.parametrize("batches", [(), (SHARE_STATE_BATCH,), (SHARE_STATE_BATCH,) * 130])
+@pytest.mark.parametrize("count", [-1, 0, 2**31 - 1])
+def test_share_state_is_the_bytes_that_kio_writes(
+    count: int, batches: tuple[ShareStateBatch, ...]
+) -> None:
+    value = ShareSnapshotValue(
+        snapshot_epoch=1,
+        state_epoch=-2,
+        leader_epoch=3,
+        start_offset=-1,
+        delivery_complete_count=count,
+        create_timestamp=2**41,
+        write_timestamp=-1,
+        state_batches=batches,
+    )
+    for topic_id in (None, UUID(int=7)):
+        key = ShareSnapshotKey("gröup", topic_id, 2**31 - 1)
+        assert encode_key(key)[2:] == encoder(ShareSnapshotKey)(key)
+        assert encode_value(key, value) == b"\0\0" + encoder(ShareSnapshotValue)(value)
+
+
+@pytest.mark.parametrize("topics", [(), (SHARE_PARTITIONS,), (SHARE_PARTITIONS,) * 130])
+def test_partitions_with_share_state_are_the_bytes_that_kio_writes(
+    topics: tuple[ShareTopicPartitions, ...],
+) -> None:
+    value = ShareGroupStatePartitionMetadataValue(
+        initializing_topics=topics,
+        initialized_topics=(*topics, replace(SHARE_PARTITIONS, topic_id=None, partitions=())),
+        deleting_topics=tuple(
+            ShareTopic(topic_id=each.topic_id, topic_name=each.topic_name) for each in topics
+        ),
+    )
+    key = ShareGroupStatePartitionMetadataKey("g")
+    written = encoder(ShareGroupStatePartitionMetadataValue)(value)
+    assert encode_value(key, value) == b"\0\0" + written
