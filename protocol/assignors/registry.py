@@ -24,6 +24,7 @@ from protocol.assignors.spec import (
     GroupSpec,
     Int32s,
     SharedAssignment,
+    whole_numbers,
 )
 from protocol.assignors.tasks.spec import check_assignment
 
@@ -120,10 +121,9 @@ def run_checked(
         raise AssignorError(f"the assignor {name!r} failed: {_said(error)}") from error
     if is_shared:
         return _checked_shared(assignment, name, spec)
-    owner = getattr(assignment, "owner", None)
     try:
-        owner = np.ascontiguousarray(owner)
-    except (TypeError, ValueError):
+        owner = np.ascontiguousarray(getattr(assignment, "owner", None))
+    except Exception:
         owner = np.empty(0, object)
     if owner.dtype.kind not in "iu" or owner.shape != (spec.partition_count,):
         raise AssignorError(f"the assignor {name!r} gave no array of {spec.partition_count} owners")
@@ -136,11 +136,10 @@ def _checked_shared(shared: object, name: str, spec: GroupSpec) -> SharedAssignm
     """Check that each member has partitions of topics that it subscribes to, each once."""
     if not isinstance(shared, SharedAssignment):
         raise AssignorError(f"the assignor {name!r} gave no partitions of each of the members")
-    try:
-        starts = np.ascontiguousarray(shared.member_starts, np.int32)
-        partitions = np.ascontiguousarray(shared.partitions, np.int32)
-    except (TypeError, ValueError):
-        raise AssignorError(f"the assignor {name!r} gave no arrays of partitions") from None
+    arrays = whole_numbers(shared, "member_starts", "partitions")
+    if arrays is None:
+        raise AssignorError(f"the assignor {name!r} gave no arrays of partitions")
+    starts, partitions = arrays
     has_rows = starts.shape == (spec.member_count + 1,) and partitions.ndim == 1
     if not (has_rows and starts[0] == 0 and starts[-1] == len(partitions)):
         raise AssignorError(f"the assignor {name!r} gave no row for each of the members")

@@ -43,6 +43,26 @@ def no_flags() -> Bools:
     return np.zeros(0, np.bool_)
 
 
+def whole_numbers(given: object, *names: str) -> list[Int32s] | None:
+    """Return fields of what an assignor gave, if all are arrays of numbers that fit into int32.
+
+    Nothing is rounded or cut off: None if anything is not a whole number, or too large. The fields
+    of a custom assignor's result may raise whatever they like.
+    """
+    found = []
+    for name in names:
+        try:
+            array = np.ascontiguousarray(getattr(given, name))
+        except Exception:
+            return None
+        if array.size:
+            limits = np.iinfo(np.int32)
+            if array.dtype.kind not in "iu" or array.min() < limits.min or array.max() > limits.max:
+                return None
+        found.append(array.astype(np.int32, copy=False))
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupSpec:
     """A group as an assignor sees it: T topics, P partitions, M members, C classes.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from protocol.assignors.spec import NOBODY, AssignorError, Int32s, no_values
+from protocol.assignors.spec import NOBODY, AssignorError, Int32s, no_values, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,13 +101,10 @@ def check_assignment(
         raise AssignorError(
             f"the assignor {name!r} failed: {type(error).__name__}: {text}"
         ) from error
-    try:
-        active, starts, standbys = (
-            np.ascontiguousarray(getattr(given, each), np.int32)
-            for each in ("active", "standby_starts", "standbys")
-        )
-    except (AttributeError, TypeError, ValueError):
-        raise AssignorError(f"the assignor {name!r} gave no arrays of members") from None
+    arrays = whole_numbers(given, "active", "standby_starts", "standbys")
+    if arrays is None:
+        raise AssignorError(f"the assignor {name!r} gave no arrays of members")
+    active, starts, standbys = arrays
     if why := _why_invalid(spec, active, starts, standbys):
         raise AssignorError(f"the assignor {name!r} gave an invalid assignment: {why}")
     return TaskAssignment(active, starts, standbys)

@@ -1,13 +1,11 @@
 """Assignors by name; custom ones may fail in any way, and that is said in a sentence."""
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
 import pytest
 
-from protocol.assignors import registry
 from protocol.assignors.registry import assign, custom_names, is_known, why_invalid
 from protocol.assignors.spec import AssignorError, GroupAssignment, GroupSpec
 from tests.protocol.assignors.groups import array, spec_of
@@ -32,27 +30,6 @@ class Custom:
 class Factory(Custom):
     def __init__(self) -> None:
         super().__init__(GroupAssignment(GOOD))
-
-
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Install an object as the custom assignor ``custom``."""
-
-    def install(found: Any) -> None:
-        class Point(EntryPoint):
-            def load(self) -> Any:
-                if isinstance(found, ImportError):
-                    raise found
-                return found
-
-        point = Point("custom", "somewhere:it", registry.ENTRY_POINTS)
-        monkeypatch.setattr(registry, "entry_points", lambda **_: (point,))
-        registry.custom_names.cache_clear()
-        registry.assignor.cache_clear()
-
-    yield install
-    registry.custom_names.cache_clear()
-    registry.assignor.cache_clear()
 
 
 def test_kafkas_assignors_are_known_and_no_others() -> None:
