@@ -119,8 +119,7 @@ def delete(ctx: Context, group_id: str, now: int) -> None:
     group = ctx.groups[group_id]
     assert isinstance(group, ShareGroup)
     persister.remove_all(ctx, group_id)
-    if group.state_topics:
-        ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group_id), None))
+    ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group_id), None))
     modern.delete(ctx, group_id, now)
 
 

@@ -102,6 +102,15 @@ def test_offsets_of_an_empty_group_are_altered_described_and_deleted() -> None:
     assert results(deleted(talk, "b")) == []  # Kafka says nothing of a group without share state
 
 
+def test_a_group_whose_offsets_were_deleted_is_deleted_with_all_its_records() -> None:
+    talk = ShareTalk()
+    altered(talk, a={0: 7})
+    deleted(talk, "a")
+    assert talk.delete(GROUP) == [NONE]
+    talk.failover(from_compacted=True)
+    assert not talk.shard.has_groups
+
+
 def test_a_member_begins_where_the_offset_was_set() -> None:
     talk = ShareTalk()
     altered(talk, a={1: 9})
