@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -183,14 +184,14 @@ class DrillRun:
             until_ms=0,
             commit_interval_ms=workload.commit_interval_ms,
         )
+        types = workload.group_types(self._prefix)
         self._say(
-            f"{drill.about}; {workload.members} members, {workload.groups} groups, "
-            f"{len(workload.consumer_group_ids(self._prefix))} of them consumer groups"
+            f"{drill.about}; {workload.members} members, {workload.groups} groups: "
+            + ", ".join(f"{count} {name}" for name, count in Counter(types.values()).items())
         )
-        consumers = workload.consumer_group_ids(self._prefix)
         topic_names = live.topic_names(self._group_ids)
         begins_over_ms = workload.heartbeat_interval_ms
-        with LiveLoad(load, consumers, topic_names, begins_over_ms) as crowd:
+        with LiveLoad(load, types, topic_names, begins_over_ms) as crowd:
             live.wait(crowd.is_stable, self._patience_ms(), "Stable")
             self._say("every group is Stable")
             time.sleep(WARM_UP_S)
@@ -198,7 +199,7 @@ class DrillRun:
                 self._run_step(step, crowd)
             time.sleep(workload.settle_ms / 1000)
             stories, stalled_ms = crowd.stories(), crowd.stalled_ms(self._fault_ms)
-            committed = self._committed()
+            committed = self._committed(crowd)
             record = DrillRecord(
                 stories=stories,
                 committed=committed,
@@ -346,9 +347,9 @@ class DrillRun:
         for group_id in self._group_ids:
             self.live.create_topic(group_id, partitions)
 
-    def _committed(self) -> dict[tuple[str, str, int], int]:
+    def _committed(self, crowd: LiveLoad) -> dict[tuple[str, str, int], int]:
         committed = {}
-        for group_id in self._group_ids:
+        for group_id in crowd.committing():
             offsets = self.live.committed(group_id)
             committed.update({(group_id, *at): offset for at, offset in offsets.items()})
         return committed

@@ -12,7 +12,7 @@ import threading
 from collections import Counter, defaultdict
 from concurrent.futures import Future
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import uvloop
 
@@ -23,6 +23,10 @@ from failover.drills.verdict import MemberTimeline
 from protocol.members.client import State
 from protocol.members.consumer import ConsumerMemberConfig
 from protocol.members.kinds import TopicMetadata, kind_of, member_of
+from protocol.members.share import ShareMemberConfig
+from protocol.members.streams import StreamsMemberConfig
+from protocol.members.topology import subtopology
+from protocol.wire.streams_messages import StreamsTopology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CLASSIC: Final = "classic"
 STARTS_PER_TURN = 50
 """Members that start at once before other members and the sockets get a turn."""
 
@@ -41,8 +46,8 @@ STARTS_PER_TURN = 50
 class LiveLoad:
     """Runs the members of ``load`` inside a ``with`` block; its ``until_ms`` is ignored.
 
-    ``consumers`` are the groups whose members speak the consumer group protocol (KIP-848), and
-    ``topic_names`` returns the name of a topic id, as used in their assignments. The groups start
+    ``types`` has the type of each group that is not classic, and ``topic_names`` returns the name
+    of a topic id, as used in assignments. The groups start
     one after the other within ``begins_over_ms``: spread over a heartbeat interval, heartbeats come
     evenly, as from members that joined at different times, and not in one burst of ten thousand.
     """
@@ -50,13 +55,13 @@ class LiveLoad:
     def __init__(
         self,
         load: LoadSpec,
-        consumers: frozenset[str] = frozenset(),
+        types: Mapping[str, str] = MappingProxyType({}),
         topic_names: Mapping[UUID, str] = MappingProxyType({}),
         begins_over_ms: int = 0,
     ) -> None:
         self._load = load
         self._begins_over_ms = begins_over_ms
-        self._consumers = consumers
+        self._types = types
         self._topics = TopicMetadata(partitions_of=load.partitions_of, names=topic_names)
         self._rng = random.Random(load.seed)
         self._loop = uvloop.new_event_loop()
@@ -86,8 +91,8 @@ class LiveLoad:
     def restart_static(self, share: float) -> int:
         """Kill this share of the static members and restart them; return how many.
 
-        They are chosen evenly from all classic groups, but not from consumer groups: there the
-        protocol lets no one replace a member that has not left.
+        They are chosen evenly from all classic groups, but not from others: there the protocol lets
+        no one replace a member that has not left.
         """
 
         def end() -> list[MemberConfig]:
@@ -108,8 +113,8 @@ class LiveLoad:
     def is_stable(self) -> bool:
         """Whether all members are Stable, groups are consistent, and all partitions are assigned.
 
-        A consumer group is consistent even before its assignment is computed. So it counts only
-        when every member has a partition; there are enough for all.
+        A group that is not classic is consistent even before its assignment is computed. So it
+        counts only when every member has a partition; there are enough for all.
         """
 
         def look() -> bool:
@@ -128,6 +133,12 @@ class LiveLoad:
             )
 
         return self._ask(look)
+
+    def committing(self) -> list[str]:
+        """Return the groups whose members commit offsets: share groups have none."""
+        members = (driver.member for driver in self._drivers)
+        groups = [each.config.group_id for each in members if kind_of(each.config).commits]
+        return list(dict.fromkeys(groups))
 
     def counts(self) -> dict[State, int]:
         """Count the members by their state."""
@@ -190,16 +201,7 @@ class LiveLoad:
         return member_of(self._settings(config), rng, self._topics)
 
     def _settings(self, config: MemberConfig) -> AnyConfig:
-        if config.group_id not in self._consumers:
-            return config
-        return ConsumerMemberConfig(
-            group_id=config.group_id,
-            topics=config.topics,
-            client_id=config.client_id,
-            instance_id=config.instance_id,
-            heartbeat_interval_ms=config.heartbeat_interval_ms,
-            request_timeout_ms=config.request_timeout_ms,
-        )
+        return SETTINGS[self._types.get(config.group_id, CLASSIC)](config)
 
     async def _stop(self) -> None:
         for number, driver in enumerate(self._drivers, 1):
@@ -225,7 +227,51 @@ def _story(member: Member, seen_ms: int | None) -> MemberTimeline:
         group_id=config.group_id,
         name=config.instance_id or config.client_id,
         is_static=config.instance_id is not None,
+        is_exclusive=kind_of(config).is_exclusive,
         events=tuple(member.history),
         seen_ms=seen_ms,
         holds=member.partitions,
     )
+
+
+def _consumer(config: MemberConfig) -> AnyConfig:
+    return ConsumerMemberConfig(
+        group_id=config.group_id,
+        topics=config.topics,
+        client_id=config.client_id,
+        instance_id=config.instance_id,
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+        request_timeout_ms=config.request_timeout_ms,
+    )
+
+
+def _share(config: MemberConfig) -> AnyConfig:
+    return ShareMemberConfig(
+        group_id=config.group_id,
+        topics=config.topics,
+        client_id=config.client_id,
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+        request_timeout_ms=config.request_timeout_ms,
+    )
+
+
+def _streams(config: MemberConfig) -> AnyConfig:
+    """Return the settings of a dynamic member that is alone in its process and has no state."""
+    return StreamsMemberConfig(
+        group_id=config.group_id,
+        topology=StreamsTopology(epoch=0, subtopologies=(subtopology("0", config.topics),)),
+        client_id=config.client_id,
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+        request_timeout_ms=config.request_timeout_ms,
+    )
+
+
+SETTINGS: Final[Mapping[str, Callable[[MemberConfig], AnyConfig]]] = MappingProxyType(
+    {
+        CLASSIC: lambda config: config,
+        "consumer": _consumer,
+        "share": _share,
+        "streams": _streams,
+    }
+)
+"""The settings of a member of each type of group, from those of a classic one."""

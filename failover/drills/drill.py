@@ -103,7 +103,11 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     members: Count = 300
     static_share: Share = 0.5
     consumer_share: Share = 0.0
-    """The share of the groups that are consumer groups (KIP-848); the others are classic."""
+    """The share of the groups that are consumer groups (KIP-848)."""
+    share_share: Share = 0.0
+    """The share of the groups that are share groups (KIP-932)."""
+    streams_share: Share = 0.0
+    """The share of the groups that are streams groups (KIP-1071); the others are classic."""
     commit_interval_ms: Count = 1_000
     heartbeat_interval_ms: Count = 1_000
     session_timeout_ms: Count = 30_000
@@ -120,15 +124,24 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return the group ids, which are also the topic names."""
         return tuple(f"{prefix}-{number}" for number in range(self.groups))
 
-    def consumer_group_ids(self, prefix: str) -> frozenset[str]:
-        """Return the consumer groups, spread among the others; the first group is classic."""
-        group_ids = self.group_ids(prefix)
-        share = self.consumer_share
-        return frozenset(
-            group_id
-            for number, group_id in enumerate(group_ids)
-            if int((number + 1) * share) > int(number * share)
-        )
+    def group_types(self, prefix: str) -> dict[str, str]:
+        """Return the type of each group; the types are spread among each other, classic first.
+
+        Only live clusters have groups of all types: in the simulator all are classic.
+        """
+        modern = {
+            "consumer": self.consumer_share,
+            "share": self.share_share,
+            "streams": self.streams_share,
+        }
+        shares = {"classic": max(0.0, 1 - sum(modern.values())), **modern}
+        counts = dict.fromkeys(shares, 0)
+        types = {}
+        for number, group_id in enumerate(self.group_ids(prefix), 1):
+            chosen = max(shares, key=lambda each: shares[each] * number - counts[each])
+            counts[chosen] += 1
+            types[group_id] = chosen
+        return types
 
     def configs(self, prefix: str) -> tuple[MemberConfig, ...]:
         """Return the members, taken from each group in turn, so that any prefix is balanced."""

@@ -34,14 +34,15 @@ SIGNS: Final = frozenset({MemberHistoryKind.ASSIGNED, MemberHistoryKind.HEARTBEA
 class MemberTimeline:
     """One life of one member; a static member that restarts has several under one ``name``.
 
-    ``seen_ms`` is when it was last observed and ``holds`` what it held then; a life that the drill
-    ended has no such time.
+    ``is_exclusive``: its group gives a partition to one member at a time. ``seen_ms`` is when it
+    was last observed and ``holds`` what it held then; a life that the drill ended has no such time.
     """
 
     group_id: str
     name: str
     is_static: bool
     events: Sequence[MemberHistoryEvent]
+    is_exclusive: bool = True
     seen_ms: int | None = None
     holds: tuple[TopicPartition, ...] = ()
 
@@ -165,7 +166,7 @@ def owned_twice(record: DrillRecord) -> list[str]:
     return [
         f"{twice.partition[0]}-{twice.partition[1]} of {group_id} had {len(twice.owners)} owners"
         f" in generation {twice.generation}: {', '.join(twice.owners)}"
-        for group_id, assignments in _assignments(record).items()
+        for group_id, assignments in _assignments(record, only_exclusive=True).items()
         for twice in promises.owned_twice(assignments)
     ]
 
@@ -308,10 +309,14 @@ def silent_ms(record: DrillRecord) -> list[int]:
     ]
 
 
-def _assignments(record: DrillRecord) -> dict[str, list[Assigned[TopicPartition]]]:
+def _assignments(
+    record: DrillRecord, *, only_exclusive: bool = False
+) -> dict[str, list[Assigned[TopicPartition]]]:
     """Return what members were assigned, by group."""
     found: dict[str, list[Assigned[TopicPartition]]] = defaultdict(list)
     for story in record.stories:
+        if only_exclusive and not story.is_exclusive:
+            continue
         found[story.group_id] += (
             Assigned(event.time_ms, event.generation, story.name, event.partitions)
             for event in story.events

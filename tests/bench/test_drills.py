@@ -10,17 +10,20 @@ from actors.cli.client import AdminClient
 from bench.client.blocking_client import BlockingClient
 from bench.drills import ACTIONS, main
 from bench.load.driver import LoadSpec
-from bench.load.live import LiveLoad
+from bench.load.live import SETTINGS, LiveLoad
 from bench.servers import cleanup
 from failover.drills.drill import Action, Workload, names
 from failover.drills.verdict import DrillRecord, owned_twice
+from protocol.groups.group_types import TABLES
 from protocol.members.history import MemberHistoryKind
 from tests.waiting import until
 
 WORKLOAD = Workload(
-    groups=2,
-    members=12,
-    consumer_share=0.5,
+    groups=4,
+    members=24,
+    consumer_share=0.25,
+    share_share=0.25,
+    streams_share=0.25,
     heartbeat_interval_ms=100,
     commit_interval_ms=100,
     session_timeout_ms=6_000,
@@ -43,7 +46,7 @@ def stable(node, workload, prefix):
         commit_interval_ms=workload.commit_interval_ms,
     )
     topic_names = {topic_id: name for name, topic_id in ids.items()}
-    with LiveLoad(load, workload.consumer_group_ids(prefix), topic_names) as crowd:
+    with LiveLoad(load, workload.group_types(prefix), topic_names) as crowd:
         until(crowd.is_stable, 20, "every group is Stable")
         yield crowd
 
@@ -91,7 +94,7 @@ def test_static_members_restart_into_the_share_and_generation_they_had(crowd):
     assert crowd.restart_static(1.0) == 3  # those of the classic group
     until(crowd.is_stable, 20, "every group is Stable again")
     stories = crowd.stories()
-    assert len(stories) == 15
+    assert len(stories) == 27
     ended = [story for story in stories if story.seen_ms is None]
     assert {story.name for story in ended} == {
         name for name, story in before.items() if story.is_static and story.group_id == "g-0"
@@ -101,9 +104,14 @@ def test_static_members_restart_into_the_share_and_generation_they_had(crowd):
         assert story.events[-1].generation == before[story.name].events[-1].generation
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["classic", "consumer"])
-def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd, number):
-    group_id = WORKLOAD.group_ids("g")[number]
+def test_every_type_of_group_has_members_in_drills():
+    assert set(SETTINGS) == set(TABLES.types) == set(WORKLOAD.group_types("g").values())
+
+
+@pytest.mark.parametrize("group_type", list(SETTINGS))
+def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd, group_type):
+    types = WORKLOAD.group_types("g")
+    (group_id,) = (each for each in types if types[each] == group_type)
     crowd.join([WORKLOAD.config(group_id, "late", is_static=False)])
     until(crowd.is_stable, 20, "every group is Stable again")
     stories = crowd.stories()
@@ -116,6 +124,11 @@ def test_members_that_join_later_get_a_share_and_nobody_shares_one(crowd, number
     }
     record = DrillRecord(stories=stories, committed={}, fault_ms=0, replicated_ms=None)
     assert owned_twice(record) == []
+
+
+def test_the_offsets_of_share_groups_are_not_asked_for(crowd):
+    types = WORKLOAD.group_types("g")
+    assert crowd.committing() == sorted(each for each in types if types[each] != "share")
 
 
 def test_a_load_is_taken_off_a_cluster_that_goes_on(node):

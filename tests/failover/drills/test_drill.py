@@ -22,6 +22,7 @@ def test_the_drills_that_come_with_the_program_are_all_well_formed():
         "kill-in-rebalance",
         "kill-leader",
         "kill-leader-and-controller",
+        "kill-leader-of-all-types",
         "kill-leader-of-many",
         "kill-majority",
         "lose-disk",
@@ -156,6 +157,15 @@ def test_members_are_shared_out_evenly_and_have_a_partition_each(groups, members
     assert max(sizes) <= workload.partitions_each
     static = sum(config.instance_id is not None for config in configs)
     assert abs(static - members * share) <= groups
+
+
+def test_groups_of_all_types_are_spread_among_each_other():
+    shares = {"consumer_share": 0.25, "share_share": 0.25, "streams_share": 0.25}
+    types = [*Workload(groups=8, **shares).group_types("g").values()]
+    assert types == ["classic", "consumer", "share", "streams"] * 2
+    halves = Workload(groups=4, consumer_share=0.5).group_types("g")
+    assert [*halves.values()] == ["classic", "consumer"] * 2
+    assert set(Workload(consumer_share=1.0).group_types("g").values()) == {"consumer"}
 
 
 def test_a_drill_of_another_size_has_no_empty_groups():
