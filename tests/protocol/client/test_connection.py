@@ -27,6 +27,7 @@ from protocol.wire.frames import (
 )
 from protocol.wire.messages import (
     NO_THROTTLE,
+    ApiVersion,
     ApiVersionsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -177,3 +178,12 @@ def test_what_has_no_answer_is_named_when_the_socket_has_ended(versions: Any) ->
     assert client.ended() == ["a", "b"]
     assert client.ended() == []
     assert client.data_to_send() == b""
+
+
+def test_a_server_that_is_not_asked_gets_what_kafka_4_3_has_too() -> None:
+    versions = newest()
+    assert {key: versions[key] for key in (18, 42, 88, 89)} == {18: 4, 42: 2, 88: 0, 89: 0}
+    listed = [ApiVersion(api_key=key, min_version=0, max_version=9) for key in (42, 88)]
+    assert agreed(listed) == {42: 3, 88: 1}
+    listed = [ApiVersion(api_key=key, min_version=0, max_version=0) for key in (42, 88)]
+    assert agreed(listed) == {42: 0, 88: 0}
