@@ -34,14 +34,20 @@ if TYPE_CHECKING:
 
 RETRY_INTERVAL: Final = "group.share.initialize.retry.interval.ms"
 
-SLICE_PARTITIONS: Final = 200
+SLICE_PARTITIONS: Final = 50
 """Partitions whose share state is created at once: a few milliseconds."""
 
 
 def update(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Ask for the share state of subscribed partitions that have none, unless it is asked for."""
+    """Ask for the share state of subscribed partitions that have none, unless it is asked for.
+
+    While much share state is being created, more is asked for when that is done, all at once: the
+    group's record lists all partitions and grows large.
+    """
     group = share_group_of(runtime)
     soft: InitializationState = runtime.own
+    if soft.queue:
+        return
     checked = soft.checked
     if (
         checked is not None
