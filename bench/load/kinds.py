@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.client.frames import CLIENT_ID
+from protocol.client.frames import CLIENT_ID, CORRELATION_AT
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
 from protocol.members.frames import ConsumerFrames, partitions_in
 from protocol.members.modern_frames import ShareFrames, StreamsFrames
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Kernel = ConsumerMember | ShareMember | StreamsMember
 Topics = tuple[str, ...]
 
+VERSION_AT: Final = 6
+"""The offset of a request's version: after length (4) and API key (2)."""
+
 _RNG: Final = random.Random(0)
 
 
@@ -34,7 +37,7 @@ class LoadKind:
     partitions or active tasks in what the coordinator assigned. ``is_exclusive``: only one member
     owns each of them. ``changes_topics``: a member may subscribe to other topics; another one
     leaves, and a new one takes its place. ``topics_for``: which topics must exist where a member
-    reads this one.
+    reads this one. ``version``: that of its heartbeats, where Kafka 4.3.1 lacks the newest one.
     """
 
     make: Callable[[str, Topics], Kernel]
@@ -42,6 +45,13 @@ class LoadKind:
     is_exclusive: bool
     changes_topics: bool
     topics_for: Callable[[str], Topics] = lambda topic: (topic,)
+    version: int | None = None
+
+    def versioned(self, frame: bytes) -> bytes:
+        """Return a heartbeat with its length in this version, whose fields are the same."""
+        if self.version is None:
+            return frame
+        return frame[:VERSION_AT] + self.version.to_bytes(2) + frame[CORRELATION_AT:]
 
 
 def _consumer(group_id: str, topics: Topics) -> Kernel:
@@ -89,6 +99,7 @@ LOAD_KINDS: Final[Mapping[str, LoadKind]] = {
         is_exclusive=True,
         changes_topics=False,
         topics_for=lambda topic: (topic, changelog_topic(topic)),
+        version=0,
     ),
 }
 """The kinds by the type of their groups."""

@@ -96,7 +96,7 @@ class LoadMember:
 
     def heartbeat_frame(self) -> bytearray:
         """Return the heartbeat without changes; its correlation id may be patched."""
-        return bytearray(self.kernel.requests.steady(self.kernel).frame)
+        return bytearray(self.kind.versioned(self.kernel.requests.steady(self.kernel).frame))
 
 
 class MemberLoad:
@@ -172,7 +172,8 @@ class MemberLoad:
                 member.told_s = self._clock()
             member.in_flight = outgoing
             number = next(self._numbers) & NUMBERS
-            member.channel.send(with_number(outgoing.message.frame, number))
+            frame = member.kind.versioned(outgoing.message.frame)
+            member.channel.send(with_number(frame, number))
             return
         if kernel.is_done:
             member.become(f"{kernel.member_id.partition('+')[0]}+{next(self._numbers)}")
