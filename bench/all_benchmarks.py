@@ -65,8 +65,12 @@ PARTS: Final[Mapping[str, BenchPart]] = {
     "reload": _part("reload --rounds 2 --records 500000"),
     "memory": _part("memory", has_peer=False),
     "assignors": _part("assignors --calls 20 --warm-up-ms 1500"),
-    "share-assignors": _part("assignors --type share --calls 20 --warm-up-ms 1500"),
-    "streams-assignors": _part("assignors --type streams --calls 20 --warm-up-ms 1500"),
+    "share-assignors": _part(
+        "assignors --type share --modes full join leave --calls 20 --warm-up-ms 1500"
+    ),
+    "streams-assignors": _part(
+        "assignors --type streams --modes full join leave --calls 20 --warm-up-ms 1500"
+    ),
     "hostile": _part("hostile --frames 300000 --minutes 2", has_peer=False),
 }
 
