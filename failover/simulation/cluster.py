@@ -15,8 +15,9 @@ from failover.simulation.checkers.values import Values
 from failover.simulation.clients.administrator import Administrator
 from failover.simulation.clients.callers import Callers
 from failover.simulation.clients.members import Clients, member_configs
+from failover.simulation.clients.share_state_client import ShareStateClient
 from failover.simulation.event_log import Violation
-from failover.simulation.kinds import is_modern
+from failover.simulation.kinds import allows_takeover
 from failover.simulation.nodes.clocks import NodeClock
 from failover.simulation.nodes.network import Network
 from failover.simulation.nodes.process import Process
@@ -101,8 +102,11 @@ class SimulatedCluster:
         for name, partitions in list(self.clients.partitions_of.items()):
             self.administrator.create_topic(name, partitions)
         self.callers.begin()
+        if self.world.settings.share_groups:
+            topic_id = self.callers.topic_id
+            ShareStateClient(self.world, self.network, topic_id).begin()
         if self.world.settings.takeover:
-            for group_id in filter(is_modern, self.clients.group_ids):
+            for group_id in filter(allows_takeover, self.clients.group_ids):
                 self.administrator.configure_group(group_id, TAKEOVER, "true")
         self.world.after(REGISTER_MS, self._register)
         self.clients.start_all()

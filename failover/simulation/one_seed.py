@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from failover import common_time
 from failover.partitions import containment
@@ -15,6 +15,7 @@ from failover.simulation.faults.disks import DiskInjector
 from failover.simulation.faults.groups import GroupInjector
 from failover.simulation.faults.injector import Injector
 from failover.simulation.faults.terms import TermInjector
+from failover.simulation.kinds import commits
 from failover.simulation.liveness import Liveness
 from failover.simulation.patches import patched
 from failover.simulation.quiet import SETTLED_MS, empty, pass_hours
@@ -23,6 +24,8 @@ from failover.simulation.world import World
 from protocol.groups.classic import join_request as joining
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
+from protocol.groups.share import initialization
+from protocol.groups.share.group import ShareGroup
 from protocol.wire import apis
 from protocol.wire.apis import Route
 from storage import log, sending, snapshot
@@ -30,6 +33,7 @@ from storage import log, sending, snapshot
 if TYPE_CHECKING:
     from collections import Counter
     from contextlib import AbstractContextManager
+    from uuid import UUID
 
     from failover.simulation.event_log import EventLog
     from failover.simulation.settings import Settings
@@ -44,6 +48,7 @@ SMALL: Final = (
     (log, "SLICE_BYTES", 600),
     (target, "SLICE_MEMBERS", 2),
     (modern, "SLICE_SESSIONS", 3),
+    (initialization, "SLICE_PARTITIONS", 2),
     (common_time, "SETTLED_MS", 60_000),
     (containment, "BATCH_BYTES", 3_000),
     (containment, "GROUP_BYTES_MAX", 20_000),
@@ -180,6 +185,7 @@ def settle(cluster: SimulatedCluster) -> None:
     _read_all(cluster)
     _has_answered_all(cluster, rested_at)
     _has_no_deleted_topics(cluster)
+    _has_its_share_state(cluster)
     cluster.checkers.states.check(cluster.processes)
     for number, committed in sorted(cluster.checkers.replicated.committed.items()):
         world.mark(number)
@@ -222,10 +228,35 @@ def _has_no_deleted_topics(cluster: SimulatedCluster) -> None:
                 raise Violation(f"there are offsets of {gone}, which were deleted", group_id)
 
 
+def _has_its_share_state(cluster: SimulatedCluster) -> None:
+    """Check that all acknowledged share state is there, also of what share groups initialized."""
+    found: dict[tuple[str, UUID, int], Any] = {}
+    wanted: set[tuple[str, UUID, int]] = set()
+    for number in range(cluster.world.settings.partitions):
+        leader = cluster.leader_of(number)
+        if leader is None or not leader.settled:
+            return  # another one is about to lead
+        context = leader.machine._context  # type: ignore[attr-defined]
+        for group_id, states in context.share_states.items():
+            for place, state in states.items():
+                found[group_id, *place] = state
+        for group_id in cluster.clients.group_ids:
+            group = context.groups.get(group_id)
+            if isinstance(group, ShareGroup):
+                for topic_id, topic in group.state_topics.initialized.items():
+                    wanted |= {(group_id, topic_id, index) for index in topic.partitions}
+    checker = cluster.checkers.share_state
+    for key in sorted({*wanted, *checker.known()}, key=str):
+        state = found.get(key)
+        if state is None or not state.is_initialized:
+            raise Violation(f"partition {key[2]} of {key[1]} has no share state", key[0])
+        checker.settled(*key, state.current().start_offset)
+
+
 def _read_all(cluster: SimulatedCluster) -> None:
     """Read every group's offsets and check them."""
     world, administrator = cluster.world, cluster.administrator
-    administrator.unread = {*cluster.clients.group_ids, *SPARE_GROUPS}
+    administrator.unread = {*filter(commits, cluster.clients.group_ids), *SPARE_GROUPS}
     for _ in range(20):
         administrator.read_all()
         world.run(world.now + AFTERWARDS_MS)

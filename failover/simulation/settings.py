@@ -12,7 +12,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 EPOCH_MS: Final = 1_700_000_000_000
 """The Unix time at which every simulation starts."""
@@ -118,10 +118,11 @@ class Settings:
     how often the controller gets a report of every node. ``clock_skew`` is how much faster or
     slower than true time a node's clock may run; the margin that replicas allow each other must be
     larger than that on both sides. ``members`` are spread over ``groups`` classic groups,
-    ``consumer_groups`` and ``mixed_groups``, whose members change between both protocols.
-    ``takeover``: in the latter two a static member's successor need not wait for it. With
-    ``shuns_broken`` a client does not ask the node to which its connection just broke, as Kafka's
-    clients do; without, it asks any node, which finds more bugs.
+    ``consumer_groups``, ``mixed_groups``, whose members change between both protocols,
+    ``share_groups`` and ``streams_groups``, whose tasks with state have ``standby_tasks`` each.
+    ``takeover``: in consumer and mixed groups a static member's successor need not wait for it.
+    With ``shuns_broken`` a client does not ask the node to which its connection just broke, as
+    Kafka's clients do; without, it asks any node, which finds more bugs.
     """
 
     nodes: int = 3
@@ -130,6 +131,9 @@ class Settings:
     groups: int = 4
     consumer_groups: int = 0
     mixed_groups: int = 0
+    share_groups: int = 0
+    streams_groups: int = 0
+    standby_tasks: int = 0
     members: int = 20
     topic_partitions: int = 6
     faulty_ms: int = 180_000
@@ -162,6 +166,17 @@ class Settings:
     quiet: Quiet = Quiet.NEVER
     retention_minutes: int = 60
 
+    @property
+    def all_groups(self) -> int:
+        """How many groups have members."""
+        return (
+            self.groups
+            + self.consumer_groups
+            + self.mixed_groups
+            + self.share_groups
+            + self.streams_groups
+        )
+
 
 CALM: Final = Settings(
     faults=Faults(**dict.fromkeys(Faults.__dataclass_fields__, 0)),
@@ -178,6 +193,8 @@ class GroupMix(StrEnum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
     MIXED = "mixed"
+    SHARE = "share"
+    STREAMS = "streams"
     ALL = "all"
     ANY = "any"
 
@@ -203,13 +220,15 @@ def settings_for(seed: int, groups: GroupMix = GroupMix.ANY) -> Settings:
         rates[name] = 0 if rng.random() < 0.2 else int(getattr(faults, name) * rough)
     for name in ("slow_run", "twice", "lost_run", "failed_run"):
         rates[name] = 0 if rng.random() < 0.3 else getattr(faults, name)
-    classic, consumer, mixed, members = SIZES[groups]
-    return replace(
+    sizes = SIZES[groups]
+    settings = replace(
         settings,
-        groups=classic,
-        consumer_groups=consumer,
-        mixed_groups=mixed,
-        members=members,
+        groups=sizes.classic,
+        consumer_groups=sizes.consumer,
+        mixed_groups=sizes.mixed,
+        share_groups=sizes.share,
+        streams_groups=sizes.streams,
+        members=sizes.members,
         group_faults=GroupFaults(**rates),
         configs={
             **settings.configs,
@@ -222,14 +241,58 @@ def settings_for(seed: int, groups: GroupMix = GroupMix.ANY) -> Settings:
         },
         takeover=rng.random() < 0.3,
     )
+    return _with_tasks(_with_shares(settings, rng), rng)
 
 
-SIZES: Final[Mapping[GroupMix, tuple[int, int, int, int]]] = {
-    GroupMix.CONSUMER: (0, 2, 0, 10),
-    GroupMix.MIXED: (0, 0, 2, 10),
-    GroupMix.ALL: (1, 1, 1, 12),
+def _with_shares(settings: Settings, rng: random.Random) -> Settings:
+    """Add the configs of share groups, if there are any."""
+    if not settings.share_groups:
+        return settings
+    configs = {
+        "group.share.heartbeat.interval.ms": str(settings.heartbeat_interval_ms),
+        "group.share.session.timeout.ms": str(settings.session_timeout_ms),
+        "group.share.assignment.interval.ms": rng.choice(("0", "1000", "5000")),
+        "group.share.assignor.offload.enable": rng.choice(("true", "true", "false")),
+        "group.share.initialize.retry.interval.ms": rng.choice(("5000", "30000")),
+        "share.coordinator.snapshot.update.records.per.snapshot": rng.choice(("0", "3", "10")),
+    }
+    return replace(settings, configs={**settings.configs, **configs})
+
+
+def _with_tasks(settings: Settings, rng: random.Random) -> Settings:
+    """Add the configs of streams groups, if there are any."""
+    if not settings.streams_groups:
+        return settings
+    standbys = rng.choice((0, 1, 1, 2))
+    configs = {
+        "group.streams.heartbeat.interval.ms": str(settings.heartbeat_interval_ms),
+        "group.streams.session.timeout.ms": str(settings.session_timeout_ms),
+        "group.streams.assignment.interval.ms": rng.choice(("0", "1000", "5000")),
+        "group.streams.initial.rebalance.delay.ms": rng.choice(("0", "3000")),
+        "group.streams.assignor.offload.enable": rng.choice(("true", "true", "false")),
+        "group.streams.num.standby.replicas": str(standbys),
+    }
+    return replace(settings, standby_tasks=standbys, configs={**settings.configs, **configs})
+
+
+class Sizes(NamedTuple):
+    """How many groups of each type there are, and how many members in total."""
+
+    members: int
+    classic: int = 0
+    consumer: int = 0
+    mixed: int = 0
+    share: int = 0
+    streams: int = 0
+
+
+SIZES: Final[Mapping[GroupMix, Sizes]] = {
+    GroupMix.CONSUMER: Sizes(members=10, consumer=2),
+    GroupMix.MIXED: Sizes(members=10, mixed=2),
+    GroupMix.SHARE: Sizes(members=8, share=2),
+    GroupMix.STREAMS: Sizes(members=8, streams=2),
+    GroupMix.ALL: Sizes(members=15, classic=1, consumer=1, mixed=1, share=1, streams=1),
 }
-"""How many classic, consumer and mixed groups there are, and how many members in total."""
 
 
 def _disk_faults(seed: int, rough: float) -> DiskFaults:
@@ -249,7 +312,8 @@ def _term_faults(seed: int) -> TermFaults:
 
 
 MIX: Final = (
-    GroupMix.ALL, GroupMix.CLASSIC, GroupMix.CONSUMER, GroupMix.MIXED, GroupMix.CLASSIC,
+    GroupMix.ALL, GroupMix.CLASSIC, GroupMix.CONSUMER, GroupMix.MIXED, GroupMix.SHARE,
+    GroupMix.ALL, GroupMix.CLASSIC, GroupMix.CONSUMER, GroupMix.MIXED, GroupMix.STREAMS,
 )  # fmt: skip
 """The groups of consecutive seeds, unless given by the caller."""
 

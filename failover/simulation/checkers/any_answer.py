@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failover.routing import partition_for
 from failover.simulation.event_log import Violation
+from failover.simulation.kinds import is_modern
 from protocol.wire import apis
 from protocol.wire import messages as m
 from protocol.wire.apis import Route
 from protocol.wire.convert import unwrap
 from protocol.wire.errors import ErrorCode
+from protocol.wire.streams_messages import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     from failover.simulation.world import World
 
 OK: Final = ErrorCode.none
+HEARTBEATS: Final = (
+    m.ConsumerGroupHeartbeatRequest,
+    m.ShareGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequest,
+)
 _PATHS: Final[dict[Any, tuple[tuple[str, bool, bool], ...]]] = {}
 
 
@@ -67,7 +74,7 @@ class AnyAnswer:
                 if erasure is not None:
                     found.append((place, erasure))
             self._erasing[id(message)] = message, found
-        elif isinstance(message, m.ConsumerGroupHeartbeatRequest) and message.member_epoch == 0:
+        elif _is_heartbeat(message) and message.member_epoch == 0:
             self.gone.get(message.group_id, {}).pop(message.member_id, None)  # it returns
 
     def answered(self, process: Process, answer: SentAnswer) -> None:
@@ -86,7 +93,7 @@ class AnyAnswer:
             self._erased(message, response)
         elif isinstance(message, m.LeaveGroupRequest):
             self._left(process, message, response)
-        elif isinstance(message, m.ConsumerGroupHeartbeatRequest) and message.member_epoch == -1:
+        elif _is_heartbeat(message) and message.member_epoch == -1:
             if response.error_code is OK:
                 self._is_gone(message.group_id, message.member_id)
         elif isinstance(message, m.JoinGroupRequest | m.SyncGroupRequest):
@@ -166,6 +173,11 @@ class AnyAnswer:
                     f" {type(response).__name__}",
                     group_id,
                 )
+
+
+def _is_heartbeat(message: Any) -> bool:
+    """Whether this is a heartbeat of a member whose id is its own (callers take turns with one)."""
+    return isinstance(message, HEARTBEATS) and is_modern(message.group_id)
 
 
 def _is_complete(process: Process, key: int, message: Any, response: Any) -> None:

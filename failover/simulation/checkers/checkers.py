@@ -12,6 +12,7 @@ from failover.simulation.checkers.client_history import ClientHistoryChecker
 from failover.simulation.checkers.evidence import Evidence
 from failover.simulation.checkers.ownership import OwnershipChecker
 from failover.simulation.checkers.replicated import Replicated
+from failover.simulation.checkers.share_state import ShareStateChecker
 from failover.simulation.checkers.states import States
 from protocol.wire.messages import OffsetCommitRequest
 
@@ -43,6 +44,7 @@ class Checkers:
         self.states = States(self.replicated, self._topic, self.ownership.gave_up)
         self._world = world
         self._values = values
+        self.share_state = ShareStateChecker(world)
         self.any_answer = AnyAnswer(world, values)
         self.any_answer.committed_epoch = self.replicated.committed_epoch
         self.evidence.upon_restore = self.any_answer.restored
@@ -64,6 +66,7 @@ class Checkers:
         if isinstance(message, OffsetCommitRequest):
             self._is_ahead(process, message.group_id)
         self.any_answer.asked(message)
+        self.share_state.asked(message)
         group_id = getattr(message, "group_id", "")
         if group_id and getattr(message, "member_id", ""):
             self._values.contact(group_id, self._world.now)
@@ -74,6 +77,7 @@ class Checkers:
             self._is_ahead(process, answer.message.group_id)
         self.client_history.answered(process, answer)
         self.any_answer.answered(process, answer)
+        self.share_state.answered(answer)
 
     def _is_ahead(self, process: Process, group_id: str) -> None:
         """Note a commit with a time that is ahead: it may be, while no majority agrees."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from operator import gt
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
+from failover.simulation.checkers.tasks import check_processes
 from failover.simulation.event_log import Violation
+from failover.simulation.kinds import STREAMS
 from protocol.groups.group_types import TABLES
 from protocol.groups.modern.form import role_of
 from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK
@@ -120,6 +122,8 @@ class TargetProgress:
             self._seen[group_id] = (group, frozenset(group.members), *epochs)
             self._follow(group)
             self._is_whole(context.numbers, group)
+            if group_id.startswith(STREAMS) and not group.kind.form.units_are_topics:
+                check_processes(context.numbers, group)
 
     def _follow(self, group: Group) -> None:
         """Note whether a target that was arriving was completed, or replaced by another one."""

@@ -1,4 +1,4 @@
-"""Check at every answer who owns which partition in consumer groups and mixed groups.
+"""Check at every answer who owns which partition or active task, where only one member may.
 
 A member owns a partition from the answer that assigns it until the request that no longer lists it,
 or that leaves the group. Until then no other member may be told that it has the partition, unless
@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from failover.routing import partition_for
 from failover.simulation.checkers.client_history import EARLY
 from failover.simulation.checkers.modern_states import reconciles
+from failover.simulation.checkers.shares import ShareAssignments
+from failover.simulation.clients.streams_members import subtopology_of, tasks_in
 from failover.simulation.event_log import Violation
-from failover.simulation.kinds import MIXED
+from failover.simulation.kinds import MIXED, STREAMS, allows_takeover
 from protocol.wire import messages as m
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode
+from protocol.wire.streams_messages import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 
 OK: Final = ErrorCode.none
 NEVER: Final = -1
+AWAY: Final = -2
+"""The epoch with which a static member leaves for a while."""
+
 
 Place: TypeAlias = "tuple[UUID | str, int]"
 """A topic's id (its name, when it is gone) and a partition."""
@@ -45,9 +51,12 @@ class ObservedMember:
 
     ``has`` maps what it owns to when it was told so, ``asked_back`` what it was told to give up to
     when that was; ``gave_up`` lists what it no longer has, with when it said so. ``contact`` is
-    when the last request came that extended its session, ``said`` when the last one came that lists
-    what it has. ``is_gone``: it said that it leaves. ``replaced_at`` is when another static member
-    was told that it has this one's place.
+    when the last request came that extended its session, ``said`` when the last one came that
+    lists what it has. ``is_gone``: it said that it leaves. ``replaced_at`` is when another static
+    member was told that it has this one's place, ``unknown_at`` when it was told that the group
+    does not know it, until it joins again. ``told`` are the epoch and the tasks that it was last
+    told, ``heard`` when a heartbeat came that is not answered; ``kept`` are the tasks that are kept
+    for a static member that is away.
     """
 
     member_id: str
@@ -57,6 +66,10 @@ class ObservedMember:
     is_gone: bool = False
     said: int = NEVER
     replaced_at: int = NEVER
+    unknown_at: int = NEVER
+    told: tuple[int, frozenset[Place]] = (0, frozenset())
+    heard: int = NEVER
+    kept: frozenset[Place] = frozenset()
     epoch: int = 0
     epoch_at: int = NEVER
     has: dict[Place, int] = field(default_factory=dict)
@@ -112,6 +125,7 @@ class OwnershipChecker:
         self._visible = client_history
         self._values = values
         self._groups: dict[str, GroupOwnership] = {}
+        self._shares = ShareAssignments()
         self.topic_names: dict[UUID, str] = {}
 
     def _group(self, group_id: str) -> GroupOwnership:
@@ -127,13 +141,20 @@ class OwnershipChecker:
     def forget(self) -> None:
         """Note that all groups are gone."""
         self._groups.clear()
+        self._shares.forget()
 
     # --- what members say
 
     def asked(self, process: Process, message: Entity) -> None:
         """Note what the sender of a request no longer has."""
         if isinstance(message, m.ConsumerGroupHeartbeatRequest):
-            self._heard(message)
+            owned = message.topic_partitions
+            self._heard(message, None if owned is None else _places(owned))
+        elif isinstance(message, StreamsGroupHeartbeatRequest):
+            active = message.active_tasks
+            self._heard(message, None if active is None else tasks_in(active))
+        elif isinstance(message, m.ShareGroupHeartbeatRequest):
+            self._shares.asked(message, self._world.now)
         elif isinstance(message, m.SyncGroupRequest):
             self._shares_out(process, message)
         elif isinstance(message, m.JoinGroupRequest):
@@ -146,14 +167,19 @@ class OwnershipChecker:
                 observed.is_gone = True
                 self._gives_up(observed, ())
 
-    def _heard(self, message: Any) -> None:
+    def _heard(self, message: Any, owned: Iterable[Place] | None) -> None:
         observed = self._observed(message, message.member_id)
         observed.instance_id = message.instance_id
         observed.is_gone = message.member_epoch < 0
+        if message.member_epoch == AWAY and observed.heard == NEVER:
+            observed.kept = frozenset(observed.has.keys() - observed.asked_back.keys())
+        observed.heard = self._world.now
         if observed.is_gone:
             self._gives_up(observed, ())
-        elif message.topic_partitions is not None:
-            self._gives_up(observed, _places(message.topic_partitions))
+        elif owned is not None:
+            self._gives_up(observed, owned)
+        if message.member_epoch == 0:
+            observed.unknown_at = NEVER
         if message.member_epoch == 0 and message.instance_id is not None:
             self._challenges(message, message.instance_id, is_classic=False)
 
@@ -205,25 +231,97 @@ class OwnershipChecker:
             check(self, process, answer)
 
     def _heartbeat(self, process: Process, answer: SentAnswer) -> None:
+        observed = self._member(process, answer)
+        assignment = answer.response.assignment
+        if observed is not None and assignment is not None:
+            topics = assignment.topic_partitions
+            self.learn(process, topics)
+            self._gives(observed, answer, _places(topics))
+
+    def _streams_heartbeat(self, process: Process, answer: SentAnswer) -> None:
+        observed = self._member(process, answer)
+        active = answer.response.active_tasks
+        if observed is None or active is None:
+            return
+        given, epoch = frozenset(tasks_in(active)), answer.response.member_epoch
+        if answer.message.member_epoch == 0:
+            self._keeps_its_tasks(observed, answer, given)
+        self._gives(observed, answer, given)
+        observed.told = (epoch, given)
+
+    def _share_heartbeat(self, process: Process, answer: SentAnswer) -> None:
+        message, response = answer.message, answer.response
+        self._visible.speaks(process, message.group_id, response.error_code)
+        if response.error_code is OK and response.assignment is not None:
+            self.learn(process, response.assignment.topic_partitions)
+        self._shares.answered(process, answer, self._world.now)
+
+    def learn(self, process: Process, topics: Iterable[Any]) -> None:
+        """Note the names of topics, which members then know."""
+        for topic in topics:
+            known = _by_id(process, topic.topic_id)
+            if known is not None:
+                self.topic_names[topic.topic_id] = known.name
+
+    def _member(self, process: Process, answer: SentAnswer) -> ObservedMember | None:
+        """Check what all answers to heartbeats say; None: the member is not in the group."""
         message, response = answer.message, answer.response
         code = response.error_code
         self._visible.speaks(process, message.group_id, code)
+        if code is ErrorCode.unknown_member_id and message.member_epoch > 0:
+            self._observed(message, message.member_id).unknown_at = self._world.now
         if code is not OK or message.member_epoch < 0:
-            return
+            return None
         observed = self._observed(message, response.member_id)
         observed.is_classic, observed.instance_id = False, message.instance_id
         observed.contact = max(observed.contact, answer.asked_at)
+        if observed.heard == answer.asked_at:
+            observed.heard = NEVER
         is_join = message.member_epoch == 0
+        if is_join:
+            observed.kept = frozenset()
+        else:
+            self._may_go_on(observed, answer)
         self._epoch(observed, answer, response.member_epoch, is_join)
         if is_join:
             self._takes_place(observed, answer)
-        if response.assignment is not None:
-            topics = response.assignment.topic_partitions
-            for topic in topics:
-                known = _by_id(process, topic.topic_id)
-                if known is not None:
-                    self.topic_names[topic.topic_id] = known.name
-            self._gives(observed, answer, _places(topics))
+        return observed
+
+    def _may_go_on(self, observed: ObservedMember, answer: SentAnswer) -> None:
+        """Check that a member that lost its place is not in the group unless it joins again."""
+        if observed.member_id != answer.message.member_id:
+            raise Violation(
+                f"{answer.message.member_id} is answered as {observed.member_id}",
+                answer.message.group_id,
+            )
+        if NEVER < observed.unknown_at < answer.asked_at:
+            raise Violation(
+                f"{observed.member_id} is in the group again without a join: it was unknown",
+                answer.message.group_id,
+            )
+        if NEVER < observed.replaced_at < answer.asked_at:
+            raise Violation(
+                f"{observed.member_id} is answered OK, though {observed.instance_id} is another"
+                " member",
+                answer.message.group_id,
+            )
+
+    def _keeps_its_tasks(
+        self, observed: ObservedMember, answer: SentAnswer, given: frozenset[Place]
+    ) -> None:
+        """Check that a static member that returns in the same epoch has the same active tasks."""
+        if observed.instance_id is None:
+            return
+        group, epoch = self._group(answer.message.group_id), answer.response.member_epoch
+        for other in group.observed_members.values():
+            told_epoch, tasks = other.told
+            is_same = other is not observed and other.instance_id == observed.instance_id
+            if is_same and told_epoch == epoch and not tasks <= given:
+                lost = sorted(tasks - given, key=str)
+                raise Violation(
+                    f"{observed.instance_id} returns in epoch {epoch} and has lost {lost}",
+                    answer.message.group_id,
+                )
 
     def _takes_place(self, observed: ObservedMember, answer: SentAnswer) -> None:
         """Check that a static member's place goes to another member only when it is free."""
@@ -239,6 +337,7 @@ class OwnershipChecker:
                     other.replaced_at = self._world.now
                 other.has.clear()
                 other.asked_back.clear()
+                other.kept = frozenset()
 
     def _classic_heartbeat(self, process: Process, answer: SentAnswer) -> None:
         message, code = answer.message, answer.response.error_code
@@ -275,8 +374,8 @@ class OwnershipChecker:
         self._epoch(observed, answer, message.generation_id, False)
         places = []
         for name, index in decode_assignment(response.assignment) or ():
-            topic = _by_name(process, name)
-            places.append((name if topic is None else topic.topic_id, index))
+            topic, unit = _by_name(process, name), subtopology_of(message.group_id, name)
+            places.append((unit or (name if topic is None else topic.topic_id), index))
         self._gives(observed, answer, places)
 
     def _epoch(
@@ -322,7 +421,7 @@ class OwnershipChecker:
         """
         number = partition_for(group_id, self._world.settings.partitions)
         enough_ms = EARLY * self._world.settings.session_timeout_ms
-        return group_id.startswith(MIXED) and all(
+        return group_id.startswith((MIXED, STREAMS)) and all(
             other.is_gone or self._visible.longest_unheard(number, other.contact) >= enough_ms
             for other in group.observed_members.values()
             if other is not observed
@@ -335,6 +434,7 @@ class OwnershipChecker:
         group, now = self._group(answer.message.group_id), self._world.now
         given = set(places)
         for place in sorted(given - observed.has.keys(), key=str):
+            self._is_not_kept(group, answer, observed, place)
             for other in group.observed_members.values():
                 if other is not observed and place in other.has:
                     self._may_lose(group, answer, other, place)
@@ -346,12 +446,30 @@ class OwnershipChecker:
             else:
                 observed.asked_back.setdefault(place, answer.asked_at)
 
+    def _is_not_kept(
+        self, group: GroupOwnership, answer: SentAnswer, observed: ObservedMember, place: Place
+    ) -> None:
+        """Check that a task of a static member that is away waits for its return."""
+        settings, group_id = self._world.settings, answer.message.group_id
+        number = partition_for(group_id, settings.partitions)
+        for other in group.observed_members.values():
+            if other is observed or place not in other.kept or not group_id.startswith(STREAMS):
+                continue
+            unheard_ms = self._visible.longest_unheard(number, other.contact)
+            if unheard_ms < EARLY * settings.session_timeout_ms:
+                raise Violation(
+                    f"{self._name(place)} is given away, when {other.instance_id} is away: no"
+                    f" leader can have missed it for more than {unheard_ms} ms",
+                    group_id,
+                )
+            other.kept -= {place}
+
     def _may_lose(
         self, group: GroupOwnership, answer: SentAnswer, other: ObservedMember, place: Place
     ) -> None:
         message, settings = answer.message, self._world.settings
         number = partition_for(message.group_id, settings.partitions)
-        if self._may_be_replaced(group, other):
+        if self._may_be_replaced(group, other, message.group_id):
             return
         unheard_ms = self._visible.longest_unheard(number, other.contact)
         if unheard_ms >= EARLY * settings.session_timeout_ms:
@@ -374,13 +492,15 @@ class OwnershipChecker:
             message.group_id,
         )
 
-    def _may_be_replaced(self, group: GroupOwnership, other: ObservedMember) -> bool:
+    def _may_be_replaced(self, group: GroupOwnership, other: ObservedMember, group_id: str) -> bool:
         """Return whether a static member may have been replaced since its last successful request.
 
         A successor of the consumer protocol must wait for such a member to leave, unless the
         settings allow takeover.
         """
-        takes_over = other.is_classic or self._world.settings.takeover
+        takes_over = other.is_classic or (
+            self._world.settings.takeover and allows_takeover(group_id)
+        )
         return other.instance_id is not None and any(
             challenge.at >= other.contact
             and challenge.member_id != other.member_id
@@ -412,7 +532,8 @@ class OwnershipChecker:
             is_ambiguous = self._values.was_deleted(topic.name) or topic.name in unknown
             for row in topic.partitions:
                 if row.error_code is OK and known is not None and not is_ambiguous:
-                    self._is_owner(observed, answer, (known.topic_id, row.partition_index))
+                    unit = subtopology_of(message.group_id, topic.name)
+                    self._is_owner(observed, answer, (unit or known.topic_id, row.partition_index))
 
     def _is_refused(
         self, observed: ObservedMember, answer: SentAnswer, rows: Iterable[Any]
@@ -452,6 +573,8 @@ def _by_name(process: Process, name: str) -> Any:
 
 CHECKS: Final[Mapping[type, Callable[[OwnershipChecker, Process, SentAnswer], None]]] = {
     m.ConsumerGroupHeartbeatRequest: OwnershipChecker._heartbeat,
+    StreamsGroupHeartbeatRequest: OwnershipChecker._streams_heartbeat,
+    m.ShareGroupHeartbeatRequest: OwnershipChecker._share_heartbeat,
     m.HeartbeatRequest: OwnershipChecker._classic_heartbeat,
     m.JoinGroupRequest: OwnershipChecker._join,
     m.SyncGroupRequest: OwnershipChecker._sync,

@@ -46,7 +46,7 @@ QUICKLY_MS: Final = 4_000
 """A change is often checked again within this time."""
 
 STREAMS_HEARTBEAT: Final = 88
-MEMBERS_SEND: Final = frozenset({3, 8, 9, 10, 11, 12, 13, 14, 68})
+MEMBERS_SEND: Final = frozenset({3, 8, 9, 10, 11, 12, 13, 14, 68, 76, 88})
 """What the members of :mod:`protocol.members` send themselves; :data:`CALLS` may have them, too."""
 
 

@@ -6,15 +6,15 @@ on a seat changes: members restart, crash, leave and return, and static ones are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from failover.simulation.clients import modern_members as modern_clients
-from failover.simulation.kinds import is_modern
+from failover.simulation.kinds import STREAMS, is_modern
 from failover.simulation.nodes.connection import SimulatedConnection
 from protocol.members.classic import MemberConfig
 from protocol.members.client import State
 from protocol.members.heartbeating import HeartbeatingMember
-from protocol.members.kinds import TopicMetadata, member_of
+from protocol.members.kinds import TopicMetadata, kind_of, member_of
 
 if TYPE_CHECKING:
     import random
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from protocol.members.kinds import AnyConfig, Member
 
 
+LONGER: Final = 5
+"""How much longer static members of streams groups are away: others join and leave meanwhile."""
+
+
 class SimulatedMember:
     """Runs one life of one member: polls it, sends its requests, wakes it in time."""
 
@@ -40,6 +44,7 @@ class SimulatedMember:
         self.name = name
         topics = TopicMetadata(partitions_of=cluster.partitions_of, names=cluster.topic_names)
         self.member: Member = member_of(config, cluster.rng, topics)
+        self._commits = kind_of(config).commits
         self.is_gone = False
         self._cluster = cluster
         self._world = cluster.world
@@ -101,7 +106,8 @@ class SimulatedMember:
     def _poll(self) -> None:
         member, now = self.member, self._world.client_now
         if (
-            self._cluster.commits
+            self._commits
+            and self._cluster.commits
             and now >= self._commit_at
             and member.state is State.STABLE
             and member.partitions
@@ -259,7 +265,10 @@ class Clients:
         for spec in self.specs:
             if spec.driver is driver:
                 spec.driver = None
-                self.world.after(500 + int(self.rng.random() * 4_000), self.start_if_free, spec)
+                wait_ms = 500 + int(self.rng.random() * 4_000)
+                if spec.config.group_id.startswith(STREAMS) and spec.config.instance_id is not None:
+                    wait_ms *= LONGER  # its tasks wait for it, whatever happens meanwhile
+                self.world.after(wait_ms, self.start_if_free, spec)
 
     def any_node(self, but: int) -> int:
         """Return a random bootstrap server other than ``but``."""
@@ -281,7 +290,9 @@ class Clients:
         """
         for group_id in self.group_ids:
             if is_modern(group_id):
-                if why := modern_clients.unconverged(self.specs, self.partitions_of, group_id):
+                if why := modern_clients.unconverged(
+                    self.specs, self.partitions_of, group_id, self.world.settings
+                ):
                     return why
                 continue
             members = []
@@ -305,7 +316,7 @@ class Clients:
 def member_configs(settings: Settings) -> list[MemberConfig]:
     """Return the members of classic groups: every group has static and dynamic ones."""
     configs = []
-    groups = settings.groups + settings.consumer_groups + settings.mixed_groups
+    groups = settings.all_groups
     for number in range(settings.members * settings.groups // groups):
         group, place = number % settings.groups, number // settings.groups
         group_id = f"group-{group}"

@@ -1,22 +1,27 @@
-"""Members of consumer groups and of mixed groups: settings, and whether they have converged."""
+"""Members of groups that are not classic: settings, and whether they have converged."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from failover.simulation.kinds import CONSUMER, MIXED
+from failover.simulation.clients.share_members import draw_topics, share_config, unshared
+from failover.simulation.clients.streams_members import idle_tasks, streams_config
+from failover.simulation.kinds import CONSUMER, MIXED, SHARE, STREAMS, is_modern
 from protocol.members.classic import MemberConfig
 from protocol.members.client import State
 from protocol.members.consumer import ConsumerMemberConfig
+from protocol.members.kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from failover.simulation.clients.seats import AnyMemberSpec
     from failover.simulation.settings import Settings
-    from protocol.members.kinds import AnyConfig, Member
+    from protocol.members.kinds import AnyConfig
+    from protocol.members.streams import StreamsMemberConfig
 
 MORE_PARTITIONS: Final = 3
 """The partitions of a group's second topic; the first one, named like the group, has more."""
@@ -24,28 +29,7 @@ MORE_PARTITIONS: Final = 3
 
 def first_topics(group_id: str) -> tuple[str, ...]:
     """Return the names of the topics that a group starts with."""
-    if group_id.startswith((CONSUMER, MIXED)):
-        return group_id, f"{group_id}.more"
-    return (group_id,)
-
-
-class AnyDriver(Protocol):
-    """Runs the member on a seat (:class:`failover.simulation.clients.members.AnyDriver`)."""
-
-    is_gone: bool
-    member: Member
-
-
-class AnyMemberSpec(Protocol):
-    """A place for a member (:class:`failover.simulation.clients.members.AnyMemberSpec`)."""
-
-    @property
-    def config(self) -> AnyConfig:
-        """The settings of the current member."""
-
-    @property
-    def driver(self) -> AnyDriver | None:
-        """The driver of the current member, if there is one."""
+    return (group_id, f"{group_id}.more") if is_modern(group_id) else (group_id,)
 
 
 Pair: TypeAlias = "tuple[AnyConfig, AnyConfig | None]"
@@ -54,20 +38,34 @@ Pair: TypeAlias = "tuple[AnyConfig, AnyConfig | None]"
 
 def member_configs(settings: Settings) -> list[Pair]:
     """Return the members of all groups that are not classic."""
-    kinds = [(CONSUMER, settings.consumer_groups), (MIXED, settings.mixed_groups)]
+    kinds = (
+        (CONSUMER, settings.consumer_groups),
+        (MIXED, settings.mixed_groups),
+        (SHARE, settings.share_groups),
+        (STREAMS, settings.streams_groups),
+    )
     ids = [f"{kind}{number}" for kind, count in kinds for number in range(count)]
     each = settings.members // (settings.groups + len(ids))
-    found: list[Pair] = []
-    for number, group_id in enumerate(ids):
-        for place in range(each):
-            is_static = (place + number) % 2 == 0
-            config = _config(settings, group_id, place, is_static)
-            if group_id.startswith(CONSUMER):
-                found.append((config, None))
-                continue
-            pair = (config, _classic(settings, config))
-            found.append(pair[::-1] if place % 3 else pair)
-    return found
+    return [
+        _pair(settings, group_id, place, is_static=(place + number) % 2 == 0)
+        for number, group_id in enumerate(ids)
+        for place in range(each)
+    ]
+
+
+def _pair(settings: Settings, group_id: str, place: int, *, is_static: bool) -> Pair:
+    topics = first_topics(group_id)
+    if group_id.startswith(SHARE):
+        drawn = draw_topics(random.Random(f"{group_id} {place}"), topics)
+        return share_config(settings, group_id, place, drawn), None
+    if group_id.startswith(STREAMS):
+        streams = streams_config(settings, group_id, place, topics, is_static=is_static)
+        return streams, _classic(settings, streams)
+    config = _config(settings, group_id, place, is_static)
+    if group_id.startswith(CONSUMER):
+        return config, None
+    pair = (config, _classic(settings, config))
+    return pair[::-1] if place % 3 else pair
 
 
 def _config(settings: Settings, group_id: str, place: int, is_static: bool) -> ConsumerMemberConfig:
@@ -86,7 +84,9 @@ def _config(settings: Settings, group_id: str, place: int, is_static: bool) -> C
     )
 
 
-def _classic(settings: Settings, config: ConsumerMemberConfig) -> MemberConfig:
+def _classic(
+    settings: Settings, config: ConsumerMemberConfig | StreamsMemberConfig
+) -> MemberConfig:
     return MemberConfig(
         group_id=config.group_id,
         topics=config.topics,
@@ -125,15 +125,25 @@ def topics_of(spec: AnyMemberSpec, partitions_of: Mapping[str, int]) -> set[str]
 
 
 def unconverged(
-    specs: Iterable[AnyMemberSpec], partitions_of: Mapping[str, int], group_id: str
+    specs: Iterable[AnyMemberSpec],
+    partitions_of: Mapping[str, int],
+    group_id: str,
+    settings: Settings,
 ) -> str:
     """Return what keeps a group from being whole; empty when it is.
 
     Whole: all seats are taken by Stable members of one epoch. They own every partition of their
-    subscribed topics exactly once, and no others. The load is balanced.
+    subscribed topics exactly once, and no others. The load is balanced. (For share groups see
+    ``unshared``, for streams groups ``idle_tasks``.)
     """
     taken = [spec for spec in specs if spec.config.group_id == group_id]
-    why = _unsettled(taken) or _unowned(taken, partitions_of)
+    why = _unsettled(taken)
+    if not why and group_id.startswith(SHARE):
+        why = unshared(taken, partitions_of)
+    elif not why and group_id.startswith(STREAMS) and kind_of(taken[0].config).is_modern:
+        why = idle_tasks(taken, partitions_of, settings.standby_tasks)
+    elif not why:
+        why = _unowned(taken, partitions_of)
     if not why and all(isinstance(spec.config, ConsumerMemberConfig) for spec in taken):
         why = _imbalance(group_id, taken)
     return f"{group_id}: {why}" if why else ""
@@ -144,6 +154,8 @@ def _unsettled(taken: Sequence[AnyMemberSpec]) -> str:
     for spec in taken:
         if spec.driver is None or spec.driver.is_gone:
             return f"{spec.config.client_id} is away"
+        if type(spec.driver.member.config) is not type(spec.config):
+            return f"{spec.config.client_id} has not changed its protocol"
     members = [spec.driver.member for spec in taken if spec.driver is not None]
     states = {member.state for member in members}
     if states != {State.STABLE}:

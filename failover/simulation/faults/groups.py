@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from failover.simulation.clients.modern_members import draw_subscription, first_topics
+from failover.simulation.clients.share_members import draw_topics
 from failover.simulation.faults.schedule import FaultSchedule, Kinds
-from failover.simulation.kinds import CONSUMER, MIXED, is_modern
+from failover.simulation.kinds import CONSUMER, MIXED, SHARE, STREAMS, is_modern
 from protocol.members.consumer import ConsumerMember, ConsumerMemberConfig
+from protocol.members.share import ShareMemberConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,11 +76,18 @@ class GroupInjector(FaultSchedule):
 
     def _subscription(self) -> None:
         """Change a member's subscription; a new regular expression is changed again."""
-        specs = [spec for spec in self._specs if spec.config.group_id.startswith(CONSUMER)]
+        specs = [spec for spec in self._specs if spec.config.group_id.startswith((CONSUMER, SHARE))]
         if not specs:
             return
         spec = self._rng.choice(specs)
         config, driver = spec.config, spec.driver
+        if isinstance(config, ShareMemberConfig):
+            topics = draw_topics(self._rng, first_topics(config.group_id))
+            self._world.fault("subscription", f"{config.client_id}: {topics}")
+            spec.config = replace(config, topics=topics)
+            if driver is not None and not driver.is_gone:
+                driver.subscribe(topics)
+            return
         topics, regex = draw_subscription(self._rng, config.group_id)
         assert isinstance(config, ConsumerMemberConfig)
         self._world.fault("subscription", f"{config.client_id}: {topics}, {regex}")
@@ -95,11 +104,14 @@ class GroupInjector(FaultSchedule):
 
     def _migration(self) -> None:
         """Let one member, or all of a group one by one, change to the other protocol."""
-        specs = [spec for spec in self._specs if spec.config.group_id.startswith(MIXED)]
+        specs = [spec for spec in self._specs if spec.config.group_id.startswith((MIXED, STREAMS))]
         if not specs:
             return
         spec = self._rng.choice(specs)
         group_id = spec.config.group_id
+        if group_id.startswith(STREAMS):
+            self._convert(group_id, specs)
+            return
         kind = self._rng.random()
         if kind < 0.25:
             self._world.fault("protocol", spec.config.client_id)
@@ -115,6 +127,18 @@ class GroupInjector(FaultSchedule):
             if each.config.group_id == group_id:
                 self._world.after(wait_ms, self._move, each, is_upgrade)
                 wait_ms += int(self._rng.random() * 5_000)
+
+    def _convert(self, group_id: str, specs: Sequence[MemberSpec]) -> None:
+        """Let all members leave, and return with another type of group: offline conversion.
+
+        Those that return first are refused until the last one is gone.
+        """
+        self._world.fault("group converted", group_id)
+        wait_ms = 0
+        for each in specs:
+            if each.config.group_id == group_id:
+                self._world.after(wait_ms, self._change, each)
+                wait_ms += int(self._rng.random() * 2_000)
 
     def _flap(self, one: MemberSpec, specs: Sequence[MemberSpec]) -> None:
         """Let a group's only member of the consumer protocol repeatedly join and leave.
@@ -164,10 +188,12 @@ class GroupInjector(FaultSchedule):
         partitions_of = self._cluster.clients.partitions_of
         first, more = first_topics(group_id)
         spare = [name for name in sorted(partitions_of) if name.startswith(f"{group_id}.")]
+        if group_id.startswith(STREAMS):
+            first = more  # the other one has a changelog, and must not grow
         kind = self._rng.choice(("grow", "grow", "delete", "create"))
         if kind == "grow":
             name = self._rng.choice([first, *spare])
-            if partitions_of[name] < GROW_MAX and administrator.may_change(name):
+            if partitions_of.get(name, GROW_MAX) < GROW_MAX and administrator.may_change(name):
                 count = partitions_of[name] + self._rng.randint(1, 3)
                 self._world.fault("topic grows", f"{name} to {count} partitions")
                 administrator.grow_topic(name, count)

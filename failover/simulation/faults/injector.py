@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from failover.simulation.faults.schedule import FaultSchedule, Kinds, Pairs
-from failover.simulation.kinds import is_modern
+from failover.simulation.kinds import STREAMS, allows_takeover, is_modern
 
 if TYPE_CHECKING:
     from failover.simulation.clients.members import MemberSpec
@@ -176,9 +176,15 @@ class Injector(FaultSchedule):
         self._rng.choice(MEMBER_FAULTS)(self, spec)
 
     def _restart_member(self, spec: MemberSpec) -> None:
-        """Restart its process: static members return with their id, before they expire."""
+        """Restart its process: static members return with their id, before they expire.
+
+        In a streams group nobody may take the place of one that has not left for a while.
+        """
         assert spec.driver is not None
         self._world.fault("member restarts", spec.driver.name)
+        if spec.config.group_id.startswith(STREAMS) and spec.config.instance_id is not None:
+            spec.driver.leave()  # it returns when it has left
+            return
         spec.driver.vanish()
         wait_ms = int(self._rng.random() * 6_000)
         self._world.after(wait_ms, self._cluster.clients.start_if_free, spec)
@@ -206,7 +212,8 @@ class Injector(FaultSchedule):
             self._world.fault("member doubled", spec.driver.name)
             if is_modern(spec.config.group_id):
                 self._world.after(int(self._rng.random() * ZOMBIE_MS), spec.driver.commit)
-                if not self._world.settings.takeover:
+                takeover = self._world.settings.takeover and allows_takeover(spec.config.group_id)
+                if not takeover:
                     wait_ms = int(self._rng.random() * self._world.settings.session_timeout_ms)
                     self._world.after(wait_ms, spec.driver.vanish)
             self._cluster.clients.start(spec)

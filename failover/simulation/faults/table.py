@@ -93,6 +93,7 @@ FAULTS: Final = tuple(
         ("member doubled", "member", "two clients have one instance id", MEMBERS),
         ("subscription", "subscription", "a member subscribes to something else", MEMBERS),
         ("protocol", "migration", "a member changes its protocol", MEMBERS),
+        ("group converted", "migration", "all leave, and return with another type", MEMBERS),
         ("group migrates", "migration", "all members of a group do, one by one", MEMBERS),
         ("group flaps", "migration", "a group is migrated to and fro", MEMBERS),
         ("topic created", "topic", "a topic comes", MEMBERS),
