@@ -31,7 +31,7 @@ from tests.simulation.mutations import Mutation
 # --- answers that leave before what they rest on is committed
 
 
-def _unwaited(key: int) -> list[Patch]:
+def unwaited(key: int) -> list[Patch]:
     """Let the answers of one API to one group wait for nothing."""
     original = TABLES.handlers[key]
 
@@ -45,15 +45,15 @@ def _unwaited(key: int) -> list[Patch]:
 
 
 def offset_delete_unwaited() -> list[Patch]:
-    return _unwaited(47)
+    return unwaited(47)
 
 
 def leave_unwaited() -> list[Patch]:
-    return _unwaited(13)
+    return unwaited(13)
 
 
 def consumer_heartbeat_unwaited() -> list[Patch]:
-    return _unwaited(68)
+    return unwaited(68)
 
 
 def _parts_unwaited(key: int, groups: Sequence[str] = ()) -> list[Patch]:

@@ -59,11 +59,13 @@ def revocation_not_awaited() -> list[Patch]:
 
 
 def epoch_not_persisted() -> list[Patch]:
-    def bump(ctx: Any, runtime: ModernGroupRuntime, now: int) -> None:
-        runtime.group.epoch += 1
-        runtime.group.metadata_hash = modern.metadata_hash(ctx, runtime)
-        runtime.changed_ms = now
-        runtime.is_stale = False
+    def bump(ctx: Any, runtime: ModernGroupRuntime, cause: Any, now: int) -> None:
+        group = runtime.group
+        runtime.change = (runtime.change or modern.Change(now, cause)) if group.members else None
+        modern._prepare(ctx, runtime)
+        group.epoch += 1
+        group.metadata_hash = modern.metadata_hash(ctx, runtime)
+        runtime.is_stale = runtime.must_bump = False
 
     return [(modern, "bump", bump)]
 

@@ -15,6 +15,7 @@ from tests.simulation.log_mutations import LOG_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.rule_mutations import RULE_MUTATIONS
 from tests.simulation.term_mutations import TERM_MUTATIONS
+from tests.simulation.type_mutations import TYPE_MUTATIONS
 
 ALL = bool(os.environ.get("ROLLCALL_SIMULATION_ALL"))
 QUICK = 40
@@ -27,6 +28,7 @@ PLANTED = {
     **LOG_MUTATIONS,
     **TERM_MUTATIONS,
     **RULE_MUTATIONS,
+    **TYPE_MUTATIONS,
 }
 
 
