@@ -104,12 +104,19 @@ def update(ctx: Context, runtime: ModernGroupRuntime, now: int, *, is_due: bool 
 
 
 def _due_ms(ctx: Context, group: ModernGroup[Any], now: int) -> int:
-    """Return when the next target may be computed; at most one interval from now."""
+    """Return when the next target may be computed; at most one interval from now.
+
+    If the last one seems to come from the future, the interval starts once: not at each call.
+    """
     last_ms = ctx.wall.since(group.assignment_timestamp_ms)
+    if not last_ms:
+        return now
     interval_ms = group_settings.integer(
         ctx, group.group_id, group.kind.configs.assignment_interval
     )
-    return now if not last_ms else min(last_ms, now) + interval_ms
+    due_ms = min(last_ms, now) + interval_ms
+    armed_ms = ctx.timers.deadline(TimerKind.ASSIGNMENT, group.group_id, "")
+    return due_ms if last_ms <= now or armed_ms is None else min(due_ms, armed_ms)
 
 
 def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:

@@ -117,6 +117,16 @@ def test_a_clock_that_went_back_delays_no_assignment_for_longer_than_the_interva
     assert talk.group.assignment_epoch == 3
 
 
+def test_a_clock_that_went_back_and_many_changes_delay_no_assignment_for_ever() -> None:
+    talk = ConsumerTalk(interval_ms=1_000)
+    talk.join("A")
+    talk.context.wall.offset_ms = -500_000
+    for name in "BCD":
+        talk.join(name)
+        talk.advance(600)
+    assert talk.group.assignment_epoch > 2
+
+
 # -- offload
 
 

@@ -50,6 +50,17 @@ def test_the_first_member_gets_all_tasks_and_the_second_its_share_once_they_are_
     assert talk.group.state == "Stable"
 
 
+def test_heartbeats_delay_no_assignment_when_the_clock_has_gone_back() -> None:
+    talk = StreamsTalk(interval_ms=1_000)
+    talk.join("A")
+    talk.context.wall.offset_ms = -500_000
+    talk.join("B")
+    for _ in range(3):
+        talk.advance(600)
+        talk.beat("A")
+    assert talk.group.assignment_epoch == talk.group.epoch == 3
+
+
 def test_a_member_that_revokes_twice_keeps_its_epoch() -> None:
     talk = StreamsTalk()
     talk.join("A")
