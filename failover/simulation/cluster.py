@@ -103,8 +103,8 @@ class SimulatedCluster:
             self.administrator.create_topic(name, partitions)
         self.callers.begin()
         if self.world.settings.share_groups:
-            topic_id = self.callers.topic_id
-            ShareStateClient(self.world, self.network, topic_id).begin()
+            topic_id, clients = self.callers.topic_id, self.clients
+            ShareStateClient(self.world, self.network, topic_id, lambda: clients.commits).begin()
         if self.world.settings.takeover:
             for group_id in filter(allows_takeover, self.clients.group_ids):
                 self.administrator.configure_group(group_id, TAKEOVER, "true")

@@ -207,7 +207,7 @@ TYPE_MUTATIONS: Mapping[str, Mutation] = {
             GroupMix.SHARE,
             (
                 (share_partition_for_nobody, 0, "a partition is assigned to nobody"),
-                (share_assigned_before_initialized, 0, "partitions are assigned at once"),
+                (share_assigned_before_initialized, 24, "partitions are assigned at once"),
                 (share_not_withdrawn, 0, "members keep topics that they gave up"),
                 (share_epoch_not_persisted, 0, "a group epoch is in the leader's memory only"),
                 (share_epoch_falls, 0, "a member is told the epoch before its own"),

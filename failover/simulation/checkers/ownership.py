@@ -309,13 +309,20 @@ class OwnershipChecker:
     def _keeps_its_tasks(
         self, observed: ObservedMember, answer: SentAnswer, given: frozenset[Place]
     ) -> None:
-        """Check that a static member that returns in the same epoch has the same active tasks."""
+        """Check that a static member that returns in the same epoch has the same active tasks.
+
+        One that was away for longer than its session may have been removed: then it is a new one.
+        """
         if observed.instance_id is None:
             return
         group, epoch = self._group(answer.message.group_id), answer.response.member_epoch
+        settings = self._world.settings
+        number = partition_for(answer.message.group_id, settings.partitions)
         for other in group.observed_members.values():
             told_epoch, tasks = other.told
             is_same = other is not observed and other.instance_id == observed.instance_id
+            unheard_ms = self._visible.longest_unheard(number, other.contact)
+            is_same &= unheard_ms < EARLY * settings.session_timeout_ms
             if is_same and told_epoch == epoch and not tasks <= given:
                 lost = sorted(tasks - given, key=str)
                 raise Violation(

@@ -35,14 +35,19 @@ DELIVERED: Final = 2
 
 
 class ShareStateClient:
-    """Sends random requests, of which some have outdated epochs."""
+    """Sends random requests, of which some have outdated epochs, while ``is_on()``."""
 
     def __init__(
-        self, world: World, network: Network, topic_id: Callable[[str], UUID | None]
+        self,
+        world: World,
+        network: Network,
+        topic_id: Callable[[str], UUID | None],
+        is_on: Callable[[], bool],
     ) -> None:
         self._world = world
         self._network = network
         self._topic_id = topic_id
+        self._is_on = is_on
         self._rng = world.random("share state")
         self._last_offset = 0
         self._state_epochs: dict[tuple[str, int], int] = {}
@@ -58,7 +63,7 @@ class ShareStateClient:
         key = rng.choice(KEYS)
         at = (rng.choice(GROUPS), rng.randrange(PARTITIONS))
         topic_id = self._topic_id(TOPIC)
-        if topic_id is None:
+        if topic_id is None or not self._is_on():
             return
         if at not in self._state_epochs:
             key = INITIALIZE
