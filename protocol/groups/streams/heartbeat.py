@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.effects import ClientInfo, Request
     from protocol.groups.modern.runtime import ModernGroupRuntime, Session
+    from protocol.groups.topic_numbers import Partition
     from protocol.records import StreamsGroupMemberMetadataValue, StreamsGroupTopologyValue
 
 INITIAL_DELAY: Final = "streams.initial.rebalance.delay.ms"
@@ -161,7 +162,12 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     if message.shutdown_application and runtime.own.shutdown_member_id is None:
         runtime.own.shutdown_member_id = member_id
         runtime.end_leases()
-    with_tasks = message.member_epoch == JOIN_EPOCH or before.assigned != member.assignment.assigned
+    assigned = member.assignment.assigned
+    with_tasks = (
+        message.member_epoch == JOIN_EPOCH
+        or before.assigned != assigned
+        or _lacks(owned_tasks(group, message), assigned)
+    )
     endpoints = report_endpoints(
         ctx, runtime, group.members[member_id], message, has_changed=with_tasks
     )
@@ -173,6 +179,11 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
         replace(response, status=told, partitions_by_user_endpoint=endpoints),
         group_id,
     )
+
+
+def _lacks(owned: set[Partition] | None, assigned: Mapping[Partition, int]) -> bool:
+    """Whether a member that reports its tasks does not know of one: an answer was lost."""
+    return owned is not None and not assigned.keys() <= owned
 
 
 def _begin_life(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
