@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CONSUMER: Final = "consumer-"
 """A consumer group; its topics grow, appear and disappear."""
@@ -15,6 +18,28 @@ SHARE: Final = "share-group-"
 
 STREAMS: Final = "streams-group-"
 """A streams group, which may be converted offline to a classic group and back."""
+
+
+STATEFUL, STATELESS = "0", "1"
+"""The subtopologies of streams groups: the first reads a topic that never grows, and has state."""
+
+SHARE_STATE: Final = tuple(f"share-state-{number}" for number in range(3))
+"""Groups without members whose share state one client uses."""
+
+Task = tuple[str, int]
+"""A subtopology and an index."""
+
+
+def subtopology_of(group_id: str, topic: str) -> str | None:
+    """Return the subtopology that reads a topic, if this is a streams group and one does."""
+    if not group_id.startswith(STREAMS):
+        return None
+    return {group_id: STATEFUL, f"{group_id}.more": STATELESS}.get(topic)
+
+
+def tasks_in(tasks: Sequence[Any]) -> list[Task]:
+    """Return the tasks in a request's or an answer's array."""
+    return [(each.subtopology_id, index) for each in tasks for index in each.partitions]
 
 
 def is_modern(group_id: str) -> bool:

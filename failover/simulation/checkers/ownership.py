@@ -15,9 +15,8 @@ from failover.routing import partition_for
 from failover.simulation.checkers.client_history import EARLY
 from failover.simulation.checkers.modern_states import reconciles
 from failover.simulation.checkers.shares import ShareAssignments
-from failover.simulation.clients.streams_members import subtopology_of, tasks_in
 from failover.simulation.event_log import Violation
-from failover.simulation.kinds import MIXED, STREAMS, allows_takeover
+from failover.simulation.kinds import MIXED, STREAMS, allows_takeover, subtopology_of, tasks_in
 from protocol.wire import messages as m
 from protocol.wire.embedded import decode_assignment
 from protocol.wire.errors import ErrorCode

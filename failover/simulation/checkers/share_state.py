@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from failover.simulation.clients.share_state_client import GROUPS
 from failover.simulation.event_log import Violation
+from failover.simulation.kinds import SHARE_STATE
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 
@@ -71,7 +71,7 @@ class ShareStateChecker:
 
     def asked(self, message: Entity) -> None:
         """Note what a request that reached a node may change."""
-        if not isinstance(message, CHANGES) or message.group_id not in GROUPS:
+        if not isinstance(message, CHANGES) or message.group_id not in SHARE_STATE:
             return
         for topic in message.topics:
             for row in topic.partitions:
@@ -85,7 +85,7 @@ class ShareStateChecker:
         """Check an answer."""
         message: Any = answer.message
         check = CHECKS.get(type(message))
-        if check is None or message.group_id not in GROUPS:
+        if check is None or message.group_id not in SHARE_STATE:
             return
         for asked, told in zip(message.topics, answer.response.results, strict=True):
             for row, result in zip(asked.partitions, told.partitions, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from failover.simulation.clients.administrator import AdminCall
-from failover.simulation.kinds import SHARE
+from failover.simulation.kinds import SHARE, SHARE_STATE
 from protocol.wire import apis
 from protocol.wire.convert import blank
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from failover.simulation.nodes.network import Network
     from failover.simulation.world import World
 
-GROUPS: Final = ("share-state-0", "share-state-1", "share-state-2")
 TOPIC: Final = f"{SHARE}0"
 """A topic that is never deleted."""
 
@@ -61,7 +60,7 @@ class ShareStateClient:
         self._world.after(int(self._rng.random() * 2 * EVERY_MS), self._call)
         rng = self._rng
         key = rng.choice(KEYS)
-        at = (rng.choice(GROUPS), rng.randrange(PARTITIONS))
+        at = (rng.choice(SHARE_STATE), rng.randrange(PARTITIONS))
         topic_id = self._topic_id(TOPIC)
         if topic_id is None or not self._is_on():
             return

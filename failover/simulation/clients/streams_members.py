@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from failover.simulation.kinds import STREAMS
+from failover.simulation.kinds import STATEFUL, STATELESS, Task, tasks_in
 from protocol.members.streams import StreamsMemberConfig
 from protocol.members.topology import internal_topic, subtopology
 from protocol.wire.streams_messages import StreamsTopology
@@ -15,13 +15,8 @@ if TYPE_CHECKING:
     from failover.simulation.clients.seats import AnyMemberSpec
     from failover.simulation.settings import Settings
 
-STATEFUL, STATELESS = "0", "1"
-"""The subtopologies: the first reads a topic that never grows, and has a changelog."""
-
 PROCESSES: Final = 2
 """How many processes a group's members are in, besides one for each static member."""
-
-Task = tuple[str, int]
 
 
 def topology_of(group_id: str, topics: tuple[str, ...]) -> StreamsTopology:
@@ -35,13 +30,6 @@ def topology_of(group_id: str, topics: tuple[str, ...]) -> StreamsTopology:
             subtopology(STATELESS, (more,)),
         ),
     )
-
-
-def subtopology_of(group_id: str, topic: str) -> str | None:
-    """Return the subtopology that reads a topic, if this is a streams group and one does."""
-    if not group_id.startswith(STREAMS):
-        return None
-    return {group_id: STATEFUL, f"{group_id}.more": STATELESS}.get(topic)
 
 
 def streams_config(
@@ -96,8 +84,3 @@ def idle_tasks(
     stateful = sum(1 for name, _ in wanted if name == STATEFUL)
     expected = stateful * min(standbys, len(processes) - 1)
     return "" if standing == expected else f"there are {standing} of {expected} standby tasks"
-
-
-def tasks_in(tasks: Sequence[Any]) -> list[Task]:
-    """Return the tasks in a request's or an answer's array."""
-    return [(each.subtopology_id, index) for each in tasks for index in each.partitions]
