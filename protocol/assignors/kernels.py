@@ -22,7 +22,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile at the first call, without the interpreter lock; cache the code for later processes.
 
     The cache is next to the source, otherwise in the user's cache directory. Where neither is
-    writable, every process compiles for itself (about ten seconds for all assignors).
+    writable, every process compiles for itself (about forty seconds for all assignors).
     """
     try:
         compiled: Callable[P, R] = numba.njit(cache=True, nogil=True)(function)

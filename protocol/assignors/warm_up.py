@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def warm_up() -> None:
     """Compile every kernel, or load the code that an earlier process cached.
 
-    A cold start takes about twenty seconds, one with the cache one second.
+    A cold start takes about forty seconds, one with the cache one second.
     """
     for spec in _tiny_groups():
         sort_rows(spec.class_topics, spec.class_starts[1:].copy(), spec.topic_count)
