@@ -173,9 +173,13 @@ def decode(key: bytes, value: bytes | None) -> Record:
 KIND = MachineAdapter(encode, decode, lambda key: key.group, lambda group: (f"{group}/".encode(),))
 
 
-def request(ticket: int, message: Any) -> Request:
+HEARTBEAT, JOIN = 12, 11
+"""A request that never waits for other members, and one that may."""
+
+
+def request(ticket: int, message: Any, api_key: int = HEARTBEAT) -> Request:
     client = ClientInfo("client", "/127.0.0.1")
-    return Request(ticket=ticket, api_key=12, api_version=4, client=client, message=message)
+    return Request(ticket=ticket, api_key=api_key, api_version=4, client=client, message=message)
 
 
 class Bench:
@@ -195,8 +199,14 @@ class Bench:
                 self.partition.load_slice(3)
             self.pump()
 
-    def ask(self, ticket: int, message: Any, waits: Sequence[str] | None = ()) -> None:
-        self.partition.handle(request(ticket, message), NOW, waits)
+    def ask(
+        self,
+        ticket: int,
+        message: Any,
+        waits: Sequence[str] | None = (),
+        api_key: int = HEARTBEAT,
+    ) -> None:
+        self.partition.handle(request(ticket, message, api_key), NOW, waits)
 
     def drain(self) -> Effects:
         effects = Effects()
@@ -455,7 +465,7 @@ def test_a_group_that_writes_too_much_in_a_turn_fails_and_the_others_are_cut_int
     for ticket, group in enumerate("abcab"):
         bench.ask(ticket, Put(group, "x", large))
     for ticket in range(10, 17):
-        bench.ask(ticket, Put("huge", str(ticket), large))
+        bench.ask(ticket, Put("huge", str(ticket), large), api_key=JOIN)
     effects = bench.drain()
     assert refusals(effects) == dict.fromkeys(range(10, 17), ErrorCode.unknown_server_error)
     assert [len(batch.records) for batch in appended(effects)] == [1, 1, 1]
@@ -465,6 +475,16 @@ def test_a_group_that_writes_too_much_in_a_turn_fails_and_the_others_are_cut_int
     bench.pump()
     assert sorted(bench.answered) == [*range(5), *range(10, 17)]
     assert {key.group for key in bench.shelf.values} == {"a", "b", "c"}
+
+
+def test_requests_that_are_too_large_together_and_wait_for_nobody_are_written_one_by_one() -> None:
+    bench = Bench(MemoryLog())
+    large = "x" * (BATCH_BYTES * 2 // 3)
+    for ticket in range(7):
+        bench.ask(ticket, Put("huge", str(ticket), large))
+    bench.pump()
+    assert sorted(bench.answered) == [*range(7)]
+    assert len(bench.shelf.values) == 7
 
 
 def test_removals_are_written_however_many_they_are() -> None:
