@@ -114,9 +114,10 @@ def _due_ms(ctx: Context, group: ModernGroup[Any], now: int) -> int:
     interval_ms = group_settings.integer(
         ctx, group.group_id, group.kind.configs.assignment_interval
     )
-    due_ms = min(last_ms, now) + interval_ms
+    if last_ms <= now:
+        return last_ms + interval_ms
     armed_ms = ctx.timers.deadline(TimerKind.ASSIGNMENT, group.group_id, "")
-    return due_ms if last_ms <= now or armed_ms is None else min(due_ms, armed_ms)
+    return now + interval_ms if armed_ms is None else min(now + interval_ms, armed_ms)
 
 
 def configs_changed(ctx: Context, runtime: ModernGroupRuntime) -> None:
