@@ -15,6 +15,7 @@ from kio.schema.read_share_group_state_summary.v1 import request as summary_requ
 from kio.schema.write_share_group_state.v1 import request as write_request
 
 from protocol.groups.effects import Elected, Resigned
+from protocol.groups.share.initialization import SLICE_PARTITIONS
 from protocol.groups.share_state import deleted_topics
 from protocol.groups.share_state.batches import combined
 from protocol.groups.topics import Topic, Topics
@@ -235,7 +236,7 @@ def test_a_groups_share_state_begins_and_ends_with_it(talk: StateTalk) -> None:
 def test_much_share_state_is_created_in_slices() -> None:
     talk = StateTalk(topics={"a": 450})
     talk.join("A")
-    assert len(talk.context.share_states[GROUP]) == 200
+    assert len(talk.context.share_states[GROUP]) == SLICE_PARTITIONS < 450
     assert talk.group.state_topics.initialized == {}
     talk.settle()
     assert len(talk.context.share_states[GROUP]) == 450
