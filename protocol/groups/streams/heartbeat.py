@@ -137,6 +137,7 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     group_id, member_id = message.group_id, message.member_id
     slot = streams_members.find_slot(ctx, message, now)
     known = UNKNOWN_MEMBER if slot.member is None else slot.member.metadata
+    is_late = slot.member is not None and message.member_epoch != slot.member.assignment.epoch
     metadata = _said(known, message, request.client)
     new_topology = _new_topology(slot.group, message)
     _check_topology(ctx, slot.group, new_topology, message)
@@ -166,7 +167,7 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     with_tasks = (
         message.member_epoch == JOIN_EPOCH
         or before.assigned != assigned
-        or _lacks(owned_tasks(group, message), assigned)
+        or _lacks(owned_tasks(group, message), assigned, is_late=is_late)
     )
     endpoints = report_endpoints(
         ctx, runtime, group.members[member_id], message, has_changed=with_tasks
@@ -181,9 +182,14 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     )
 
 
-def _lacks(owned: set[Partition] | None, assigned: Mapping[Partition, int]) -> bool:
-    """Whether a member that reports its tasks does not know of one: an answer was lost."""
-    return owned is not None and not assigned.keys() <= owned
+def _lacks(
+    owned: set[Partition] | None, assigned: Mapping[Partition, int], *, is_late: bool
+) -> bool:
+    """Whether a member that reports its tasks does not know of one: an answer was lost.
+
+    A member at its epoch that reports none is told nothing, as Kafka's tests expect.
+    """
+    return owned is not None and bool(owned or is_late) and not assigned.keys() <= owned
 
 
 def _begin_life(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
