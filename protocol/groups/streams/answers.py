@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 OFFSET_INTERVAL: Final = "streams.task.offset.interval.ms"
 
 
-def answer(
+def answer(  # noqa: PLR0913 - all that answers differ in
     ctx: Context,
     runtime: ModernGroupRuntime,
     member: ModernGroupMember,
     interval_ms: int,
+    api_version: int,
     *,
     with_tasks: bool,
 ) -> StreamsGroupHeartbeatResponse:
@@ -52,7 +53,9 @@ def answer(
     There is no acceptable recovery lag, since there are no warm-up tasks, and no description of
     the topology is asked for, since none is stored.
     """
-    offsets_ms = group_settings.integer(ctx, runtime.group_id, OFFSET_INTERVAL)
+    lag, offsets_ms = 0, 0  # as Kafka 4.3 answers version 0
+    if api_version >= OFFSETS_SINCE:
+        lag, offsets_ms = -1, group_settings.integer(ctx, runtime.group_id, OFFSET_INTERVAL)
     active = standby = warmup = None
     if with_tasks:
         numbers = streams_group_of(runtime).numbers
@@ -67,7 +70,7 @@ def answer(
         member_id=member.member_id,
         member_epoch=member.assignment.epoch,
         heartbeat_interval=timedelta(milliseconds=interval_ms),
-        acceptable_recovery_lag=-1,
+        acceptable_recovery_lag=lag,
         task_offset_interval=timedelta(milliseconds=offsets_ms),
         status=(),
         active_tasks=active,

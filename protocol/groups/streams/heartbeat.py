@@ -65,7 +65,9 @@ def heartbeat(ctx: Context, request: Request, now: int) -> None:
         session = runtime.sessions.get(message.member_id)
         if session is not None and _is_steady(runtime, session, request):
             session.session_deadline_ms = now + session.session_timeout_ms
-            known = session.answer or _steady_answer(ctx, runtime, session, now)
+            known = session.answer or _steady_answer(
+                ctx, runtime, session, request.api_version, now
+            )
             ctx.reply(request.ticket, known, message.group_id, modern.lease(session))
             return
     check(ctx, message, request.api_version)
@@ -124,11 +126,15 @@ def _is_steady(
     )
 
 
-def _steady_answer(ctx: Context, runtime: ModernGroupRuntime, session: Session, now: int) -> Any:
+def _steady_answer(
+    ctx: Context, runtime: ModernGroupRuntime, session: Session, api_version: int, now: int
+) -> Any:
     """Build an answer that may be repeated for long: it never asks the member back early."""
     modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
     interval_ms = modern_steps.heartbeat_interval_ms(ctx, runtime)
-    session.answer = steady = answer(ctx, runtime, session.member, interval_ms, with_tasks=False)
+    session.answer = steady = answer(
+        ctx, runtime, session.member, interval_ms, api_version, with_tasks=False
+    )
     return steady
 
 
@@ -173,7 +179,7 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
         ctx, runtime, group.members[member_id], message, has_changed=with_tasks
     )
     create_missing(ctx, runtime, now)
-    response = answer(ctx, runtime, member, interval_ms, with_tasks=with_tasks)
+    response = answer(ctx, runtime, member, interval_ms, request.api_version, with_tasks=with_tasks)
     told = statuses(runtime, group.members[member_id], request.api_version, now)
     ctx.reply(
         request.ticket,
