@@ -27,6 +27,7 @@ from protocol.wire.messages import (
     MetadataResponseTopic,
     NextCursor,
 )
+from protocol.wire.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,15 +41,6 @@ if TYPE_CHECKING:
 
 LEADER_EPOCH: Final = 0
 """Leader epoch of every partition that clients see: logs without records cannot diverge."""
-
-CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
-"""All ACL operations on a cluster, as KIP-430's bits: every operation is allowed."""
-
-TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-"""All ACL operations on a topic, as KIP-430's bits."""
-
-NOT_ASKED: Final = -(2**31)
-"""Sent instead of the bits when the client did not ask for them."""
 
 AUTO_CREATE_TIMEOUT: Final = timedelta(seconds=30)
 """``timeout`` of the CreateTopics request that a Metadata request for a missing topic causes."""
@@ -84,7 +76,7 @@ def metadata(view: ClusterView, request: Request, now_ms: int) -> Entity | Mutat
         topics=tuple(topics),
         error_code=ErrorCode.none,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NOT_ASKED
+            told(CLUSTER_OPERATIONS, is_asked=message.include_cluster_authorized_operations)
         ),
     )
     return Mutating(response, _creation(creatable)) if creatable else response
@@ -167,7 +159,7 @@ def _describe(view: ClusterView, name: str, with_operations: bool) -> MetadataRe
         topic_id=topic.topic_id,
         is_internal=name in INTERNAL,
         partitions=tuple(_partition(view, topic, index) for index in range(topic.partitions)),
-        topic_authorized_operations=TOPIC_OPERATIONS if with_operations else NOT_ASKED,
+        topic_authorized_operations=told(TOPIC_OPERATIONS, is_asked=with_operations),
     )
     return described
 
@@ -239,7 +231,7 @@ def describe_cluster(view: ClusterView, request: Request, now_ms: int) -> Entity
             for node in nodes
         ),
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NOT_ASKED
+            told(CLUSTER_OPERATIONS, is_asked=message.include_cluster_authorized_operations)
         ),
     )
 

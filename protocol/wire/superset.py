@@ -20,9 +20,7 @@ import kio.schema.produce.v13.request as produce_request
 import kio.schema.produce.v13.response as produce_response
 
 import protocol.wire.kafka_4_4.streams_group_heartbeat_response as streams_heartbeat_response
-
-NO_OPERATIONS = -(2**31)
-"""Kafka's value for "authorized operations were not asked for" (KIP-430)."""
+from protocol.wire.operations import NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +146,7 @@ class MetadataRequest(metadata_request.MetadataRequest):
 class MetadataResponse(metadata_response.MetadataResponse):
     """Only versions 8-10 have the cluster's authorized operations; later, DescribeCluster."""
 
-    cluster_authorized_operations: int = field(
-        default=NO_OPERATIONS, metadata={"kafka_type": "int32"}
-    )
+    cluster_authorized_operations: int = field(default=NOT_ASKED, metadata={"kafka_type": "int32"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from protocol.wire.messages import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from protocol.wire.operations import GROUP_OPERATIONS, NOT_ASKED, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,19 +24,12 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
 
-NOT_ASKED: Final = -(2**31)
-"""``authorized_operations`` when the client did not ask for it."""
-
-GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""The operations on a group when none is forbidden: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS
-and ALTER_CONFIGS. Each is the bit of its number in Kafka's AclOperation."""
-
 
 def describe_groups(ctx: Context, request: Request, now: int) -> None:
     """Describe each group; include the members' subscriptions only while the group is Stable."""
     message = request.message
     assert isinstance(message, DescribeGroupsRequest)
-    operations = GROUP_OPERATIONS if message.include_authorized_operations else NOT_ASKED
+    operations = told(GROUP_OPERATIONS, is_asked=message.include_authorized_operations)
     described = []
     for group_id in dict.fromkeys(message.groups):  # its members may be thousands
         group = rebuild.find(ctx, group_id, now)

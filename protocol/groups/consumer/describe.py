@@ -11,8 +11,7 @@ from protocol.groups.consumer.requests import check_served
 from protocol.groups.group_type import GroupSummary
 from protocol.groups.modern import target
 from protocol.groups.modern.assignment_records import read_target
-from protocol.groups.topic_numbers import by_topic
-from protocol.wire.convert import blank
+from protocol.groups.modern.describe import describe_groups, named_topics
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -23,6 +22,7 @@ from protocol.wire.messages import (
     DescribedConsumerMember,
     DescribedTopicPartitions,
 )
+from protocol.wire.operations import GROUP_OPERATIONS, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
-NOT_ASKED: Final = -(2**31)
 
 
 def consumer_group_describe(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
@@ -42,27 +41,23 @@ def consumer_group_describe(ctx: Context, request: Request, now: int) -> None:  
     message = request.message
     assert isinstance(message, ConsumerGroupDescribeRequest)
     check_served(ctx)
-    operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
-    named = dict.fromkeys(message.group_ids)  # once each: a group may have thousands of members
-    groups = tuple(_described(ctx, group_id, operations) for group_id in named)
+    operations = told(GROUP_OPERATIONS, is_asked=message.include_authorized_operations)
+    groups = describe_groups(
+        ctx,
+        ConsumerGroup,
+        message.group_ids,
+        DescribedConsumerGroup,
+        lambda group: _described(ctx, group, operations),
+    )
     response = ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
     ctx.reply(request.ticket, response, None)
 
 
-def _described(ctx: Context, group_id: str, operations: int) -> DescribedConsumerGroup:
-    if not group_id:
-        return _absent(group_id, ErrorCode.invalid_group_id, None)
-    group = ctx.groups.get(group_id)
-    if group is None:
-        sentence = f"Group {group_id} not found."
-        return _absent(group_id, ErrorCode.group_id_not_found, sentence)
-    if not isinstance(group, ConsumerGroup):
-        sentence = f"Group {group_id} is not a consumer group."
-        return _absent(group_id, ErrorCode.group_id_not_found, sentence)
+def _described(ctx: Context, group: ConsumerGroup, operations: int) -> DescribedConsumerGroup:
     newest_first = reversed(group.members.values())  # as Kafka's tests expect
     return DescribedConsumerGroup(
         error_code=ErrorCode.none,
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.state,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
@@ -70,10 +65,6 @@ def _described(ctx: Context, group_id: str, operations: int) -> DescribedConsume
         members=tuple(_described_member(ctx, group, each) for each in newest_first),
         authorized_operations=operations,
     )
-
-
-def _absent(group_id: str, code: ErrorCode, sentence: str | None) -> DescribedConsumerGroup:
-    return blank(DescribedConsumerGroup, group_id=group_id, error_code=code, error_message=sentence)
 
 
 def _described_member(
@@ -101,17 +92,14 @@ def _described_member(
 
 
 def _assignment(ctx: Context, partitions: Iterable[Partition]) -> DescribedAssignment:
-    """Convert partitions to topics with names; leave out those of deleted topics."""
-    uuids, topics = ctx.numbers.uuids, []
-    for number, indexes in by_topic(partitions):
-        topic = ctx.topics.by_id(uuids[number])
-        if topic is not None:
-            topics.append(
-                DescribedTopicPartitions(
-                    topic_id=topic.topic_id, topic_name=topic.name, partitions=tuple(indexes)
-                )
+    return DescribedAssignment(
+        topic_partitions=tuple(
+            DescribedTopicPartitions(
+                topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes
             )
-    return DescribedAssignment(topic_partitions=tuple(topics))
+            for topic, indexes in named_topics(ctx, partitions)
+        )
+    )
 
 
 def summary(ctx: Context, group_id: str) -> GroupSummary:
@@ -125,9 +113,6 @@ def is_abandoned(ctx: Context, group_id: str) -> bool:
     """Whether a group has no members."""
     return not ctx.groups[group_id].has_members
 
-
-OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""The operations on a group when none is forbidden, as in ``describe``."""
 
 HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
     {ConsumerGroupDescribeRequest.__api_key__: consumer_group_describe}

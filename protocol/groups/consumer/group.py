@@ -16,6 +16,7 @@ from protocol.groups.modern.hard_state import ModernGroup, ModernGroupMember, de
 from protocol.groups.modern.kind import ModernConfigs, ModernKind
 from protocol.groups.timers import TimerKind
 from protocol.records import ConsumerGroupMemberMetadataValue
+from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,6 +73,11 @@ class ConsumerGroupMember(ModernGroupMember):
     def revocation_timer(self) -> str:
         """The kind of timer that limits a revocation; a classic member revokes by rejoining."""
         return TimerKind.MEMBER_JOIN if self.is_classic else TimerKind.REVOCATION
+
+    @property
+    def stale_epoch(self) -> ErrorCode:
+        """The error for an epoch that is not the member's; a classic member's is a generation."""
+        return ErrorCode.illegal_generation if self.is_classic else ErrorCode.stale_member_epoch
 
 
 @dataclass(slots=True, eq=False, repr=False)

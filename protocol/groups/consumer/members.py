@@ -23,7 +23,6 @@ from protocol.groups import settings as group_settings
 from protocol.groups.consumer.group import ConsumerGroup, ConsumerGroupMember
 from protocol.groups.consumer.requests import names_only, owned_partitions
 from protocol.groups.group_type import edge_to
-from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
 from protocol.groups.modern.hard_state import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -67,7 +66,12 @@ def find_slot(ctx: Context, message: ConsumerGroupHeartbeatRequest, now: int) ->
         member = modern_members.holding(ctx, group, member_id, instance_id, now)
     else:
         member = group.member(member_id)
-    _check_epoch(ctx, member, message)
+    modern_members.check_epoch(
+        ConsumerGroup,
+        member.assignment,
+        message.member_epoch,
+        lambda: owned_partitions(ctx, message) if names_only(ctx, message) else None,
+    )
     return MemberSlot(group_id, group, member)
 
 
@@ -109,43 +113,14 @@ def _join_static(
         return MemberSlot(group_id, group, holder)
     is_released = has_left or holder.is_classic
     if not is_released and not group_settings.is_set(ctx, group_id, TAKEOVER):
-        raise KafkaError(
-            ErrorCode.unreleased_instance_id,
-            f"Static member {member_id} with instance id {holder.metadata.instance_id} cannot join"
-            f" the group because the instance id is owned by {holder.member_id} member.",
-        )
+        raise modern_members.unreleased(holder, holder.metadata.instance_id or "", member_id)
     return MemberSlot(group_id, group, holder, replaced=holder)
-
-
-def _check_epoch(
-    ctx: Context, member: ConsumerGroupMember, message: ConsumerGroupHeartbeatRequest
-) -> None:
-    """Accept the current epoch, and the previous one if the answer may have been lost."""
-    known, received = member.assignment, message.member_epoch
-    if received == known.epoch:
-        return
-    if received < known.epoch and received == known.previous_epoch:
-        owned = owned_partitions(ctx, message)
-        if owned is not None and names_only(ctx, message) and owned <= known.assigned.keys():
-            return
-    size = "greater" if received > known.epoch else "smaller"
-    raise KafkaError(
-        ErrorCode.fenced_member_epoch,
-        f"The consumer group member has a {size} member epoch ({received}) than the one known by"
-        f" the group coordinator ({known.epoch}). The member must abandon all its partitions and"
-        " rejoin.",
-    )
 
 
 def fill_slot(ctx: Context, slot: MemberSlot, member_id: str, now: int) -> None:
     """Make room for a new group, or for a static member's successor."""
     group = ctx.groups.get(slot.group_id)
     if group is not None and group is not slot.group:
-        edge = edge_to(ctx, group, ConsumerGroup.type_name)
-        assert edge is not None
-        assert edge.convert is not None
-        edge.convert(ctx, slot.group_id, slot.group, now)
+        modern_members.convert_group(ctx, ConsumerGroup, slot.group_id, slot.group, now)
     if slot.replaced is not None:
-        runtime = modern.find(ctx, slot.group_id, now)
-        assert runtime is not None
-        modern_members.replace_member(ctx, runtime, slot.replaced, member_id, now)
+        modern_members.take_place(ctx, slot.group_id, slot.replaced, member_id, now)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.group_type import OffsetPolicy
-from protocol.groups.offsets.expiry import committed_ms
+from protocol.groups.modern import offsets as modern
 from protocol.groups.topic_numbers import TOPIC_SHIFT
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import OffsetCommitRequest
@@ -22,12 +22,8 @@ if TYPE_CHECKING:
     from protocol.groups.consumer.group import ConsumerGroupMember
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
-    from protocol.groups.group_type import CommitCheck, RetentionStart
+    from protocol.groups.group_type import CommitCheck
     from protocol.groups.topics import Topic
-    from protocol.wire.messages import OffsetFetchRequestGroup
-
-EPOCHS_SINCE = 9
-"""The first version of OffsetCommit that carries member epochs."""
 
 
 def check_commit(ctx: Context, request: Request, _now: int) -> CommitCheck | None:
@@ -42,19 +38,17 @@ def check_commit(ctx: Context, request: Request, _now: int) -> CommitCheck | Non
     if epoch < 0 and not group.members:
         return None  # from an administrator, or a consumer without a group
     member = group.member(message.member_id)
-    is_classic = member.metadata.classic_member_metadata is not None
-    if not is_classic and request.api_version < EPOCHS_SINCE:
+    if not member.is_classic and request.api_version < modern.EPOCHS_SINCE:
         raise KafkaError(ErrorCode.unsupported_version)
     known = member.assignment.epoch
     if epoch == known:
         return None
-    stale = ErrorCode.illegal_generation if is_classic else ErrorCode.stale_member_epoch
     if epoch > known:
-        raise KafkaError(stale)
-    return _since(ctx, member, epoch, stale)
+        raise KafkaError(member.stale_epoch)
+    return _since(ctx, member, epoch)
 
 
-def _since(ctx: Context, member: ConsumerGroupMember, epoch: int, stale: ErrorCode) -> CommitCheck:
+def _since(ctx: Context, member: ConsumerGroupMember, epoch: int) -> CommitCheck:
     assignment = member.assignment
 
     def check(topic: Topic, index: int) -> None:
@@ -62,25 +56,9 @@ def _since(ctx: Context, member: ConsumerGroupMember, epoch: int, stale: ErrorCo
         partition = -1 if number is None else number << TOPIC_SHIFT | index
         since = assignment.assigned.get(partition, assignment.revoking.get(partition))
         if since is None or epoch < since:
-            raise KafkaError(stale)
+            raise KafkaError(member.stale_epoch)
 
     return check
-
-
-def check_fetch(ctx: Context, asked: OffsetFetchRequestGroup) -> None:
-    """Refuse a request with an unknown member or an old epoch; allow requests without a member."""
-    if asked.member_id is None and asked.member_epoch < 0:
-        return
-    member = _group(ctx, asked.group_id).member(asked.member_id or "")
-    if asked.member_epoch != member.assignment.epoch:
-        is_classic = member.metadata.classic_member_metadata is not None
-        raise KafkaError(
-            ErrorCode.illegal_generation if is_classic else ErrorCode.stale_member_epoch
-        )
-
-
-def _check_delete(_ctx: Context, _group_id: str) -> None:
-    """Allow the deletion of single offsets: the coordinator knows all subscriptions."""
 
 
 def _subscribed_topics(ctx: Context, group_id: str) -> Set[str]:
@@ -91,10 +69,6 @@ def _is_subscribed(ctx: Context, group_id: str, topic: str) -> bool:
     return topic in _group(ctx, group_id).topics
 
 
-def _retention_start(_ctx: Context, _group_id: str) -> RetentionStart:
-    return committed_ms
-
-
 def _group(ctx: Context, group_id: str) -> ConsumerGroup:
     group = ctx.groups[group_id]
     assert isinstance(group, ConsumerGroup)
@@ -103,9 +77,9 @@ def _group(ctx: Context, group_id: str) -> ConsumerGroup:
 
 POLICY: Final = OffsetPolicy(
     check_commit=check_commit,
-    check_fetch=check_fetch,
-    check_delete=_check_delete,
+    check_fetch=modern.check_fetch,
+    check_delete=modern.check_delete,
     subscribed_topics=_subscribed_topics,
     is_subscribed=_is_subscribed,
-    retention_start=_retention_start,
+    retention_start=modern.retention_start,
 )

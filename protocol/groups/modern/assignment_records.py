@@ -62,7 +62,7 @@ def read_target(data: bytes, numbers: TopicNumbers) -> frozenset[Partition]:
             partitions.append(base | _INT(data, at + 1)[0])
             at += 5
         else:
-            indexes, at = _read_ints(data, at)
+            indexes, at = read_ints(data, at)
             partitions += [base | index for index in indexes]
         at = at + 1 if data[at] == 0 else _skip_tags(data, at)
     return frozenset(partitions)
@@ -129,8 +129,8 @@ def _read_owned(
     owned: dict[Partition, int] = {}
     for _ in range(count - 1):
         base = numbers.number(data[at : at + _UUID_BYTES]) << TOPIC_SHIFT
-        indexes, at = _read_ints(data, at + _UUID_BYTES)
-        epochs, at = _read_epochs(data, at)
+        indexes, at = read_ints(data, at + _UUID_BYTES)
+        epochs, at = read_epochs(data, at)
         if len(epochs) != len(indexes):
             epochs = (default,) * len(indexes)
         for index, epoch in zip(indexes, epochs, strict=True):
@@ -138,19 +138,21 @@ def _read_owned(
     return owned, at
 
 
-def _read_epochs(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+def read_epochs(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    """Read the assignment epochs among the tagged fields of a topic; none without them."""
     epochs: tuple[int, ...] = ()
     count, at = read_uvarint(data, at)
     for _ in range(count):
         tag, at = read_uvarint(data, at)
         length, at = read_uvarint(data, at)
         if tag == _EPOCHS_TAG and data[at] != 0:  # 0 is null
-            epochs, _ = _read_ints(data, at)
+            epochs, _ = read_ints(data, at)
         at += length
     return epochs, at
 
 
-def _read_ints(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+def read_ints(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    """Read a compact array of int32; null is empty."""
     above, at = read_uvarint(data, at)
     if above <= 1:
         return (), at

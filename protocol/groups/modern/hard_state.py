@@ -129,6 +129,11 @@ class ModernGroupMember:
         """The kind of timer that limits the wait for a revocation."""
         return TimerKind.REVOCATION
 
+    @property
+    def stale_epoch(self) -> ErrorCode:
+        """The error for a request about offsets in an epoch that is not the member's."""
+        return ErrorCode.stale_member_epoch
+
 
 @dataclass(slots=True, eq=False)
 class PendingTarget:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from protocol.groups import event_log
 from protocol.groups.facts import MemberEventKind
+from protocol.groups.group_type import edge_to
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
 from protocol.groups.modern.assignment_records import CurrentAssignment
@@ -18,9 +19,12 @@ from protocol.wire.errors import ErrorCode, KafkaError
 GroupT = TypeVar("GroupT", bound=ModernGroup[Any])
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Set
+
     from protocol.groups.context import Context
     from protocol.groups.modern.hard_state import ModernGroupMember
     from protocol.groups.modern.runtime import ModernGroupRuntime
+    from protocol.groups.topic_numbers import Partition
 
 
 def find_group(
@@ -69,6 +73,63 @@ def holding(
             f" {holder.member_id}.",
         )
     return holder
+
+
+def unreleased(holder: ModernGroupMember, instance_id: str, member_id: str) -> KafkaError:
+    """Return the error for a member that joins with the instance id of a member that is there."""
+    return KafkaError(
+        ErrorCode.unreleased_instance_id,
+        f"Static member {member_id} with instance id {instance_id} cannot join the group because"
+        f" the instance id is owned by {holder.member_id} member.",
+    )
+
+
+def check_epoch(
+    group_class: type[ModernGroup[Any]],
+    known: MemberAssignment,
+    received: int,
+    owned: Callable[[], Set[Partition] | None],
+) -> None:
+    """Accept the current epoch, and the previous one if the answer may have been lost.
+
+    ``owned`` returns what the member says that it owns; None: it does not say all that is needed.
+    """
+    if received == known.epoch:
+        return
+    if received < known.epoch and received == known.previous_epoch:
+        has = owned()
+        if has is not None and has <= known.assigned.keys():
+            return
+    size = "greater" if received > known.epoch else "smaller"
+    raise KafkaError(
+        ErrorCode.fenced_member_epoch,
+        f"The {group_class.type_name} group member has a {size} member epoch ({received}) than the"
+        f" one known by the group coordinator ({known.epoch}). The member must abandon all its"
+        " partitions and rejoin.",
+    )
+
+
+def convert_group(
+    ctx: Context,
+    group_class: type[ModernGroup[Any]],
+    group_id: str,
+    plan: ModernGroup[Any] | None,
+    now: int,
+) -> None:
+    """Make the group of another type one of this type, as ``plan`` says; None: a new group."""
+    edge = edge_to(ctx, ctx.groups[group_id], group_class.type_name)
+    assert edge is not None
+    assert edge.convert is not None
+    edge.convert(ctx, group_id, plan, now)
+
+
+def take_place(
+    ctx: Context, group_id: str, old: ModernGroupMember, member_id: str, now: int
+) -> None:
+    """Give a static member's place to its successor."""
+    runtime = modern.find(ctx, group_id, now)
+    assert runtime is not None
+    replace_member(ctx, runtime, old, member_id, now)
 
 
 def replace_member(

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups.group_type import GroupSummary
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
+from protocol.groups.modern.describe import describe_groups, named_topics
 from protocol.groups.share import persister
 from protocol.groups.share.group import ShareGroup
 from protocol.groups.share.requests import check_served
-from protocol.groups.topic_numbers import by_topic
 from protocol.records import Record, ShareGroupStatePartitionMetadataKey
-from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -24,6 +23,7 @@ from protocol.wire.messages import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
+from protocol.wire.operations import GROUP_OPERATIONS, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,35 +33,29 @@ if TYPE_CHECKING:
     from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.groups.share.group import ShareGroupMember
 
-NOT_ASKED: Final = -(2**31)
-
-OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""The operations on a group when none is forbidden."""
-
 
 def share_group_describe(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
     """Describe share groups; groups of another type are not found."""
     message = request.message
     assert isinstance(message, ShareGroupDescribeRequest)
     check_served(ctx)
-    operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
-    named = dict.fromkeys(message.group_ids)  # once each: a group may have thousands of members
-    groups = tuple(_described(ctx, group_id, operations) for group_id in named)
+    operations = told(GROUP_OPERATIONS, is_asked=message.include_authorized_operations)
+    groups = describe_groups(
+        ctx,
+        ShareGroup,
+        message.group_ids,
+        DescribedShareGroup,
+        lambda group: _described(ctx, group, operations),
+    )
     response = ShareGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
     ctx.reply(request.ticket, response, None)
 
 
-def _described(ctx: Context, group_id: str, operations: int) -> DescribedShareGroup:
-    if not group_id:
-        return _absent(group_id, ErrorCode.invalid_group_id, None)
-    group = ctx.groups.get(group_id)
-    if not isinstance(group, ShareGroup):
-        what = "not found" if group is None else "is not a share group"
-        return _absent(group_id, ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
+def _described(ctx: Context, group: ShareGroup, operations: int) -> DescribedShareGroup:
     return DescribedShareGroup(
         error_code=ErrorCode.none,
         error_message=None,
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.described_state,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
@@ -69,10 +63,6 @@ def _described(ctx: Context, group_id: str, operations: int) -> DescribedShareGr
         members=tuple(_described_member(ctx, member) for member in group.members.values()),
         authorized_operations=operations,
     )
-
-
-def _absent(group_id: str, code: ErrorCode, sentence: str | None) -> DescribedShareGroup:
-    return blank(DescribedShareGroup, group_id=group_id, error_code=code, error_message=sentence)
 
 
 def _described_member(ctx: Context, member: ShareGroupMember) -> DescribedShareMember:
@@ -89,17 +79,14 @@ def _described_member(ctx: Context, member: ShareGroupMember) -> DescribedShareM
 
 
 def _assignment(ctx: Context, assignment: MemberAssignment) -> DescribedShareAssignment:
-    """Convert partitions to topics with names; leave out those of deleted topics."""
-    uuids, topics = ctx.numbers.uuids, []
-    for number, indexes in by_topic(assignment.assigned):
-        topic = ctx.topics.by_id(uuids[number])
-        if topic is not None:
-            topics.append(
-                DescribedShareTopicPartitions(
-                    topic_id=topic.topic_id, topic_name=topic.name, partitions=tuple(indexes)
-                )
+    return DescribedShareAssignment(
+        topic_partitions=tuple(
+            DescribedShareTopicPartitions(
+                topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes
             )
-    return DescribedShareAssignment(topic_partitions=tuple(topics))
+            for topic, indexes in named_topics(ctx, assignment.assigned)
+        )
+    )
 
 
 def summary(ctx: Context, group_id: str) -> GroupSummary:

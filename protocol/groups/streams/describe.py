@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Final
 from protocol.groups.group_type import GroupSummary
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
+from protocol.groups.modern.describe import describe_groups
 from protocol.groups.streams.answers import tasks_by_role
 from protocol.groups.streams.group import StreamsGroup
 from protocol.groups.streams.prepare import configured_topology
 from protocol.groups.streams.requests import check_served
 from protocol.groups.streams.task_offsets import NOTHING
 from protocol.records import Record, StreamsGroupTopologyKey
-from protocol.wire.convert import blank
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import NO_THROTTLE
+from protocol.wire.operations import GROUP_OPERATIONS, told
 from protocol.wire.streams_messages import (
     DescribedEndpoint,
     DescribedKeyValue,
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
     from protocol.groups.topic_numbers import Partition
     from protocol.records import StreamsSubtopology, StreamsTopicInfo
 
-NOT_ASKED: Final = -(2**31)
-OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""The operations on a group when none is forbidden, as in ``describe``."""
-
 PROTOCOL_TYPE: Final = "streams"
 
 NOT_REQUESTED, NOT_STORED = 0, 1
@@ -57,28 +54,25 @@ def streams_group_describe(ctx: Context, request: Request, now: int) -> None:  #
     message = request.message
     assert isinstance(message, StreamsGroupDescribeRequest)
     check_served(ctx)
-    operations = OPERATIONS if message.include_authorized_operations else NOT_ASKED
+    operations = told(GROUP_OPERATIONS, is_asked=message.include_authorized_operations)
     status = NOT_STORED if message.include_topology_description else NOT_REQUESTED
-    named = dict.fromkeys(message.group_ids)  # once each: a group may have thousands of members
-    groups = tuple(_described(ctx, group_id, operations, status) for group_id in named)
+    groups = describe_groups(
+        ctx,
+        StreamsGroup,
+        message.group_ids,
+        DescribedStreamsGroup,
+        lambda group: _described(ctx, group, operations, status),
+    )
     response = StreamsGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
     ctx.reply(request.ticket, response, None)
 
 
 def _described(
-    ctx: Context, group_id: str, operations: int, description_status: int
+    ctx: Context, group: StreamsGroup, operations: int, description_status: int
 ) -> DescribedStreamsGroup:
-    if not group_id:
-        return _absent(group_id, ErrorCode.invalid_group_id, None)
-    group = ctx.groups.get(group_id)
-    if group is None:
-        return _absent(group_id, ErrorCode.group_id_not_found, f"Group {group_id} not found.")
-    if not isinstance(group, StreamsGroup):
-        sentence = f"Group {group_id} is not a streams group."
-        return _absent(group_id, ErrorCode.group_id_not_found, sentence)
     return DescribedStreamsGroup(
         error_code=ErrorCode.none,
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.state,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
@@ -88,10 +82,6 @@ def _described(
         topology_description_status=description_status,
         assignor_name=target.preferred_assignor(ctx, group),
     )
-
-
-def _absent(group_id: str, code: ErrorCode, sentence: str | None) -> DescribedStreamsGroup:
-    return blank(DescribedStreamsGroup, group_id=group_id, error_code=code, error_message=sentence)
 
 
 def _topology(ctx: Context, group: StreamsGroup) -> DescribedTopology | None:

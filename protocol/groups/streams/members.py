@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from protocol.groups.group_type import edge_to
-from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
 from protocol.groups.modern.hard_state import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from protocol.groups.streams.group import StreamsGroup, StreamsGroupMember
 from protocol.groups.streams.requests import knows_all, owned_tasks
-from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
@@ -50,7 +48,12 @@ def find_slot(ctx: Context, message: StreamsGroupHeartbeatRequest, now: int) -> 
         member = modern_members.holding(ctx, group, member_id, instance_id, now)
     else:
         member = group.member(member_id)
-    _check_epoch(group, member, message)
+    modern_members.check_epoch(
+        StreamsGroup,
+        member.assignment,
+        message.member_epoch,
+        lambda: owned_tasks(group, message) if knows_all(group, message) else None,
+    )
     return StreamsMemberSlot(group, member)
 
 
@@ -72,32 +75,8 @@ def _join_static(
     if holder.member_id == member_id and not has_left:
         return StreamsMemberSlot(group, holder)
     if not has_left:
-        raise KafkaError(
-            ErrorCode.unreleased_instance_id,
-            f"Static member {member_id} with instance id {holder.instance_id} cannot join the group"
-            f" because the instance id is owned by {holder.member_id} member.",
-        )
+        raise modern_members.unreleased(holder, holder.instance_id or "", member_id)
     return StreamsMemberSlot(group, holder, replaced=holder)
-
-
-def _check_epoch(
-    group: StreamsGroup, member: StreamsGroupMember, message: StreamsGroupHeartbeatRequest
-) -> None:
-    """Accept the current epoch, and the previous one if the answer may have been lost."""
-    known, received = member.assignment, message.member_epoch
-    if received == known.epoch:
-        return
-    if received < known.epoch and received == known.previous_epoch:
-        owned = owned_tasks(group, message)
-        if owned is not None and knows_all(group, message) and owned <= known.assigned.keys():
-            return
-    size = "greater" if received > known.epoch else "smaller"
-    raise KafkaError(
-        ErrorCode.fenced_member_epoch,
-        f"The streams group member has a {size} member epoch ({received}) than the one known by the"
-        f" group coordinator ({known.epoch}). The member must abandon all its partitions and"
-        " rejoin.",
-    )
 
 
 def fill_slot(
@@ -106,11 +85,6 @@ def fill_slot(
     """Make room for a new group, or for a static member's successor."""
     group = ctx.groups.get(group_id)
     if group is not None and slot.group is None:
-        edge = edge_to(ctx, group, StreamsGroup.type_name)
-        assert edge is not None
-        assert edge.convert is not None
-        edge.convert(ctx, group_id, None, now)
+        modern_members.convert_group(ctx, StreamsGroup, group_id, None, now)
     if slot.replaced is not None:
-        runtime = modern.find(ctx, group_id, now)
-        assert runtime is not None
-        modern_members.replace_member(ctx, runtime, slot.replaced, member_id, now)
+        modern_members.take_place(ctx, group_id, slot.replaced, member_id, now)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.group_type import OffsetPolicy
+from protocol.groups.modern import offsets as modern
 from protocol.groups.modern.form import TaskRole
-from protocol.groups.offsets.expiry import committed_ms
 from protocol.groups.streams.group import StreamsGroup
 from protocol.groups.streams.task_numbers import places
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
-    from protocol.groups.group_type import CommitCheck, RetentionStart
+    from protocol.groups.group_type import CommitCheck
     from protocol.groups.streams.group import StreamsGroupMember
     from protocol.groups.topics import Topic
-    from protocol.wire.messages import OffsetFetchRequestGroup
-
-EPOCHS_SINCE: Final = 9
-"""The first version of OffsetCommit that carries member epochs."""
 
 
 def check_commit(ctx: Context, request: Request, _now: int) -> CommitCheck | None:
@@ -42,7 +38,7 @@ def check_commit(ctx: Context, request: Request, _now: int) -> CommitCheck | Non
     if epoch < 0 and not group.members:
         return None  # from an administrator, or a consumer without a group
     member = group.member(message.member_id)
-    if request.api_version < EPOCHS_SINCE:
+    if request.api_version < modern.EPOCHS_SINCE:
         sentence = "OffsetCommit version 9 or above must be used by members of streams groups."
         raise KafkaError(ErrorCode.unsupported_version, sentence)
     known = member.assignment.epoch
@@ -70,19 +66,6 @@ def _since(group: StreamsGroup, member: StreamsGroupMember, epoch: int) -> Commi
     return check
 
 
-def check_fetch(ctx: Context, asked: OffsetFetchRequestGroup) -> None:
-    """Refuse a request with an unknown member or an old epoch; allow requests without a member."""
-    if asked.member_id is None and asked.member_epoch < 0:
-        return
-    member = _group(ctx, asked.group_id).member(asked.member_id or "")
-    if asked.member_epoch != member.assignment.epoch:
-        raise KafkaError(ErrorCode.stale_member_epoch)
-
-
-def _check_delete(_ctx: Context, _group_id: str) -> None:
-    """Allow the deletion of single offsets: the coordinator knows the topology."""
-
-
 def _subscribed_topics(ctx: Context, group_id: str) -> Set[str]:
     """Return the sources of the topology; of a group without members none, so offsets expire."""
     group = _group(ctx, group_id)
@@ -95,10 +78,6 @@ def _is_subscribed(ctx: Context, group_id: str, topic: str) -> bool:
     return topic in _subscribed_topics(ctx, group_id)
 
 
-def _retention_start(_ctx: Context, _group_id: str) -> RetentionStart:
-    return committed_ms
-
-
 def _group(ctx: Context, group_id: str) -> StreamsGroup:
     group = ctx.groups[group_id]
     assert isinstance(group, StreamsGroup)
@@ -107,9 +86,9 @@ def _group(ctx: Context, group_id: str) -> StreamsGroup:
 
 POLICY: Final = OffsetPolicy(
     check_commit=check_commit,
-    check_fetch=check_fetch,
-    check_delete=_check_delete,
+    check_fetch=modern.check_fetch,
+    check_delete=modern.check_delete,
     subscribed_topics=_subscribed_topics,
     is_subscribed=_is_subscribed,
-    retention_start=_retention_start,
+    retention_start=modern.retention_start,
 )

@@ -6,10 +6,10 @@ checks that the bytes are those of their schemas. Only active tasks have assignm
 
 from __future__ import annotations
 
-from struct import Struct, pack, unpack_from
+from struct import Struct, pack
 from typing import TYPE_CHECKING, Final
 
-from protocol.groups.modern.assignment_records import CurrentAssignment
+from protocol.groups.modern.assignment_records import CurrentAssignment, read_epochs, read_ints
 from protocol.groups.modern.form import ROLE_SHIFT, TaskRole
 from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK, SubtopologyNumbers, places
 from protocol.groups.topic_numbers import TOPIC_SHIFT, by_topic
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _VERSION: Final = b"\x00\x00"
 _VERSION_BYTES: Final = 2
 _HEAD: Final = Struct(">hiib")
-_EPOCHS_TAG: Final = 0
 
 
 def write_target(target: Iterable[Partition], numbers: SubtopologyNumbers) -> bytes:
@@ -89,31 +88,11 @@ def _read_roles(
         count, at = read_uvarint(data, at)
         for _ in range(count - 1):
             name, at = read_string(data, at)
-            indexes, at = _read_ints(data, at)
-            epochs, at = _read_epochs(data, at)
+            indexes, at = read_ints(data, at)
+            epochs, at = read_epochs(data, at)
             if role != TaskRole.ACTIVE:
                 epochs = (0,) * len(indexes)
             elif len(epochs) != len(indexes):
                 epochs = (default,) * len(indexes)
             found.update(zip(places(role, numbers.number(name), indexes), epochs, strict=True))
     return found, at
-
-
-def _read_epochs(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    epochs: tuple[int, ...] = ()
-    count, at = read_uvarint(data, at)
-    for _ in range(count):
-        tag, at = read_uvarint(data, at)
-        length, at = read_uvarint(data, at)
-        if tag == _EPOCHS_TAG and data[at] != 0:  # 0 is null
-            epochs, _ = _read_ints(data, at)
-        at += length
-    return epochs, at
-
-
-def _read_ints(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    above, at = read_uvarint(data, at)
-    if above <= 1:
-        return (), at
-    count = above - 1
-    return unpack_from(f">{count}i", data, at), at + 4 * count
