@@ -54,7 +54,7 @@ class SimulatedCluster:
         self.values = Values(settings.retention_minutes * 60_000)
         self.checkers = Checkers(world, self.values)
         self.clients = Clients(world, self.network, self.values, members)
-        self.checkers.ownership.topic_names = self.clients.topic_names
+        self.checkers.ownership.owners.topic_names = self.clients.topic_names
         self.administrator = Administrator(world, self.network, self.values)
         self.administrator.partitions_of = self.clients.partitions_of
         self.callers = Callers(self)

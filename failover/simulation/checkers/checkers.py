@@ -10,7 +10,7 @@ from failover.routing import partition_for
 from failover.simulation.checkers.any_answer import AnyAnswer
 from failover.simulation.checkers.client_history import ClientHistoryChecker
 from failover.simulation.checkers.evidence import Evidence
-from failover.simulation.checkers.ownership import OwnershipChecker
+from failover.simulation.checkers.ownership.checker import OwnershipChecker
 from failover.simulation.checkers.replicated import Replicated
 from failover.simulation.checkers.share_state import ShareStateChecker
 from failover.simulation.checkers.states import States
@@ -41,7 +41,7 @@ class Checkers:
         self.client_history.committed_epoch = self.replicated.committed_epoch
         self.ownership = OwnershipChecker(world, self.client_history, values)
         self.client_history.modern = self.ownership
-        self.states = States(self.replicated, self._topic, self.ownership.gave_up)
+        self.states = States(self.replicated, self._topic, self.ownership.owners.gave_up)
         self._world = world
         self._values = values
         self.share_state = ShareStateChecker(world)
@@ -101,7 +101,7 @@ class Checkers:
 
     def _topic(self, topic_id: UUID) -> str | None:
         """Return the name of a known topic, unless a topic of that name was ever deleted."""
-        name = self.ownership.topic_names.get(topic_id)
+        name = self.ownership.owners.topic_names.get(topic_id)
         return None if name is None or self._values.was_deleted(name) else name
 
     def _check_states(self) -> None:
