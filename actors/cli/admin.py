@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.cli.client import ClientError, named
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
     DeleteGroupsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteTopicsRequest,
+    DeleteTopicState,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     LeaveGroupRequest,
@@ -72,6 +79,13 @@ def said(code: int, message: str | None = None) -> str:
     return f"{words} ({named(code)})" if words else named(code)
 
 
+def _servers(code: int, message: str | None) -> str | None:
+    """Return an error in the server's words, if it says any; None: there is no error."""
+    if code == ErrorCode.none:
+        return None
+    return f"{message.rstrip('.')} ({named(code)})" if message else said(code)
+
+
 def list_groups(client: AdminClient, states: Sequence[str], types: Sequence[str]) -> list[Any]:
     """Return the groups in these states and of these types (empty: all), sorted by name."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
@@ -120,6 +134,56 @@ def share_offsets(client: AdminClient, group_id: str) -> dict[TopicPartition, St
         if each.error_code is ErrorCode.none
     }
     return dict(sorted(found.items()))
+
+
+def alter_share_offsets(
+    client: AdminClient, group_id: str, offsets: Mapping[TopicPartition, int]
+) -> None:
+    """Set where a share group without members starts; a group that does not exist is created."""
+    request = AlterShareGroupOffsetsRequest(
+        group_id=group_id,
+        topics=tuple(
+            AlterShareGroupOffsetsRequestTopic(
+                topic_name=topic,
+                partitions=tuple(
+                    AlterShareGroupOffsetsRequestPartition(
+                        partition_index=number, start_offset=offsets[topic, number]
+                    )
+                    for number in numbers
+                ),
+            )
+            for topic, numbers in by_topic(offsets).items()
+        ),
+    )
+    answer = client.ask_coordinator(group_id, request, lambda answer: [answer.error_code])
+    _check(answer.error_code, f"group {group_id}", answer.error_message)
+    for topic in answer.responses:
+        for each in topic.partitions:
+            what = f"group {group_id}, {topic.topic_name}-{each.partition_index}"
+            _check(each.error_code, what, each.error_message)
+
+
+def delete_share_offsets(
+    client: AdminClient, group_id: str, topics: Sequence[str]
+) -> dict[str, str | None]:
+    """Delete the share state of whole topics; returns for each what is wrong, or None."""
+    request = DeleteShareGroupOffsetsRequest(
+        group_id=group_id,
+        topics=tuple(DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics),
+    )
+    answer = client.ask_coordinator(group_id, request, lambda answer: [answer.error_code])
+    _check(answer.error_code, f"group {group_id}", answer.error_message)
+    return {
+        str(each.topic_name): _servers(each.error_code, each.error_message)
+        for each in answer.responses
+    }
+
+
+def delete_topics(client: AdminClient, names: Sequence[str]) -> dict[str, int]:
+    """Delete topics; returns an error code for each."""
+    wanted = tuple(DeleteTopicState(name=name, topic_id=None) for name in names)
+    answer = client.ask(DeleteTopicsRequest(topics=wanted, timeout=timedelta(seconds=10)))
+    return {str(each.name): each.error_code for each in answer.responses}
 
 
 def _start(partition: Any) -> tuple[int, int, int]:

@@ -56,8 +56,9 @@ class MemberDescription:
 class GroupDescription:
     """A group. ``epoch`` and ``target_epoch`` are None in a classic group.
 
-    Of a streams group there are also the epoch of its topology and the topics that each of its
-    subtopologies reads.
+    Of a streams group there are also the epoch of its topology, the topics that each of its
+    subtopologies reads (``sources``), those of them that its application does not own
+    (``input_topics``), and those that it does: repartition and changelog topics.
     """
 
     group_id: str
@@ -69,6 +70,8 @@ class GroupDescription:
     target_epoch: int | None = None
     topology_epoch: int | None = None
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    input_topics: frozenset[str] = frozenset()
+    internal_topics: frozenset[str] = frozenset()
 
     @property
     def is_mixed(self) -> bool:
@@ -163,15 +166,24 @@ def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
     topology = group.topology
     if topology is None:
         return described
+    subtopologies = topology.subtopologies or ()
+    inputs = frozenset(name for each in subtopologies for name in each.source_topics)
+    internal = frozenset(
+        topic.name
+        for each in subtopologies
+        for topic in (*each.repartition_source_topics, *each.state_changelog_topics)
+    )
     return replace(
         described,
         topology_epoch=topology.epoch,
+        input_topics=inputs,
+        internal_topics=internal - inputs,
         sources={
             each.subtopology_id: (
                 *each.source_topics,
                 *(topic.name for topic in each.repartition_source_topics),
             )
-            for each in topology.subtopologies or ()
+            for each in subtopologies
         },
     )
 

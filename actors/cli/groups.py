@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.cli import admin
 from actors.cli.client import ClientError
 from actors.cli.group_views import show_group
+from actors.cli.internal_topics import add_topic_flags, delete_topics, internal_topics
 from actors.cli.offsets import add_offset_flags, delete_offsets, reset_offsets
 from actors.cli.session import (
     FAILED,
@@ -31,9 +32,6 @@ STATES: Final = (
     "Assigning", "Reconciling", "NotReady",
 )  # fmt: skip
 TYPES: Final = ("classic", "consumer", "share", "streams")
-
-CHANGED: Final = frozenset({"classic", "consumer", ""})
-"""The types that ``--all-groups`` deletes and resets; brokers before ListGroups 5 return ""."""
 
 
 def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
@@ -65,7 +63,8 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
         nargs="?",
         const="",
         metavar="TYPES",
-        help="with --list: show the types, or list only these",
+        help="with --list: show the types, or list only these; with --reset-offsets: the type of a"
+        " group that does not exist yet",
     )
     parser.add_argument(
         "--offsets", action="store_true", help="with --describe: show the offsets (the default)"
@@ -78,6 +77,7 @@ def add_parser(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     )
     parser.add_argument("--verbose", action="store_true", help="show more columns")
     add_offset_flags(parser)
+    add_topic_flags(parser)
     parser.set_defaults(run=connected(groups))
 
 
@@ -126,7 +126,7 @@ def _describe(client: AdminClient, args: Namespace) -> int:
         raise BadInputError("--describe --state takes no list of states")
     view = asked[0] if asked else "offsets"
     code = 0
-    for number, group_id in enumerate(named_groups(client, args, described=True)):
+    for number, group_id in enumerate(named_groups(client, args)):
         if number and not args.json:
             print()
         try:
@@ -140,16 +140,12 @@ def _describe(client: AdminClient, args: Namespace) -> int:
     return code
 
 
-def named_groups(client: AdminClient, args: Namespace, *, described: bool = False) -> list[str]:
-    """Return the groups that ``--group`` or ``--all-groups`` selects.
-
-    All groups are those of every type if they are only ``described``.
-    """
+def named_groups(client: AdminClient, args: Namespace) -> list[str]:
+    """Return the groups, of every type, that ``--group`` or ``--all-groups`` selects."""
     if bool(args.group) == args.all_groups:
         raise BadInputError("give either --group or --all-groups")
     if args.all_groups:
-        found = admin.list_groups(client, (), ())
-        return [each.group_id for each in found if described or each.group_type in CHANGED]
+        return [each.group_id for each in admin.list_groups(client, (), ())]
     return list(args.group)
 
 
@@ -174,14 +170,33 @@ def _events(client: AdminClient, group_id: str, args: Namespace) -> None:
 
 def _delete(client: AdminClient, args: Namespace) -> int:
     code = 0
+    deleted = []
     for group_id in named_groups(client, args):
+        topics = _internal_topics(client, group_id, args)
         error = admin.delete_group(client, group_id)
         if error == ErrorCode.none:
-            print(f"group {group_id} is deleted")
+            deleted.append([group_id, "deleted"])
+            if not args.json:
+                print(f"group {group_id} is deleted")
+            code = delete_topics(client, group_id, topics) or code
         else:
             complain(f"group {group_id} is not deleted: {admin.said(error)}")
             code = FAILED
+    if args.json:
+        show(args, ["GROUP", "STATUS"], deleted)
     return code
+
+
+def _internal_topics(client: AdminClient, group_id: str, args: Namespace) -> list[str]:
+    """Return the internal topics to delete with a group: they are known only before."""
+    if args.delete_internal_topic:
+        raise BadInputError("--delete-internal-topic goes with --reset-offsets")
+    if not args.delete_all_internal_topics:
+        return []
+    try:
+        return internal_topics(client, group_id, args)
+    except ClientError:
+        return []  # DeleteGroups says what is wrong with the group
 
 
 def _reset_offsets(client: AdminClient, args: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``rollcall groups --reset-offsets`` and ``--delete-offsets``."""
+"""``rollcall groups --reset-offsets`` and ``--delete-offsets``, for groups of every type."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import admin
 from actors.cli.client import ClientError
-from actors.cli.session import FAILED, note, show
+from actors.cli.internal_topics import STREAMS, delete_topics, internal_topics
+from actors.cli.offset_kinds import CLASSIC, DELETED, OFFSET_KINDS
+from actors.cli.session import FAILED, complain, note, show
 from actors.errors import BadInputError
 from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from actors.cli.admin import CommittedOffset
     from actors.cli.client import AdminClient
+    from actors.cli.offset_kinds import OffsetKind
     from protocol.wire.embedded import TopicPartition
 
     Offsets = Mapping[TopicPartition, int]
@@ -33,7 +36,7 @@ def add_offset_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--all-topics",
         action="store_true",
-        help="all topics for which the group has committed offsets",
+        help="all topics for which the group has offsets; all input topics of a streams group",
     )
     parser.add_argument("--to-offset", type=int, metavar="N", help="reset to this offset")
     parser.add_argument(
@@ -54,62 +57,117 @@ def add_offset_flags(parser: ArgumentParser) -> None:
 
 
 def reset_offsets(client: AdminClient, group_ids: Sequence[str], args: Namespace) -> int:
-    """Reset committed offsets of groups without members, or show the new offsets."""
+    """Reset the offsets of groups without members, or show the new offsets.
+
+    Of all groups, those that cannot be reset are reported, and the others are reset.
+    """
     given = {name: getattr(args, name) for name in TARGETS}
     asked = [name for name, value in given.items() if value is not None and value is not False]
     if len(asked) != 1:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in TARGETS)
+        flags = ", ".join(map(_flag, TARGETS))
         raise BadInputError(f"--reset-offsets needs one of {flags}")
     if args.dry_run and args.execute:
         raise BadInputError("give only one of --dry-run and --execute")
-    target = TARGETS[asked[0]]
-    rows = []
+    known = {each.group_id: each for each in admin.list_groups(client, (), ())}
+    rows: list[tuple[object, ...]] = []
+    code = 0
     for group_id in group_ids:
-        _check_idle(client, group_id)
-        committed = admin.committed_offsets(client, group_id)
-        partitions = _partitions(client, committed, args)
-        offsets = target(client, partitions, committed, args)
-        if args.execute and offsets:
-            admin.commit_offsets(client, group_id, offsets)
-        rows += [(group_id, *partition, offset) for partition, offset in offsets.items()]
+        try:
+            new, failed = _reset(client, group_id, known.get(group_id), asked[0], args)
+        except ClientError as error:
+            if not args.all_groups:
+                raise
+            complain(str(error))
+            new, failed = {}, FAILED
+        rows += [(group_id, *partition, offset) for partition, offset in new.items()]
+        code = code or failed
     show(args, ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
     if not args.execute:
         note("nothing is changed: add --execute to reset the offsets")
-    return 0
+    return code
+
+
+def _reset(
+    client: AdminClient, group_id: str, group: Any | None, target: str, args: Namespace
+) -> tuple[Offsets, int]:
+    """Reset one group's offsets; return the new ones and an exit code."""
+    _check_idle(group_id, group)
+    group_type = _type_of(group, args)
+    kind = OFFSET_KINDS[group_type]
+    if kind.reset_by is not None and target not in kind.reset_by:
+        flags = " or ".join(_flag(name) for name in sorted(kind.reset_by))
+        raise ClientError(f"group {group_id} is a {group_type} group: give {flags}")
+    partitions = _partitions(client, group_id, kind, args)
+    committed = kind.committed(client, group_id) if target in FROM_COMMITTED else {}
+    offsets = TARGETS[target](client, partitions, committed, args)
+    if not args.execute:
+        return offsets, 0
+    if offsets:
+        kind.reset(client, group_id, offsets)
+    is_streams = group is not None and group_type == STREAMS
+    topics = internal_topics(client, group_id, args) if is_streams else []
+    return offsets, delete_topics(client, group_id, topics)
 
 
 def delete_offsets(client: AdminClient, group_id: str, args: Namespace) -> int:
-    """Delete a group's committed offsets of some partitions."""
-    if not args.topic:
+    """Delete a group's offsets of some partitions, or of some topics if it is a share group."""
+    if not args.topic and not args.all_topics:
         raise BadInputError("--delete-offsets needs at least one --topic")
-    partitions = _partitions(client, admin.committed_offsets(client, group_id), args)
-    results = admin.delete_offsets(client, group_id, partitions)
-    rows = [
-        (*partition, "deleted" if code == ErrorCode.none else admin.said(code))
-        for partition, code in results.items()
-    ]
-    show(args, ("TOPIC", "PARTITION", "STATUS"), rows)
-    return FAILED if any(results.values()) else 0
+    known = {each.group_id: each for each in admin.list_groups(client, (), ())}
+    kind = OFFSET_KINDS[_type_of(known.get(group_id), args)]
+    if kind.by_topic and any(":" in text for text in args.topic):
+        raise BadInputError("the offsets of a share group are deleted by topic: give --topic T")
+    results = kind.delete(client, group_id, _selected(client, group_id, kind, args))
+    if kind.by_topic:
+        show(args, ("TOPIC", "STATUS"), [(name, said) for (name, _), said in results.items()])
+    else:
+        rows = [(*partition, said) for partition, said in results.items()]
+        show(args, ("TOPIC", "PARTITION", "STATUS"), rows)
+    return FAILED if any(said != DELETED for said in results.values()) else 0
 
 
-def _check_idle(client: AdminClient, group_id: str) -> None:
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _type_of(group: Any | None, args: Namespace) -> str:
+    """Return a listed group's type; of one that does not exist, what ``--type`` says.
+
+    Brokers before ListGroups 5 tell no types: their groups are classic ones.
+    """
+    said = (args.type or CLASSIC) if group is None else (group.group_type or CLASSIC)
+    group_type = str(said).strip().lower()
+    if group_type not in OFFSET_KINDS:
+        raise BadInputError(f"{said!r} is not one of {', '.join(OFFSET_KINDS)}")
+    return group_type
+
+
+def _check_idle(group_id: str, group: Any | None) -> None:
     """Refuse a group that has members; a group that does not exist is accepted."""
-    for group in admin.list_groups(client, (), ()):
-        if group.group_id == group_id and group.group_state not in ("Empty", "Dead"):
-            raise ClientError(
-                f"the offsets of group {group_id} cannot be reset while it has members "
-                f"(its state is {group.group_state})"
-            )
+    if group is not None and group.group_state not in ("Empty", "Dead"):
+        raise ClientError(
+            f"the offsets of group {group_id} cannot be reset while it has members "
+            f"(its state is {group.group_state})"
+        )
 
 
 def _partitions(
-    client: AdminClient, committed: Iterable[TopicPartition], args: Namespace
-) -> list[TopicPartition]:
+    client: AdminClient, group_id: str, kind: OffsetKind, args: Namespace
+) -> Sequence[TopicPartition]:
+    """Return the partitions to reset."""
+    partitions = _selected(client, group_id, kind, args)
+    kind.check(client, group_id, partitions)
+    return partitions
+
+
+def _selected(
+    client: AdminClient, group_id: str, kind: OffsetKind, args: Namespace
+) -> Sequence[TopicPartition]:
     """Return the partitions that ``--topic`` or ``--all-topics`` selects."""
     if bool(args.topic) == args.all_topics:
         raise BadInputError("give either --topic or --all-topics")
     if args.all_topics:
-        return sorted(committed)
+        return kind.all_topics(client, group_id)
     wanted = [_topic(text) for text in args.topic]
     known = {topic.name: topic for topic in client.metadata([n for n, _ in wanted]).topics}
     found: set[TopicPartition] = set()
@@ -204,3 +262,5 @@ TARGETS: Final[Mapping[str, Callable[..., Offsets]]] = {
     "to_latest": _to_latest,
     "to_current": _to_current,
 }
+FROM_COMMITTED: Final = frozenset({"shift_by", "to_current"})
+"""The targets that begin with the committed offsets."""

@@ -9,7 +9,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from kio.schema.alter_share_group_offsets.v0.request import AlterShareGroupOffsetsRequest
+from kio.schema.alter_share_group_offsets.v0.request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from kio.schema.alter_share_group_offsets.v0.response import (
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
@@ -50,7 +54,10 @@ from kio.schema.create_topics.v7.response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
-from kio.schema.delete_share_group_offsets.v0.request import DeleteShareGroupOffsetsRequest
+from kio.schema.delete_share_group_offsets.v0.request import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from kio.schema.delete_share_group_offsets.v0.response import (
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
@@ -265,6 +272,8 @@ __all__ = (
     "AlterConfigsResource",
     "AlterConfigsResourceResponse",
     "AlterShareGroupOffsetsRequest",
+    "AlterShareGroupOffsetsRequestPartition",
+    "AlterShareGroupOffsetsRequestTopic",
     "AlterShareGroupOffsetsResponse",
     "AlterShareGroupOffsetsResponsePartition",
     "AlterShareGroupOffsetsResponseTopic",
@@ -297,6 +306,7 @@ __all__ = (
     "DeleteGroupsRequest",
     "DeleteGroupsResponse",
     "DeleteShareGroupOffsetsRequest",
+    "DeleteShareGroupOffsetsRequestTopic",
     "DeleteShareGroupOffsetsResponse",
     "DeleteShareGroupOffsetsResponseTopic",
     "DeleteShareGroupStateRequest",
