@@ -10,7 +10,7 @@ time of :class:`failover.common_time.CommonTime`.
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -503,6 +503,10 @@ class Host:
         """Return the groups of each partition that is led here."""
         partitions = self._state.groups.values()
         return [_shard(each) for each in partitions if each.state is PartitionState.LEADER]
+
+    def partition_states(self) -> Counter[PartitionState]:
+        """Return how many partitions with groups are in each state."""
+        return Counter(each.state for each in self._state.groups.values())
 
     def events(self, group_id: str) -> list[MemberEvent]:
         """Return the event log of a group led here, oldest first."""

@@ -30,6 +30,7 @@ from actors.peers.handshake import LocalNode
 from actors.peers.peers import Peers
 from actors.serving.admission import Limits, raise_open_files_limit
 from actors.tasks import Tasks
+from actors.telemetry.event_metrics import EventMetrics
 from actors.telemetry.group_metrics import GroupMetrics
 from actors.waiting import poll_async
 from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispatcher
@@ -134,6 +135,7 @@ class Coordinator:
         )
         self._dispatcher = WorkerDispatcher(setting, workers or NoWorkers(), self._computed)
         self._group_metrics = GroupMetrics()
+        self._event_metrics = EventMetrics()
         self._watch = LoopWatch(self._loop, configs.integer(INTERVAL))
         self._is_draining = False
         self._beating: asyncio.TimerHandle | None = None
@@ -259,6 +261,7 @@ class Coordinator:
             limits=Limits.of(self._configs),
             dispatcher=self._dispatcher,
             group_metrics=self._group_metrics,
+            event_metrics=self._event_metrics,
             observer=self._observer,
             forwarding=self._control_plane,
             clock=self._clock,
@@ -486,8 +489,8 @@ class Coordinator:
 
     def metrics(self) -> dict[str, Any]:
         """Return this coordinator's metrics; any thread may call it."""
-        groups = self._group_metrics.status()
-        return {**self._dispatcher.metrics.status(), **groups, **self._watch.gauges()}
+        groups, events = self._group_metrics.status(), self._event_metrics.status()
+        return {**self._dispatcher.metrics.status(), **groups, **events, **self._watch.gauges()}
 
     def _computed(self, partition: int, event: Event) -> None:
         """Handle the result of a task."""
@@ -532,4 +535,10 @@ class Coordinator:
                     self._registration.register()
                 )  # another node has marked us as down
         self._beating = self._loop.call_later(BEAT_MS / 1000, self._beat)
-        self._group_metrics.count([] if pump is None else pump.host.led_shards())
+        if pump is None:
+            self._group_metrics.count([])
+            self._event_metrics.look()
+        else:
+            shards, states = pump.host.led_shards(), pump.host.partition_states()
+            self._group_metrics.count(shards)
+            self._event_metrics.look(shards, states, len(pump.listener.inbox))

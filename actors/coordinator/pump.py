@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from actors.coordinator.log_sync import LogSync
 from actors.serving.listener import Listener
 from actors.tasks import Tasks
+from actors.telemetry.event_metrics import SHARE_WRITE_APIS
 from actors.telemetry.rate_limited_log import RateLimitedLog
 from failover.ports import Ports
 from failover.requests.inbox import SERVE_S_MAX
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from actors.coordinator.log_sync import SyncedLog
     from actors.peers.peers import Peers
     from actors.serving.listener import Limits
+    from actors.telemetry.event_metrics import EventMetrics
     from actors.telemetry.group_metrics import GroupMetrics
     from actors.workers.dispatcher import WorkerDispatcher
     from failover.effects import Forward
@@ -76,6 +78,7 @@ class PumpDependencies:
     limits: Limits
     dispatcher: WorkerDispatcher
     group_metrics: GroupMetrics
+    event_metrics: EventMetrics
     observer: Observer
     forwarding: Forwarding
     clock: Clock
@@ -113,6 +116,9 @@ class Pump:
         self.receive = self._turn.receive
         self._dispatcher = dependencies.dispatcher
         self._group_metrics = dependencies.group_metrics
+        self._event_metrics = dependencies.event_metrics
+        self.listener.timed = self._event_metrics.timed
+        self.listener.share_write = self._event_metrics.began
         self._observer = dependencies.observer
         self._forwarding = dependencies.forwarding
         self._clock = dependencies.clock
@@ -154,6 +160,7 @@ class Pump:
 
     def abandon(self, ticket: Ticket) -> None:
         """Drop a request whose client has disconnected."""
+        self._event_metrics.abandoned(ticket)
         self.host.abandon(ticket)
 
     async def forwarded_here(self, request: Request) -> Entity | None:
@@ -163,6 +170,8 @@ class Pump:
         self._waiting[ticket] = answer
         try:
             self.wake()
+            if request.api_key in SHARE_WRITE_APIS:
+                self._event_metrics.began(ticket)
             self.receive(replace(request, ticket=ticket))
             return await asyncio.wait_for(answer, FORWARDED_S)
         except TimeoutError:
@@ -257,7 +266,9 @@ class Pump:
         try:
             self._log.write(writes, sync=False)
         finally:
-            self._written_s += time.perf_counter() - began_s
+            took_s = time.perf_counter() - began_s
+            self._written_s += took_s
+            self._event_metrics.flushed(took_s)
 
     def sync(self) -> bool:
         """Start a sync of the log in its thread."""
@@ -289,6 +300,8 @@ class Pump:
 
     def answer(self, reply: Reply) -> None:
         """Send a response to a client, or to the node that forwarded the request."""
+        if self._event_metrics.under_way:
+            self._event_metrics.answered(reply)
         try:
             known = self.listener.answer(reply)
         except Exception as error:

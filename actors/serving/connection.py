@@ -75,6 +75,7 @@ class Connections(Protocol):
     unflushed: list[Connection]
     request_bytes_max: int
     inbox: Inbox[Connection]
+    measured: Connection | None
 
     def opened(self, connection: Connection) -> None:
         """Count a connection."""
@@ -84,6 +85,12 @@ class Connections(Protocol):
 
     def enqueue(self, connection: Connection) -> None:
         """Queue a connection's request under its ``queue_key``."""
+
+    def begin_measured(self) -> float:
+        """Note that the request of ``measured`` waits no longer; return the time in seconds."""
+
+    def end_measured(self, began_s: float) -> None:
+        """Note that the coordinator has handled that request."""
 
     def let_in(self) -> None:
         """Queue requests that were held back: there is room again."""
@@ -313,7 +320,9 @@ class Connection(asyncio.Protocol):
 
     def ask(self) -> None:
         """Pass the waiting request to the coordinator."""
-        self._connections.let_in()
+        connections = self._connections
+        began_s = connections.begin_measured() if connections.measured is self else None
+        connections.let_in()
         (frame, memo_key), self._asked = self._asked, NOTHING_ASKED
         if self._transport is None:
             return
@@ -343,15 +352,17 @@ class Connection(asyncio.Protocol):
             client = self._client = ClientInfo(client_id, "/" + self.peer)
         self.in_flight = InFlight(self, decoded.api_key, decoded.api_version, frame[4:8], memo_key)
         request = Request(
-            ticket=self._connections.ticket_for(self.in_flight),
+            ticket=connections.ticket_for(self.in_flight),
             api_key=decoded.api_key,
             api_version=decoded.api_version,
             client=client,
             message=decoded.message,
-            following=self._connections.inbox.following,
+            following=connections.inbox.following,
             frame=frame,
         )
-        self._connections.handler.receive(request)
+        connections.handler.receive(request)
+        if began_s is not None:
+            connections.end_measured(began_s)
 
     def _go_on_later(self) -> None:
         """Handle the next requests after those of other connections."""

@@ -20,6 +20,7 @@ from actors.serving.admission import Admission, Limits
 from actors.serving.connection import Connection, InFlight, RequestHandler
 from actors.serving.held_bytes import HeldBytes
 from actors.serving.memo import Memo
+from actors.telemetry.event_metrics import SHARE_WRITE_APIS
 from actors.telemetry.rate_limited_log import RateLimitedLog
 from failover.requests.inbox import Inbox, serve
 from protocol.wire.frames import encode_response
@@ -51,7 +52,9 @@ class Listener:
     machine, other processes do not shorten a turn, which would then handle only a few requests per
     write.
 
-    ``answered`` is told of each answer: its API key, ticket and bytes.
+    ``answered`` is told of each answer: its API key, ticket and bytes. ``timed`` is told of one
+    request at a time how long it waited and how long it took, in seconds: that of the connection
+    ``measured``. ``share_write`` is told the ticket of each request that writes share state.
     """
 
     def __init__(self, handler: RequestHandler, limits: Limits) -> None:
@@ -67,7 +70,11 @@ class Listener:
         self.inbox: Inbox[Connection] = Inbox(source_of=lambda connection: connection)
         self.sweeps = 0
         self._held_back: Inbox[Connection] = Inbox()
+        self.timed: Callable[[float, float], None] = lambda *_: None
+        self.share_write: Callable[[Ticket], None] = lambda _: None
         self.serve = partial(serve, self.inbox, Connection.ask, time.thread_time)
+        self.measured: Connection | None = None
+        self._queued_s = self._waited_s = 0.0
         self._full: dict[Connection, int] = {}
         self._unsent_bytes = 0
         self._tickets: dict[Ticket, InFlight] = {}
@@ -107,10 +114,22 @@ class Listener:
         """Queue a connection's request."""
         if len(self.inbox) < self.limits.queued_requests_max:
             self.inbox.push(connection.queue_key, connection)
+            if self.measured is None:
+                self.measured, self._queued_s = connection, time.perf_counter()
             self.handler.wake()
         else:
             self._held_back.push(connection.queue_key, connection)
             connection.hold_back()
+
+    def begin_measured(self) -> float:
+        """Note that the request that is measured waits no longer; return the time in seconds."""
+        began_s, self.measured = time.perf_counter(), None
+        self._waited_s = began_s - self._queued_s
+        return began_s
+
+    def end_measured(self, began_s: float) -> None:
+        """Report the request that is measured: the coordinator has handled it."""
+        self.timed(self._waited_s, time.perf_counter() - began_s)
 
     def let_in(self) -> None:
         """Queue requests that were held back, as far as there is room."""
@@ -131,6 +150,8 @@ class Listener:
         """Return a new ticket for a client's request."""
         ticket = in_flight.ticket = self.draw_ticket()
         self._tickets[ticket] = in_flight
+        if in_flight.api_key in SHARE_WRITE_APIS:
+            self.share_write(ticket)
         return ticket
 
     def answer(self, reply: Reply) -> bool:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 GROUP: Final = "group-coordinator-metrics"
-"""The group that Kafka's metrics are in."""
+SHARE: Final = "share-coordinator-metrics"
+"""The groups that Kafka's metrics are in."""
 
 PERCENTILES: Final[Mapping[str, float]] = {
     "p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0,
@@ -31,6 +32,24 @@ HELD_TIME_MS: Final = "event-loop-held-time-ms"
 
 
 GROUP_COUNT: Final = "group-count"
+
+THREAD_IDLE_RATIO: Final = "thread-idle-ratio-avg"
+EVENT_QUEUE_SIZE: Final = "event-queue-size"
+EVENT_QUEUE_TIME_MS: Final = "event-queue-time-ms"
+EVENT_PROCESSING_TIME_MS: Final = "event-processing-time-ms"
+FLUSH_TIME_MS: Final = "batch-flush-time-ms"
+FLUSH_RATE: Final = "batch-flush-rate"
+PARTITIONS: Final = "num-partitions"
+SHARE_WRITES: Final = "share-state-write-total"
+SHARE_WRITE_RATE: Final = "share-state-write-rate"
+SHARE_WRITE_LATENCY_MS: Final = "share-state-write-latency-ms"
+
+OFFSET_COUNTS: Final[Mapping[str, str]] = {
+    "offset-commit": "committed",
+    "offset-expiration": "expired",
+    "offset-deletion": "deleted",
+}
+"""What happens to offsets, and its field in ``OffsetCounts`` of the core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +144,9 @@ class MetricRow:
     otlp: str = ""
     """Its name in OTLP; empty: coordinators do not export it."""
     kafka: str = ""
-    """Kafka's name, in the group ``group-coordinator-metrics``; empty: Kafka does not have it."""
+    """Kafka's name without suffix; empty: Kafka does not have it."""
+    kafka_group: str = GROUP
+    """The group that Kafka has it in."""
     labels: tuple[str, ...] = ()
     """Labels in addition to that of the scope."""
     percentiles: tuple[str, ...] = ()
@@ -196,6 +217,24 @@ def _kafkas(key: str, unit: str, about: str, percentiles: Iterable[str] = ()) ->
     )
 
 
+def _of_offsets(key: str, done: str) -> Iterable[MetricRow]:
+    """Return the rows of what happens to offsets."""
+    about = f"Offsets of groups led here that were {done}"
+    total = _kafkas(f"{key}-count", "{offset}", f"{about}.")
+    yield replace(total, kind=MetricKind.COUNTER)
+    yield _kafkas(f"{key}-rate", "{offset}/s", f"{about}, per second of the last minute.")
+
+
+def _of_share_state(
+    key: str, kafka: str, unit: str, about: str, percentiles: tuple[str, ...] = ()
+) -> MetricRow:
+    """Return a row of the share coordinator; ``key`` says of what, as Kafka's name does not."""
+    row = _kafkas(key, unit, about, percentiles)
+    name = f"{SHARE}.{kafka}"
+    prometheus = escaped(name.removesuffix("-total"))  # it adds that itself
+    return replace(row, kafka=kafka, kafka_group=SHARE, prometheus=prometheus, otlp=name)
+
+
 def _of_groups(row: GroupTypeMetrics) -> Iterable[MetricRow]:
     """Return the rows of one type of group."""
     count = _kafkas(
@@ -264,6 +303,60 @@ ROWS: Final = (
         read=_by_label,
     ),
     *(row for each in GROUP_TYPES for row in _of_groups(each)),
+    *(row for key, done in OFFSET_COUNTS.items() for row in _of_offsets(key, done)),
+    replace(
+        _kafkas(PARTITIONS, "{partition}", "Partitions of groups here that load, or are led."),
+        labels=("state",),
+        read=_by_label,
+    ),
+    _kafkas(
+        THREAD_IDLE_RATIO,
+        "1",
+        "Share of the last minute in which the event loop used no CPU.",
+    ),
+    _kafkas(EVENT_QUEUE_SIZE, "{request}", "Requests that wait for the event loop."),
+    _kafkas(
+        EVENT_QUEUE_TIME_MS,
+        "ms",
+        "Time that requests waited in the last minute, of one request at a time.",
+        PERCENTILES,
+    ),
+    _kafkas(
+        EVENT_PROCESSING_TIME_MS,
+        "ms",
+        "Time that the event loop took to handle the same requests.",
+        PERCENTILES,
+    ),
+    _kafkas(
+        FLUSH_TIME_MS,
+        "ms",
+        "Time that it took to write a turn's records to the log, without the sync.",
+        PERCENTILES,
+    ),
+    _kafkas(FLUSH_RATE, "{batch}/s", "Batches of records written, per second of the last minute."),
+    replace(
+        _of_share_state(
+            SHARE_WRITES,
+            "write-total",
+            "{partition}",
+            "Share partitions whose state clients initialized or wrote here.",
+        ),
+        kind=MetricKind.COUNTER,
+    ),
+    _of_share_state(
+        SHARE_WRITE_RATE,
+        "write-rate",
+        "{partition}/s",
+        "Share partitions whose state clients initialized or wrote here, per second of the last"
+        " minute.",
+    ),
+    _of_share_state(
+        SHARE_WRITE_LATENCY_MS,
+        "write-latency",
+        "ms",
+        "Time until a write of share state was answered, in the last minute.",
+        ("avg", "max"),
+    ),
     MetricRow(
         key=HELD_TIME_MS,
         kind=MetricKind.GAUGE,

@@ -60,6 +60,10 @@ class Samples:
         values = percentiles(self._recent(), list(PERCENTILES.values()))
         return dict(zip(PERCENTILES, values, strict=True))
 
+    def values(self) -> list[float]:
+        """Return the measurements, oldest first."""
+        return self._recent()
+
     def share(self) -> float:
         """Return the measured share of the time; above 1 if measurements overlap."""
         window_s = min(max(self._clock_s() - self._began_s, 1.0), self._window_s)

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from protocol.groups.effects import Event, GroupFailed, SessionHolder
     from protocol.records import Record
 
-NOT_STATE: Final = frozenset({"executor", "replays", "result", "session_end", "tables", "wall"})
+NOT_STATE: Final = frozenset(
+    {"executor", "offset_counts", "replays", "result", "session_end", "tables", "wall"}
+)
 """The parts of a shard's context that are recreated, and not packed."""
 
 State: TypeAlias = "tuple[dict[str, Any], dict[str, Any] | None, tuple[int, bool]]"

@@ -7,6 +7,7 @@ change hard state.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -42,6 +43,15 @@ if TYPE_CHECKING:
 SESSION_END: Final = attrgetter("session_deadline_ms")
 
 
+@dataclass(slots=True)
+class OffsetCounts:
+    """How many offsets one shard committed, expired and deleted; for metrics only."""
+
+    committed: int = 0
+    expired: int = 0
+    deleted: int = 0
+
+
 class Context:
     """The state of one shard while it handles one event.
 
@@ -58,11 +68,12 @@ class Context:
     ``topics_version`` counts the topics images that had new topics. ``emitted`` holds the
     assignment that a member last got, with the bytes of its record, so that its replay need not
     decode them. ``executor`` runs assignors in place; it is set at the first such run. ``last_run``
-    is the number of the last run of any group. ``failures`` are groups to rebuild from the log, by
-    group id; they are not served until then. ``unused_record_types`` are the first bytes of keys
-    that have no replay. ``session_end`` reads when a session ends (ms): the heartbeat path moves it
-    without a call. ``wall`` is the clock for timestamps in records. ``tables`` are those of
-    ``dispatch``; ``group_type`` looks up a group's type in them.
+    is the number of the last run of any group. ``offset_counts`` are for metrics. ``failures`` are
+    groups to rebuild from the log, by group id; they are not served until then.
+    ``unused_record_types`` are the first bytes of keys that have no replay. ``session_end`` reads
+    when a session ends (ms): the heartbeat path moves it without a call. ``wall`` is the clock for
+    timestamps in records. ``tables`` are those of ``dispatch``; ``group_type`` looks up a group's
+    type in them.
     """
 
     __slots__ = (
@@ -77,6 +88,7 @@ class Context:
         "last_run",
         "modern_runtime",
         "numbers",
+        "offset_counts",
         "offsets",
         "rack_hashes",
         "replays",
@@ -115,6 +127,7 @@ class Context:
         self.shadowed: dict[str, dict[str, HardGroup]] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}
         self.share_states: dict[str, dict[tuple[UUID | None, int], ShareState]] = {}
+        self.offset_counts = OffsetCounts()
         self.numbers = TopicNumbers()
         self.classic_runtime: dict[str, ClassicGroupRuntime] = {}
         self.modern_runtime: dict[str, ModernGroupRuntime] = {}

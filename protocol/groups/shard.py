@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.groups import group_types, loading, restoring
-from protocol.groups.context import Context
+from protocol.groups.context import Context, OffsetCounts
 from protocol.groups.dispatch import reactions
 from protocol.groups.effects import Request, Result
 from protocol.groups.group_type import type_of
@@ -95,6 +95,12 @@ class GroupShard:
     @wall.setter
     def wall(self, wall: WallClock) -> None:
         self._context.wall = wall
+
+    def take_offset_counts(self) -> OffsetCounts:
+        """Return how many offsets were committed, expired and deleted since the last call."""
+        ctx = self._context
+        taken, ctx.offset_counts = ctx.offset_counts, OffsetCounts()
+        return taken
 
     @property
     def has_groups(self) -> bool:

@@ -159,6 +159,7 @@ def _committed(
                 topic_id=known.topic_id if is_whole else None,
             )
             ctx.emit(Record(OffsetCommitKey(terms.group_id, known.name, index), value))
+            ctx.offset_counts.committed += 1
         answers.append(_answer(index, code))
     return answers
 
@@ -226,6 +227,7 @@ def _deleted(
             code = _NONE
             if index in ctx.offsets.get(group_id, {}).get(asked.name, {}):
                 ctx.emit(Record(OffsetCommitKey(group_id, asked.name, index), None))
+                ctx.offset_counts.deleted += 1
         answers.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
     return OffsetDeleteResponseTopic(name=asked.name, partitions=tuple(answers))
 

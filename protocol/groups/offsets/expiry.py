@@ -85,6 +85,7 @@ def _expire_group(ctx: Context, group_id: str, now: int) -> None:
         ]
     for key in doomed:
         ctx.emit(Record(key, None))
+    ctx.offset_counts.expired += len(doomed)
     if group_id not in ctx.offsets and kind.is_abandoned(ctx, group_id):
         kind.delete(ctx, group_id, now)
 

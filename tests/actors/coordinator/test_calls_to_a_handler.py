@@ -14,6 +14,7 @@ import pytest
 from actors.coordinator.pump import Pump
 from actors.serving.admission import Limits
 from actors.serving.connection import Connection
+from actors.telemetry.event_metrics import EventMetrics
 from failover.turn import Turn
 from protocol.wire.apis import API
 from protocol.wire.convert import blank
@@ -78,6 +79,7 @@ async def stack_at(file: str, function: str, frames: list[bytes], driver: Workin
         limits=Limits(request_bytes_max=1 << 20, idle_ms_max=-1),
         dispatcher=SimpleNamespace(metrics=SimpleNamespace(observe=lambda _: None)),
         group_metrics=SimpleNamespace(observe=lambda _: None),
+        event_metrics=EventMetrics(),
         observer=SimpleNamespace(observe=lambda _: None),
         forwarding=None,
         incidents=None,

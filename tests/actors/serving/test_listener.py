@@ -445,6 +445,35 @@ def test_a_request_whose_client_goes_before_it_is_served_is_not_asked() -> None:
     run(test)
 
 
+def test_one_request_at_a_time_is_measured_and_the_next_after_one_whose_client_has_gone() -> None:
+    async def test() -> None:
+        async with listening() as (handler, port):
+            timed: list[tuple[float, float]] = []
+            handler.listener.timed = lambda *both: timed.append(both)
+            handler.is_serving = False
+            _, gone = await asyncio.open_connection("127.0.0.1", port)
+            gone.write(heartbeat(1))
+            await seen(lambda: handler.listener.measured, "the first request is measured")
+            gone.transport.abort()
+            await seen(lambda: not handler.listener.connections, "the client is gone")
+            handler.listener.serve(1.0)
+            assert timed == []
+            streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            for _, writer in streams:
+                writer.write(heartbeat(1))
+            await seen(lambda: len(handler.listener.inbox) == 3, "the requests wait")
+            handler.is_serving = True
+            handler.serve()
+            for reader, _ in streams:
+                await asyncio.wait_for(read_answer(reader), WITHIN_S)
+            assert len(timed) == 1
+            assert all(seconds > 0 for seconds in timed[0])
+            for _, writer in streams:
+                writer.close()
+
+    run(test)
+
+
 def test_a_request_whose_client_has_gone_is_abandoned_and_its_late_answer_is_dropped() -> None:
     async def test() -> None:
         async with listening() as (handler, port):

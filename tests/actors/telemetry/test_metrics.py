@@ -7,8 +7,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.console.exposition import exposition
+from actors.telemetry.event_metrics import EventMetrics
 from actors.telemetry.group_metrics import GroupMetrics
-from actors.telemetry.metric_table import HELD_TIME_MS, PERCENTILES, ROWS, MetricKind
+from actors.telemetry.metric_table import GROUP, HELD_TIME_MS, PERCENTILES, ROWS, MetricKind
 from actors.telemetry.metrics import WINDOW_S, BackgroundMetrics, Samples
 from actors.telemetry.observer import exports_metrics, exports_traces
 from actors.telemetry.otlp_metrics import MetricsExport
@@ -78,7 +79,11 @@ def status() -> dict[str, Any]:
     metrics = BackgroundMetrics(2, Clock())
     metrics.ran(1.5, 20.0)
     metrics.observe(assigned(in_place=False))
-    counted = {**metrics.status(), **GroupMetrics(Clock()).status()}
+    counted = {
+        **metrics.status(),
+        **GroupMetrics(Clock()).status(),
+        **EventMetrics(Clock()).status(),
+    }
     known = {"node_id": 0, "state": "Running", "leads": [0, 2], "metrics": counted}
     return {
         "coordinators": [known, {"node_id": 1, "state": "Restarting", "leads": []}],
@@ -143,7 +148,7 @@ def test_prometheus_is_told_what_a_metric_means_and_its_unit() -> None:
     text = exposition(complete_status())
     assert "# TYPE rollcall_assignor_runs_total counter" in text
     assert "# TYPE group_coordinator_metrics_background_queue_time_ms_p50 gauge" in text
-    about = re.findall(r"^# HELP \S*queue_time_ms_p50 (.*)$", text, re.MULTILINE)
+    about = re.findall(r"^# HELP \S*background_queue_time_ms_p50 (.*)$", text, re.MULTILINE)
     assert about == ["Time that tasks waited for an assignor worker in the last minute. Unit: ms."]
 
 
@@ -156,9 +161,9 @@ def test_what_has_no_value_is_not_shown() -> None:
 def test_the_same_is_exported_over_otlp() -> None:
     reader = InMemoryMetricReader()
     metrics = BackgroundMetrics(2, Clock())
-    groups = GroupMetrics(Clock())
+    others = {**GroupMetrics(Clock()).status(), **EventMetrics(Clock()).status()}
     who = {"service.instance.id": "c"}
-    export = MetricsExport(who, lambda: {**metrics.status(), **groups.status()}, reader)
+    export = MetricsExport(who, lambda: {**metrics.status(), **others}, reader)
     metrics.ran(1.5, 20.0)
     data = reader.get_metrics_data()
     assert data is not None
@@ -188,7 +193,9 @@ def test_the_same_is_exported_over_otlp() -> None:
     assert counters == {
         name
         for name in described
-        if name.startswith("rollcall.assignor.") or name.endswith("-rebalance-count")
+        if name.startswith("rollcall.assignor.")
+        or name.endswith(("-rebalance-count", ".write-total"))
+        or (name.startswith(f"{GROUP}.offset-") and name.endswith("-count"))
     }
     export.close(1.0)
 

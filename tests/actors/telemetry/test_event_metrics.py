@@ -1,0 +1,112 @@
+"""What a coordinator counts of its requests, its writes and its share state."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from actors.telemetry.event_metrics import UNDER_WAY_MAX, EventMetrics
+from failover.partitions.partition import PartitionState
+from protocol.groups.context import OffsetCounts
+from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import InitializeShareGroupStateResponse, WriteShareGroupStateResponse
+from tests.protocol.groups.offsets.offset_talk import MINUTE, OffsetTalk
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_requests_and_batches_are_measured() -> None:
+    metrics = EventMetrics(Clock())
+    metrics.timed(0.002, 0.001)
+    metrics.flushed(0.004)
+    metrics.flushed(0.006)
+    found = metrics.status()
+    assert found["event-queue-time-ms-p50"] == 2
+    assert found["event-processing-time-ms-max"] == 1
+    assert found["batch-flush-time-ms-max"] == 6
+    assert found["batch-flush-rate"] == 2
+
+
+def test_the_event_loop_is_idle_while_it_uses_no_cpu() -> None:
+    clock, thread = Clock(), Clock()
+    metrics = EventMetrics(clock, thread)
+    metrics.look()
+    clock.now_s += 10
+    thread.now_s += 2.5
+    metrics.look()
+    assert metrics.status()["thread-idle-ratio-avg"] == 0.75
+    clock.now_s += 120
+    metrics.look()
+    assert metrics.status()["thread-idle-ratio-avg"] == 1
+
+
+def test_partitions_are_counted_by_state() -> None:
+    metrics = EventMetrics(Clock())
+    states = {PartitionState.LEADER: 3, PartitionState.FOLLOWER: 4, PartitionState.LOADING: 1}
+    metrics.look(states=states, queued=7)
+    found = metrics.status()
+    assert found["num-partitions"] == {"loading": 1, "active": 3}
+    assert found["event-queue-size"] == 7
+
+
+def test_offsets_are_counted_by_what_happens_to_them() -> None:
+    taken = [OffsetCounts(committed=3, expired=2), OffsetCounts(deleted=1)]
+    shard: Any = SimpleNamespace(take_offset_counts=taken.pop)
+    metrics = EventMetrics(Clock())
+    metrics.look([shard])
+    metrics.look([shard])
+    found = metrics.status()
+    for name, count in (("commit", 3), ("expiration", 2), ("deletion", 1)):
+        assert found[f"offset-{name}-count"] == found[f"offset-{name}-rate"] == count
+
+
+def test_a_shard_counts_offsets() -> None:
+    talk = OffsetTalk({"offsets.retention.minutes": "100"})
+    talk.commit_offsets("orders", (0, 5, ""), (1, 6, ""), (99, 7, ""))
+    assert talk.shard.take_offset_counts() == OffsetCounts(committed=2)
+    talk.delete_offsets("orders", 0, 99)
+    assert talk.shard.take_offset_counts() == OffsetCounts(deleted=1)
+    talk.advance(200 * MINUTE)
+    assert talk.shard.take_offset_counts() == OffsetCounts(expired=1)
+    assert talk.shard.take_offset_counts() == OffsetCounts()
+
+
+def replied(ticket: int, response: type, *codes: ErrorCode) -> Any:
+    partitions = [SimpleNamespace(error_code=code) for code in codes]
+    message = SimpleNamespace(
+        results=[SimpleNamespace(partitions=partitions)],
+        __api_key__=response.__api_key__,  # type: ignore[attr-defined]
+    )
+    return SimpleNamespace(ticket=ticket, message=message)
+
+
+def test_writes_of_share_state_are_counted_and_measured() -> None:
+    clock = Clock()
+    metrics = EventMetrics(clock)
+    none, fenced = ErrorCode.none, ErrorCode.fenced_state_epoch
+    for ticket in (1, 2, 3):
+        metrics.began(ticket)
+    clock.now_s += 0.5
+    metrics.answered(replied(1, WriteShareGroupStateResponse, none, none, fenced))
+    metrics.answered(replied(3, InitializeShareGroupStateResponse, none))
+    metrics.answered(replied(4, WriteShareGroupStateResponse, none))
+    metrics.abandoned(2)
+    metrics.answered(replied(2, WriteShareGroupStateResponse, none))
+    found = metrics.status()
+    assert found["share-state-write-total"] == found["share-state-write-rate"] == 3
+    assert found["share-state-write-latency-ms-avg"] == pytest.approx(500)
+    assert found["share-state-write-latency-ms-max"] == pytest.approx(500)
+
+
+def test_few_writes_are_measured_at_a_time() -> None:
+    metrics = EventMetrics(Clock())
+    for ticket in range(UNDER_WAY_MAX + 1):
+        metrics.began(ticket)
+    metrics.answered(replied(0, WriteShareGroupStateResponse, ErrorCode.none))
+    assert metrics.status()["share-state-write-total"] == 0, "forgotten"
