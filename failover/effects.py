@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from protocol.groups.effects import CreateTopics
+from protocol.groups.effects import CallShareState, CreateTopics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """A change of the catalogue to be carried to ``node_id``, which leads it.
+    """A request to be carried to ``node_id``, which leads the partition that it is about.
+
+    It is a change of the catalogue, or a group's request about its share state.
 
     It arrives there through ``Host.receive``, under a ticket that the other driver chose. The
     answer returns here through ``Host.forwarded(request.ticket, response)``: None when the leader
@@ -38,7 +40,8 @@ class Effects:
     are written, in order, readable at once, and synced soon when ``sync`` is set. The driver calls
     ``Host.persisted`` when the unit is on disk, and drains again: what waited for the unit is
     returned then. ``tasks`` name the partition that receives the result, through ``Host.computed``.
-    ``creations`` are tasks for the catalogue: the host itself takes them out again.
+    ``creations`` are tasks for the catalogue and ``calls`` for share coordinators: the host itself
+    takes them out again.
     ``notes`` are log messages.
     """
 
@@ -50,6 +53,7 @@ class Effects:
     replies: list[Reply] = field(default_factory=list)
     tasks: list[tuple[int, WorkerTask]] = field(default_factory=list)
     creations: list[tuple[int, CreateTopics]] = field(default_factory=list)
+    calls: list[tuple[int, CallShareState]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -58,6 +62,8 @@ class Effects:
         for task in tasks:
             if isinstance(task, CreateTopics):
                 self.creations.append((partition, task))
+            elif isinstance(task, CallShareState):
+                self.calls.append((partition, task))
             else:
                 self.tasks.append((partition, task))
 

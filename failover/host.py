@@ -23,7 +23,8 @@ from failover.host_state import HostState
 from failover.identity import CATALOG_PARTITION, Identity
 from failover.leaders import Leaders
 from failover.leadership_drain import LeadershipDrain
-from failover.machine_adapters import CATALOG_ADAPTER, GROUPS_ADAPTER, catalog_maker, shard_maker
+from failover.machine_adapters import CATALOG_ADAPTER, MACHINES, Surroundings, catalog_maker
+from failover.partition_kinds import kind_of
 from failover.partitions.partition import Partition, PartitionState
 from failover.partitions.status import PartitionStatus, status_of
 from failover.recording.recorder import BYTES_MAX, Recorder
@@ -89,19 +90,19 @@ class Host:
         self.recorder = Recorder()
         timing = _timing(configs)
 
-        def setting(number: int, wanted: tuple[int, ...]) -> ReplicaOptions:
+        def setting(number: int) -> ReplicaOptions:
             return ReplicaOptions(
                 me=identity.me,
                 partition=number,
-                voters=tuple(identity.voters.get(number, ())),
+                voters=identity.first_voters(number),
                 timing=timing,
                 rng=random.Random(rng.getrandbits(64)),
                 log=log,
-                wanted=frozenset(wanted),
+                wanted=frozenset(identity.nodes_of(number)),
             )
 
         catalog = Partition(
-            setting(CATALOG_PARTITION, identity.catalog_nodes),
+            setting(CATALOG_PARTITION),
             catalog_maker(configs, rng.getrandbits(64)),
             CATALOG_ADAPTER,
             now,
@@ -112,27 +113,21 @@ class Host:
         leaders = Leaders()
         view = _view(identity, configs, catalog, leaders)
         self._state = state = HostState(identity, catalog, leaders, view)
-        state.set_groups(
-            {
-                number: Partition(
-                    setting(number, identity.placement[number]),
-                    shard_maker(
-                        lambda: state.view,
-                        rng.getrandbits(64),
-                        self.wall,
-                        self.recorder,
-                        number,
-                    ),
-                    GROUPS_ADAPTER,
-                    now,
-                )
-                for number in identity.holds
-            }
-        )
+        around = Surroundings(view=lambda: state.view, wall=self.wall, recorder=self.recorder)
+        placed: dict[int, Partition] = {}
+        for number in identity.holds:  # those with groups first
+            machine = MACHINES[kind_of(number)]
+            placed[number] = Partition(
+                setting(number),
+                machine.maker(around, rng.getrandbits(64), number),
+                machine.adapter,
+                now,
+            )
+        state.set_placed(placed)
         self.syncs = SyncTimes(timing.election_min_ms)
         self._known = CatalogKnowledge(catalog, timing.election_max_ms, now)
-        for partition in state.groups.values():
-            partition.may_lead(False)
+        for number, partition in state.placed.items():
+            partition.may_lead(not kind_of(number).awaits_catalog)
         self._requests = Requests(state, now)
         self.receive = self._requests.receive
         self._leadership_drain = LeadershipDrain(state)
@@ -339,7 +334,7 @@ class Host:
         state = self._state
         effects = state.effects
         is_first = True
-        while (touched := state.schedule.take()) or is_first:
+        while (touched := state.schedule.take()) or is_first or self._requests.has_news:
             is_first = False
             for partition in touched:
                 if partition.deferred:
@@ -351,10 +346,9 @@ class Host:
                     self._let_lead()
                 if partition.has_news:
                     self._note_leader(partition, effects, now)
-            self._requests.create_topics(now)
-            effects.replies = self._requests.merge(effects.replies)
-            for number, event in self._requests.take_created():
+            for number, event in self._requests.ask_others(now):
                 self.computed(number, event, now)
+            effects.replies = self._requests.merge(effects.replies)
         if effects.writes:
             partitions = frozenset(write.partition for write in effects.writes)
             self._units.append((effects.number, partitions))
@@ -364,8 +358,8 @@ class Host:
         return effects
 
     def _let_lead(self) -> None:
-        """Allow groups to be led here: their topics are known."""
-        for partition in self._state.groups.values():
+        """Allow groups and share state to be led here: their topics are known."""
+        for partition in self._state.placed.values():
             partition.may_lead(True)
         self._state.schedule.touch_all()
 
@@ -453,16 +447,12 @@ class Host:
         state.view = _view(self.identity, self._static_configs, state.catalog, state.leaders)
         topics = state.view.catalog.topics
         catalog.configs = state.view.configs
-        group_configs = state.view.catalog.group_configs()
         self._note_clamped()
         self.recorder.limit(state.view.configs.integer(BYTES_MAX))
         gone = [] if topics is before else _deleted(before, topics)
         state.schedule.touch_all()
-        for partition in state.groups.values():
-            shard = _shard(partition)
-            shard.topics = topics
-            shard.configs = state.view.configs
-            shard.group_configs = group_configs
+        for number, partition in state.placed.items():
+            MACHINES[kind_of(number)].show(partition.machine, state.view)
             if gone and partition.state is PartitionState.LEADER:
                 partition.handle(TopicsDeleted(gone), now)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from failover.partition_kinds import CATALOG, kind_of, replicas
 from storage.messages import ReplicaKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CATALOG_PARTITION = -1
+CATALOG_PARTITION = CATALOG.first
 """The number of the catalogue's partition: every node holds a replica of it."""
 
 
@@ -19,9 +20,10 @@ class Identity:
     """This process's identity in its cluster.
 
     ``nodes`` are all nodes of the cluster; ``placement`` holds the nodes of each
-    ``__consumer_offsets`` partition, the preferred leader first. ``voters`` are the replicas that
-    each partition started with (the catalogue's under -1), for use until the log says so. A node
-    with none of them and an empty log must be admitted by the leader.
+    ``__consumer_offsets`` partition, the preferred leader first: the partitions of other kinds are
+    placed in the same way (:mod:`failover.partition_kinds`). ``voters`` are the replicas that
+    the groups' partitions and the catalogue (-1) started with, for use until the log says so. A
+    node with none of them and an empty log must be admitted by the leader.
     """
 
     node_id: int
@@ -33,13 +35,28 @@ class Identity:
 
     @property
     def partitions(self) -> int:
-        """How many partitions ``__consumer_offsets`` has."""
+        """How many partitions ``__consumer_offsets`` has, and every other placed kind."""
         return len(self.placement)
 
     @property
     def holds(self) -> tuple[int, ...]:
         """The partitions of which this node has a replica, without the catalogue."""
-        return tuple(number for number, nodes in enumerate(self.placement) if self.node_id in nodes)
+        placed = replicas(self.placement).items()
+        return tuple(number for number, nodes in placed if self.node_id in nodes)
+
+    def first_voters(self, partition: int) -> tuple[ReplicaKey, ...]:
+        """Return the replicas that a partition started with: those of the groups' placed alike.
+
+        They never change, so that all nodes use the same, also where share state came later than
+        the cluster.
+        """
+        kind = kind_of(partition)
+        like = partition if kind is CATALOG else kind.index(partition)
+        return self.voters.get(like, ())
+
+    def nodes_of(self, partition: int) -> tuple[int, ...]:
+        """Return the nodes with voting replicas of a partition, the preferred leader first."""
+        return replicas(self.placement).get(partition, self.catalog_nodes)
 
     @property
     def me(self) -> ReplicaKey:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from failover.identity import CATALOG_PARTITION
-from protocol.wire.errors import ErrorCode
+from failover.partition_kinds import kind_of, title_of
 from storage.replica import Role
 
 if TYPE_CHECKING:
@@ -64,10 +63,7 @@ class LeadershipDrain:
         self._disk_is_full = is_full
         self.due_ms = 0 if is_full or self._is_draining else None
         for number, partition in self._state.all.items():
-            code = ErrorCode.coordinator_not_available
-            if number == CATALOG_PARTITION:
-                code = ErrorCode.not_controller
-            partition.stuck = code if is_full else None
+            partition.stuck = kind_of(number).full_disk if is_full else None
             partition.refuse_waiting(self._state.effects)
         self._state.schedule.touch_all()
 
@@ -80,7 +76,8 @@ class LeadershipDrain:
             replica = partition.replica
             if replica.role is Role.LEADER:
                 fit = _with_room(replica) if self._disk_is_full else _near(replica)
-                others = [node for node in self._preferred(partition.number) if node in fit]
+                wanted = self._state.identity.nodes_of(partition.number)
+                others = [node for node in wanted if node in fit]
                 if others:
                     self._state.schedule.touch(partition.number)
                     replica.transfer_to(others[0], now)
@@ -95,21 +92,16 @@ class LeadershipDrain:
         attempt = waited_ms // DRAIN_INTERVAL_MS
         partition.replies.silent_at_ms = now + DRAIN_INTERVAL_MS
         replica, number = partition.replica, partition.number
-        others = [node for node in self._preferred(number) if node in _near(replica)]
+        wanted = self._state.identity.nodes_of(number)
+        others = [node for node in wanted if node in _near(replica)]
         if others:
             replica.transfer_to(others[attempt % len(others)], now)
         if number not in self._told or now - self._told[number] >= LOG_INTERVAL_MS:
             self._told[number] = now
             what = "it is handed over" if others else "no other replica is in sync to take it"
             self._state.effects.notes.append(
-                f"partition {number} has had no lease for {waited_ms} ms and answers nobody: {what}"
+                f"{title_of(number)} has had no lease for {waited_ms} ms and answers nobody: {what}"
             )
-
-    def _preferred(self, partition: int) -> tuple[int, ...]:
-        identity = self._state.identity
-        if partition == CATALOG_PARTITION:
-            return identity.catalog_nodes
-        return identity.placement[partition]
 
 
 def _with_room(replica: Replica) -> Collection[int]:

@@ -1,7 +1,8 @@
-"""The record types of a ``__consumer_offsets`` partition, byte-compatible with Kafka's.
+"""The record types of ``__consumer_offsets`` and ``__share_group_state``, with Kafka's bytes.
 
 Keys and values are declared once, in kio's entity form (``record_types``). A key's bytes begin with
-its type (int16, big-endian), a value's with its version (int16).
+its type (int16, big-endian), a value's with its version (int16). Each of the two topics numbers its
+types from 0, so each has a table of its own.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "RECORD_TYPES",
+    "SHARE_STATE_TYPES",
     "TYPE_BYTES",
     "BadRecord",
     "ClassicMemberMetadata",
@@ -163,6 +165,7 @@ __all__ = (
     "UnknownRecordType",
     "decode",
     "decode_for_replay",
+    "decode_share_state",
     "encode",
     "encode_key",
     "encode_value",
@@ -237,17 +240,26 @@ def encode_value(key: Entity, value: Entity | bytes | None) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     kind = type(key)
-    prefix, write = _value_writing(kind, RECORD_TYPES[kind].written(value))
+    prefix, write = _value_writing(kind, _BY_KEY[kind].written(value))
     return prefix + write(value)
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
-    """Decode a record of any version that Kafka has written.
+    """Decode a record of groups of any version that Kafka has written.
 
     The caller should skip an UnknownRecordType, as Kafka does after a downgrade, but not BadRecord.
     """
+    return _decode(_BY_NUMBER, key, value)
+
+
+def decode_share_state(key: bytes, value: bytes | None) -> Record:
+    """Decode a record of share state, as :func:`decode` does one of groups."""
+    return _decode(_SHARE_STATE_BY_NUMBER, key, value)
+
+
+def _decode(rows: Mapping[int, RecordType], key: bytes, value: bytes | None) -> Record:
     number = _number(key)
-    row = _BY_NUMBER.get(number)
+    row = rows.get(number)
     if row is None:
         raise UnknownRecordType(f"record type {number} is not known")
     typed_key = _read(decoder(row.key), key)
@@ -256,7 +268,7 @@ def decode(key: bytes, value: bytes | None) -> Record:
     version = _number(value)
     if not 0 <= version <= row.newest:
         raise UnknownRecordType(f"{row.value.__name__} version {version} is not known")
-    read, convert = _reading(number, version)
+    read, convert = _reading(row, version)
     return Record(typed_key, convert(_read(read, value)))
 
 
@@ -288,19 +300,20 @@ def _read(read: Callable[[bytes, int], Any], data: bytes) -> Any:
 
 @cache
 def _key_writing(key: type[Entity]) -> tuple[bytes, Callable[[Any], bytes]]:
-    row = RECORD_TYPES[key]
+    row = _BY_KEY[key]
     return row.number.to_bytes(2, "big"), row.write_key or encoder(key)
 
 
 @cache
 def _value_writing(key: type[Entity], version: int) -> tuple[bytes, Callable[[Any], bytes]]:
-    row = RECORD_TYPES[key]
+    row = _BY_KEY[key]
     return version.to_bytes(2, "big"), row.write or encoder(_shape(row, version))
 
 
 @cache
-def _reading(number: int, version: int) -> tuple[Callable[[bytes, int], Any], Callable[[Any], Any]]:
-    row = _BY_NUMBER[number]
+def _reading(
+    row: RecordType, version: int
+) -> tuple[Callable[[bytes, int], Any], Callable[[Any], Any]]:
     shape = _shape(row, version)
     return decoder(shape), converter(shape, row.value)
 
@@ -409,7 +422,7 @@ _SHARE = (
 )
 _SHARE_STATE = (
     RecordType(
-        number=1_000,
+        number=0,
         key=ShareSnapshotKey,
         value=ShareSnapshotValue,
         is_replayed=True,
@@ -417,9 +430,8 @@ _SHARE_STATE = (
         write=record_writers.share_snapshot,
         write_key=record_writers.share_snapshot_key,
     ),
-    _replayed(1_001, ShareUpdateKey, ShareUpdateValue),
+    _replayed(1, ShareUpdateKey, ShareUpdateValue),
 )
-"""Kafka's types 0 and 1 of its topic ``__share_group_state``, which has a log of its own there."""
 
 _STREAMS = (
     _replayed(17, StreamsGroupMetadataKey, StreamsGroupMetadataValue),
@@ -441,6 +453,17 @@ _STREAMS = (
     ),
     _replayed(23, StreamsGroupTopologyKey, StreamsGroupTopologyValue),
 )
-_ROWS = (*_CLASSIC, *_CONSUMER, *_SHARE, *_SHARE_STATE, *_STREAMS)
+_ROWS = (*_CLASSIC, *_CONSUMER, *_SHARE, *_STREAMS)
 RECORD_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType({row.key: row for row in _ROWS})
+"""The record types of groups, in ``__consumer_offsets``."""
+
+SHARE_STATE_TYPES: Final[Mapping[type, RecordType]] = MappingProxyType(
+    {row.key: row for row in _SHARE_STATE}
+)
+"""The record types of share state, in ``__share_group_state``."""
+
+_BY_KEY: Final[Mapping[type, RecordType]] = MappingProxyType({**RECORD_TYPES, **SHARE_STATE_TYPES})
 _BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType({row.number: row for row in _ROWS})
+_SHARE_STATE_BY_NUMBER: Final[Mapping[int, RecordType]] = MappingProxyType(
+    {row.number: row for row in _SHARE_STATE}
+)

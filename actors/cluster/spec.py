@@ -32,8 +32,8 @@ class Address:
 class ClusterSpec:
     """A cluster: its listeners, its data directory and its configs.
 
-    Coordinator *i* is node *i* and leads ``__consumer_offsets`` partition *i*. ``overrides`` are
-    the configs that differ from their defaults, as text.
+    Coordinator *i* is node *i* and leads partition *i* of ``__consumer_offsets`` and of
+    ``__share_group_state``. ``overrides`` are the configs that differ from their defaults, as text.
 
     ``replicas_wanted`` is ``offsets.topic.replication.factor``. ``secret`` authenticates
     coordinators to each other. ``directories`` are the ids of the data directories that the cluster
@@ -111,13 +111,19 @@ class ClusterSpec:
 
     def preferred(self, node_id: int) -> list[int]:
         """Return the partitions that a node should lead; the catalogue's is last."""
-        from failover.identity import CATALOG_PARTITION
+        from failover.partition_kinds import CATALOG, replicas
 
-        first = [nodes[0] for nodes in self.placement()]
-        preferred = [number for number, leader in enumerate(first) if leader == node_id]
+        placed = replicas(self.placement()).items()
+        preferred = [number for number, nodes in placed if nodes[0] == node_id]
         if self.catalog_voters()[0] == node_id:
-            preferred.append(CATALOG_PARTITION)
+            preferred.append(CATALOG.first)
         return preferred
+
+    def nodes_of(self, partition: int) -> tuple[int, ...]:
+        """Return the nodes with voting replicas of a partition, the preferred leader first."""
+        from failover.partition_kinds import replicas
+
+        return replicas(self.placement()).get(partition, self.catalog_voters())
 
     def placement(self) -> tuple[tuple[int, ...], ...]:
         """Return the nodes of each partition, the preferred leader first."""

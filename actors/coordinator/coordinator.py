@@ -37,6 +37,7 @@ from actors.workers.dispatcher import DispatcherSettings, NoWorkers, WorkerDispa
 from failover.catalogue.catalog import NodeChanged
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION
+from failover.partition_kinds import GROUPS, SHARE_STATE, kind_of
 from failover.recording.dump import write_dump
 from protocol.config import Configs
 from protocol.groups.modern.target import TIME_LIMIT
@@ -217,13 +218,14 @@ class Coordinator:
             cluster_id=self.spec.cluster_id,
             node_id=self.node_id,
             partitions=self.spec.partitions,
+            others=tuple(SHARE_STATE.numbers(self.spec.partitions)),
         )
         path = self.spec.log_path(self.node_id)
         disk = await open_log(path, owner, partial(_log.warning, "%s"))
         for note in disk.notes:
             _log.warning("%s", note)
         self.directory_id = disk.directory_id
-        everything = range(CATALOG_PARTITION, self.spec.partitions)
+        everything = (CATALOG_PARTITION, *GROUPS.numbers(self.spec.partitions))
         self.is_new = not any(disk.stored(partition).voters for partition in everything)
         self.directories = formation.agreed(path, self.spec.directories)
         return disk
@@ -422,7 +424,7 @@ class Coordinator:
         recordings = host.recorder.recordings("rollcall record")
         arguments = recordings, host.view.configs, self._incidents.about()
         data = await self._loop.run_in_executor(None, write_dump, *arguments)
-        led = [number for number in self.leads() if number != CATALOG_PARTITION]
+        led = [number for number in self.leads() if kind_of(number) is GROUPS]
         return Recorded(data if recordings else b"", host.recorder.missing(led))
 
     def leads(self) -> list[int]:

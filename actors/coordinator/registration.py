@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.coordinator.pump import Forwarding
+from failover.partition_kinds import GROUPS, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,9 +84,12 @@ class Registration:
 
 
 def has_every_leader(view: ClusterView, partitions: int) -> bool:
-    """Whether this node's view has a running leader for every partition, and this node."""
-    nodes, leaders = view.catalog.nodes, view.leaders
+    """Whether this node's view has a running leader for every groups' partition, and this node.
+
+    Share state may come later: while nodes of a version without it are left, it has no leaders.
+    """
+    nodes = view.catalog.nodes
+    leaders = [one for number, one in view.leaders.items() if kind_of(number) is GROUPS]
     return len(leaders) == partitions and all(
-        (node := nodes.get(leader)) is not None and node.up
-        for leader in (view.node_id, *leaders.values())
+        (node := nodes.get(leader)) is not None and node.up for leader in (view.node_id, *leaders)
     )

@@ -25,6 +25,7 @@ from failover.control.leadership_planner import (
     LeadershipPlanner,
     LeadershipTransfer,
 )
+from failover.partition_kinds import PLACED
 from failover.partitions.status import PartitionStatus
 from protocol.config import Configs
 
@@ -246,7 +247,9 @@ class Controller:
     def _is_well(self, statuses: Mapping[int, Mapping[str, Any]]) -> bool:
         """Whether all coordinators answer and every partition has a leader."""
         return len(statuses) == len(self._nodes) and all(
-            _nodes_leading(statuses, number) for number in range(self.spec.partitions)
+            _nodes_leading(statuses, number)
+            for kind in PLACED
+            for number in kind.numbers(self.spec.partitions)
         )
 
     async def _give(self, order: Order) -> None:

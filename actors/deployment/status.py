@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from failover.control.log_loss import lost_majority
-from failover.identity import CATALOG_PARTITION
+from failover.partition_kinds import CATALOG, GROUPS, PLACED, SHARE_STATE, kind_of, title_of
 from failover.partitions.status import FOREVER_MS, PartitionStatus
 
 if TYPE_CHECKING:
@@ -28,8 +29,11 @@ def cluster_status(
 
     ``pids`` are the last known process ids, by node id.
     """
-    catalog = _partition(spec, CATALOG_PARTITION, statuses)
-    partitions = [_partition(spec, number, statuses) for number in range(spec.partitions)]
+    catalog = _partition(spec, CATALOG.first, statuses)
+    rows = {
+        kind: [_partition(spec, number, statuses) for number in kind.numbers(spec.partitions)]
+        for kind in PLACED
+    }
     return {
         "cluster_id": spec.cluster_id,
         "bootstrap": spec.bootstrap,
@@ -40,10 +44,13 @@ def cluster_status(
             for node_id, pid in enumerate(pids)
         ],
         "workers": list(workers),
-        "partitions": partitions,
+        "partitions": rows[GROUPS],
+        "share_state": rows[SHARE_STATE],
         "catalog": catalog,
         "under_replicated": [
-            row["partition"] for row in (catalog, *partitions) if row["under_replicated"]
+            row["partition"]
+            for row in (catalog, *chain.from_iterable(rows.values()))
+            if row["under_replicated"]
         ],
         "shortage": spec.shortage,
     }
@@ -51,7 +58,8 @@ def cluster_status(
 
 def problems(spec: ClusterSpec, statuses: Mapping[int, Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each partition that can no longer elect a leader."""
-    rows = (_partition(spec, n, statuses) for n in range(CATALOG_PARTITION, spec.partitions))
+    placed = (number for kind in PLACED for number in kind.numbers(spec.partitions))
+    rows = (_partition(spec, number, statuses) for number in (CATALOG.first, *placed))
     return [row["problem"] for row in rows if "problem" in row]
 
 
@@ -75,7 +83,7 @@ def _coordinator(
     row["metrics"] = status.get("metrics", {})
     if status["failure"]:
         row["failure"] = status["failure"]
-    held = [one for one in status["partitions"] if one["partition"] != CATALOG_PARTITION]
+    held = [one for one in status["partitions"] if kind_of(one["partition"]) is GROUPS]
     row["leads"] = [one["partition"] for one in held if one["state"] == LEADER]
     row["stands_by"] = [one["partition"] for one in held if one["state"] != LEADER]
     return row
@@ -83,7 +91,7 @@ def _coordinator(
 
 def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[str, Any]]) -> Row:
     """Return the status of a partition from its leader: the one with the highest epoch."""
-    placement = spec.catalog_voters() if number == CATALOG_PARTITION else spec.placement()[number]
+    placement = spec.nodes_of(number)
     led = [
         (one["epoch"], node_id, one)
         for node_id, status in statuses.items()
@@ -143,19 +151,16 @@ def as_text(status: Mapping[str, Any]) -> str:
             f"assignor {number}: {row['state']}, process {row['pid'] or '-'}, "
             f"{row['runs']} runs, {row['waiting']} waiting"
         )
-    for row in status["partitions"]:
+    for row in (*status["partitions"], *status["share_state"]):
         leader = "none" if row["leader"] is None else row["leader"]
         lines.append(
-            f"partition {row['partition']}: leader {leader}, epoch {row['epoch']}, "
+            f"{title_of(row['partition'])}: leader {leader}, epoch {row['epoch']}, "
             f"in sync {_listed(row['in_sync'])} of {_listed(row['replicas'])}{_lease_of(row)}"
         )
-    rows = (status["catalog"], *status["partitions"])
+    rows = (status["catalog"], *status["partitions"], *status["share_state"])
     lines += [row["problem"] for row in rows if "problem" in row]
     if status["under_replicated"]:
-        names = [
-            "the catalogue" if number == CATALOG_PARTITION else f"partition {number}"
-            for number in status["under_replicated"]
-        ]
+        names = map(title_of, status["under_replicated"])
         lines.append(f"under-replicated: {', '.join(names)}")
     if status["shortage"]:
         lines.append(f"{status['shortage']}.")

@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, cast
 
+from failover.partition_kinds import GROUPS, SHARE_STATE
 from failover.routing import partition_for
+from protocol.groups.share_state import keys
 from protocol.wire.apis import api_versions_response
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
@@ -61,9 +63,6 @@ SUPPORTED: Final = tuple(
     for name in (*FEATURES.values(), SHARE_VERSION)
 )
 
-_SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+", re.DOTALL)
-"""group id, topic id (base64), partition."""
-
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 """The characters allowed in a client's name and version (KIP-511)."""
 
@@ -99,7 +98,7 @@ def api_versions(view: ClusterView, request: Request, now_ms: int) -> Entity:  #
 
 
 def find_coordinator(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
-    """Return the node that leads each group's partition: its group and share coordinator.
+    """Return the node that leads each key's partition: a group or share coordinator.
 
     There is no transaction coordinator: the error makes clients give up, and carries a message; the
     answer is delayed as well, for clients that retry anyway.
@@ -117,13 +116,16 @@ def find_coordinator(view: ClusterView, request: Request, now_ms: int) -> Entity
 
 
 def _coordinator(view: ClusterView, request: Request, key_type: int, key: str) -> Coordinator:
-    if key_type == SHARE and (request.api_version < SHARE_SINCE or not _SHARE_KEY.fullmatch(key)):
+    if key_type == SHARE and request.api_version < SHARE_SINCE:
         return _refused(key, ErrorCode.invalid_request)
     if key_type == TRANSACTION:
         return _refused(key, ErrorCode.transactional_id_authorization_failed, NO_TRANSACTIONS)
     partitions = view.configs.integer("offsets.topic.num.partitions")
-    group_id = group_of(key_type, key)
-    node = view.catalog.nodes.get(view.leaders.get(partition_for(group_id, partitions), -1))
+    try:
+        number = partition_of(key_type, key, partitions)
+    except ValueError:
+        return _refused(key, ErrorCode.invalid_request)
+    node = view.catalog.nodes.get(view.leaders.get(number, -1))
     if node is None or not node.up:
         return _refused(key, ErrorCode.coordinator_not_available)
     return Coordinator(
@@ -136,9 +138,15 @@ def _coordinator(view: ClusterView, request: Request, key_type: int, key: str) -
     )
 
 
-def group_of(key_type: int, key: str) -> str:
-    """Return the group that a key names: share state is in its group's partition."""
-    return key.rsplit(":", 2)[0] if key_type == SHARE else key
+def partition_of(key_type: int, key: str, partitions: int) -> int:
+    """Return the number of a key's partition; each topic has ``partitions``.
+
+    The key is a group's id, or for :data:`SHARE` that of share state (:mod:`...share_state.keys`).
+    Raises ValueError for a malformed one.
+    """
+    if key_type == SHARE:
+        return SHARE_STATE.number(keys.partition_of(keys.parse(key), partitions))
+    return GROUPS.number(partition_for(key, partitions))
 
 
 def _refused(key: str, code: ErrorCode, message: str | None = None) -> Coordinator:

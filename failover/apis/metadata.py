@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, cast
 
 from failover.catalogue.cluster_view import Mutating, leader_of
-from failover.catalogue.topic_names import CONSUMER_OFFSETS, INTERNAL, why_invalid
+from failover.catalogue.topic_names import INTERNAL, why_invalid
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     NO_THROTTLE,
@@ -307,7 +307,7 @@ def _topic_page(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=topic.name == CONSUMER_OFFSETS,
+        is_internal=topic.name in INTERNAL,
         partitions=tuple(
             DescribeTopicPartitionsResponsePartition(
                 error_code=ErrorCode.none,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from failover.apis.log import trouble
 from failover.catalogue.cluster_view import leader_of
-from failover.catalogue.topic_names import CONSUMER_OFFSETS
+from failover.catalogue.topic_names import OWN_LOGS
 from protocol.wire.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -91,7 +91,7 @@ def _deleted(
     view: ClusterView, name: str, asked: DeleteRecordsPartition
 ) -> DeleteRecordsPartitionResult:
     code = trouble(view, view.catalog.topics.by_name(name), asked.partition_index)
-    if name == CONSUMER_OFFSETS:
+    if name in OWN_LOGS:
         code = ErrorCode.invalid_topic_exception
     elif code is ErrorCode.none and asked.offset not in (0, HIGH_WATERMARK):
         code = ErrorCode.offset_out_of_range
@@ -105,7 +105,7 @@ def _deleted(
 def describe_log_dirs(view: ClusterView, request: Request, now_ms: int) -> Entity:  # noqa: ARG001
     """Describe the partitions that have a replica here: they are empty.
 
-    ``__consumer_offsets`` is left out: its logs share one store, so no partition has a size.
+    The coordinators' own logs are left out: they share one store, so no partition has a size.
     """
     message = cast("DescribeLogDirsRequest", request.message)
     names = None if message.topics is None else {topic.topic for topic in message.topics}
@@ -113,7 +113,7 @@ def describe_log_dirs(view: ClusterView, request: Request, now_ms: int) -> Entit
         DescribeLogDirsTopic(name=topic.name, partitions=tuple(_empty_logs(view, topic)))
         for topic in map(view.catalog.topics.by_name, view.catalog.topics.names())
         if topic is not None
-        and topic.name != CONSUMER_OFFSETS
+        and topic.name not in OWN_LOGS
         and (names is None or topic.name in names)
     )
     result = DescribeLogDirsResult(

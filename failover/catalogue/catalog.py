@@ -15,7 +15,7 @@ from failover.catalogue import topics as catalog_topics
 from failover.catalogue.cluster_view import Node
 from failover.catalogue.records import node_record, topic_record
 from failover.catalogue.state import CATALOG_GROUP, CatalogState
-from failover.catalogue.topic_names import CONSUMER_OFFSETS
+from failover.catalogue.topic_names import OWN_LOGS
 from protocol.groups.effects import Elected, GroupFailed, Request, Resigned, Result
 from protocol.tables import merged
 from protocol.wire.apis import error_response
@@ -34,10 +34,10 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFormed:
-    """The first start: ``__consumer_offsets`` gets its permanent partitions.
+    """The first start: each of the coordinators' own logs gets its permanent partitions.
 
     ``placement`` holds one tuple of node ids per partition, the preferred leader first. Repeating
-    the event changes nothing.
+    the event changes nothing, unless this version has a log that the one before had not.
     """
 
     placement: Sequence[tuple[int, ...]]
@@ -69,8 +69,9 @@ class Catalog(CatalogState):
                 if known != node:
                     self.emit(node_record(node))
             case ClusterFormed(placement):
-                if CONSUMER_OFFSETS not in self._topics:
-                    self.emit(topic_record(CONSUMER_OFFSETS, self.new_topic_id(), placement))
+                for name in OWN_LOGS:
+                    if name not in self._topics:
+                        self.emit(topic_record(name, self.new_topic_id(), placement))
         return self._result
 
     def next_deadline(self) -> int | None:

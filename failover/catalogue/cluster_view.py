@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from failover.catalogue.topic_names import CONSUMER_OFFSETS
+from failover.partition_kinds import kind_of_topic
 from protocol.config import ConfigError
 from protocol.groups.topics import Topics
 
@@ -80,12 +80,13 @@ class CatalogImage:
 class ClusterView:
     """One node's view of the cluster at one moment; compared and hashed by identity.
 
-    ``leaders`` maps each ``__consumer_offsets`` partition to the node that leads it; a partition
-    without a leader is left out. ``static_configs`` are this node's configs at its start;
-    ``configs`` have the catalogue's dynamic ones on top (see :func:`effective_configs`).
-    ``controller_id`` is the node that leads the catalogue, -1 when there is none. ``described``
-    caches Metadata's topics once they are built (key: name, with authorized operations or not):
-    they are the same for every client while the view is current.
+    ``leaders`` maps the number of each partition of the coordinators' own logs
+    (:mod:`failover.partition_kinds`) to the node that leads it; one without a leader is left out.
+    ``static_configs`` are this node's configs at its start; ``configs`` have the catalogue's
+    dynamic ones on top (see :func:`effective_configs`). ``controller_id`` is the node that leads
+    the catalogue, -1 when there is none. ``described`` caches Metadata's topics once they are built
+    (key: name, with authorized operations or not): they are the same for every client while the
+    view is current.
     """
 
     node_id: int
@@ -101,12 +102,12 @@ class ClusterView:
 def leader_of(view: ClusterView, topic: Topic, index: int) -> int:
     """Return the node that leads a partition, -1 when none can.
 
-    A coordinator leads its ``__consumer_offsets`` partition; any other partition is led by the
+    A coordinator leads partitions of the coordinators' own logs; any other partition is led by the
     first of its replicas that is up.
     """
-    nodes = view.catalog.nodes
-    if topic.name == CONSUMER_OFFSETS:
-        candidates: Sequence[int] = (view.leaders.get(index, -1),)
+    nodes, kind = view.catalog.nodes, kind_of_topic(topic.name)
+    if kind is not None:
+        candidates: Sequence[int] = (view.leaders.get(kind.number(index), -1),)
     else:
         candidates = topic.replicas[index]
     return next((one for one in candidates if one in nodes and nodes[one].up), -1)

@@ -8,10 +8,16 @@ from typing import Final
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 """The groups' log as clients see it: an internal topic led by the coordinators."""
 
+SHARE_GROUP_STATE: Final = "__share_group_state"
+"""The share coordinators' log as clients see it: an internal topic."""
+
+OWN_LOGS: Final = (CONSUMER_OFFSETS, SHARE_GROUP_STATE)
+"""The topics that are the coordinators' own logs."""
+
 CLUSTER_METADATA: Final = "__cluster_metadata"
 """Kafka's metadata log; clients cannot create a topic of this name."""
 
-INTERNAL: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
+INTERNAL: Final = frozenset({*OWN_LOGS, "__transaction_state"})
 """Names that Metadata marks as internal."""
 
 NAME_LENGTH_MAX: Final = 249

@@ -15,7 +15,7 @@ from failover.catalogue.configs import SUGGESTIONS_MAX, check_topic_configs
 from failover.catalogue.records import config_record, deletion_record, topic_record, topic_tombstone
 from failover.catalogue.topic_names import (
     CLUSTER_METADATA,
-    CONSUMER_OFFSETS,
+    OWN_LOGS,
     collision_key,
     why_invalid,
 )
@@ -340,10 +340,8 @@ def _topic_to_delete(catalog: CatalogState, state: DeleteTopicState, repeated: b
         unknown = ErrorCode.unknown_topic_id
     if topic is None:
         raise KafkaError(unknown)
-    if topic.name == CONSUMER_OFFSETS:
-        raise KafkaError(
-            ErrorCode.invalid_request, f"{CONSUMER_OFFSETS} is the coordinators' own log."
-        )
+    if topic.name in OWN_LOGS:
+        raise KafkaError(ErrorCode.invalid_request, f"{topic.name} is the coordinators' own log.")
     return topic
 
 
@@ -403,10 +401,10 @@ def _topic_to_grow(catalog: CatalogState, topic: CreatePartitionsTopic) -> Topic
     known = catalog.topic(topic.name)
     if known is None:
         raise KafkaError(ErrorCode.unknown_topic_or_partition)
-    if known.name == CONSUMER_OFFSETS:
+    if known.name in OWN_LOGS:
         raise KafkaError(
             ErrorCode.invalid_partitions,
-            f"The number of {CONSUMER_OFFSETS} partitions is fixed when a cluster first starts.",
+            f"The number of {known.name} partitions is fixed when a cluster first starts.",
         )
     if topic.count <= known.partitions:
         raise KafkaError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from failover.identity import CATALOG_PARTITION
+from failover.partition_kinds import CATALOG, replicas
 from storage.quorum import majority
 
 if TYPE_CHECKING:
@@ -29,15 +29,16 @@ def may_set_aside(
 ) -> bool:
     """Return whether every partition of a node is led, and safe without that node's data.
 
-    ``placement`` holds the nodes of each partition, ``reports`` the report of each serving node
-    about its replicas. The catalogue counts on every node.
+    ``placement`` holds the nodes of each partition of a kind, ``reports`` the report of each
+    serving node about its replicas. The catalogue counts on every node.
     """
     rows: dict[int, dict[int, PartitionStatus]] = {}
     for reporter, told in reports.items():
         for row in told:
             rows.setdefault(row.partition, {})[reporter] = row
-    held = [number for number, nodes in enumerate(placement) if node_id in nodes]
-    return all(is_safe_without(node_id, rows.get(n, {})) for n in (CATALOG_PARTITION, *held))
+    placed = replicas(tuple(map(tuple, placement))).items()
+    held = [number for number, nodes in placed if node_id in nodes]
+    return all(is_safe_without(node_id, rows.get(n, {})) for n in (CATALOG.first, *held))
 
 
 def is_safe_without(node_id: int, rows: Rows) -> bool:

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from failover.identity import CATALOG_PARTITION
+from failover.partition_kinds import CATALOG, kind_of, replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -108,8 +108,8 @@ class LeadershipPlanner:
         """
         self._nodes = {node_id: _NodeStatus() for node_id in nodes}
         self._partitions = {
-            CATALOG_PARTITION: _Partition(catalog),
-            **{number: _Partition(tuple(held)) for number, held in enumerate(placement)},
+            CATALOG.first: _Partition(catalog),
+            **{n: _Partition(held) for n, held in replicas(tuple(placement)).items()},
         }
         self._rebalance_ms = rebalance_ms
         self._moved_ms: int | None = None
@@ -272,16 +272,17 @@ class LeadershipPlanner:
         """Return whether a move costs no client anything."""
         if self.is_starting:
             return True
-        return number != CATALOG_PARTITION and not self._nodes[leader].rows[number].has_groups
+        return kind_of(number).is_balanced and not self._nodes[leader].rows[number].has_groups
 
     def _buys_balance(self, number: int, leader: int, preferred: int) -> bool:
-        """Whether the leader leads at least two more groups' partitions than the preferred node.
+        """Whether the leader leads at least two more partitions of a kind than the preferred node.
 
         The catalogue causes almost no load, so it stays where it is.
         """
-        if number == CATALOG_PARTITION:
+        kind = kind_of(number)
+        if not kind.is_balanced:
             return False
-        led = Counter(self.leader(each) for each in self._partitions if each != CATALOG_PARTITION)
+        led = Counter(self.leader(each) for each in self._partitions if kind_of(each) is kind)
         return led[leader] >= led[preferred] + 2
 
     def _is_well(self, number: int, node_id: int, leader: int) -> bool:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from protocol.groups.effects import Reply
+    from protocol.groups.effects import CallShareState, Reply
+
+    Held = Reply | CallShareState
 
 
 class CommitGate:
@@ -20,7 +22,7 @@ class CommitGate:
     def __init__(self) -> None:
         self._last_end = 0
         self._group_ends: dict[str, int] = {}
-        self._waiting: dict[int, tuple[list[Reply], list[str]]] = {}
+        self._waiting: dict[int, tuple[list[Held], list[str]]] = {}
         self._floor = 0
 
     def __len__(self) -> int:
@@ -39,8 +41,11 @@ class CommitGate:
         self.wrote(end_offset, ())
         self._floor = end_offset
 
-    def pass_or_hold(self, reply: Reply, groups: Sequence[str] | None) -> Reply | None:
-        """Return the reply if it may be sent now; it depends on ``groups``, or on all when None."""
+    def pass_or_hold(self, reply: Held, groups: Sequence[str] | None) -> Held | None:
+        """Return the reply if it may be sent now; it depends on ``groups``, or on all when None.
+
+        A group's call of share coordinators is held like a reply.
+        """
         if not self._waiting:
             return reply
         if groups is None:
@@ -54,9 +59,9 @@ class CommitGate:
         waiting[0].append(reply)
         return None
 
-    def release(self, high_watermark: int) -> list[Reply]:
+    def release(self, high_watermark: int) -> list[Held]:
         """Return the replies whose records are all committed, in log order."""
-        free: list[Reply] = []
+        free: list[Held] = []
         for end_offset in list(self._waiting):
             if end_offset > high_watermark:
                 break
@@ -67,11 +72,11 @@ class CommitGate:
                     del self._group_ends[group]
         return free
 
-    def waiting(self) -> list[Reply]:
+    def waiting(self) -> list[Held]:
         """Return the replies that are held, and keep holding them."""
         return [reply for replies, _ in self._waiting.values() for reply in replies]
 
-    def clear(self) -> list[Reply]:
+    def clear(self) -> list[Held]:
         """Stop holding: return every reply whose record will never be committed."""
         given_up = [reply for replies, _ in self._waiting.values() for reply in replies]
         self._waiting.clear()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StateMachine(Protocol):
-    """The replicated machine: a :class:`GroupShard` or the :class:`Catalog`."""
+    """The replicated machine: one class for each kind of partition."""
 
     @property
     def has_groups(self) -> bool:

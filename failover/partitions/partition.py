@@ -1,4 +1,4 @@
-"""One partition: a state machine (group shard or catalogue), its replica and its gate.
+"""One partition: a state machine, its replica and its gate.
 
 During a turn the records of all events are gathered: the last value per key, in order of the last
 write. :meth:`Partition.drain` ends the turn: it encodes each once and appends one batch.
@@ -247,10 +247,11 @@ class Partition:
         if result.ends_batch and turn and self._leads:
             self._runs.end()
             self._append_turn(now)
-        if result.replies:
+        if result.replies or asked is not None:
             self.replies.add(result.replies, asked, depends_on)
         self._facts += result.facts
-        self._tasks += result.tasks
+        if result.tasks:
+            self._tasks += self.replies.hold_calls(result.tasks)
 
     # --- recovery after a handler raised
 
@@ -380,6 +381,8 @@ class Partition:
         if self.state is PartitionState.LEADER:
             self.leadership.lease_until_ms = replica.lease_until_ms
             self.replies.use_lease(now, self.leadership, effects.replies)
+            if self.replies.calls:
+                effects.add_tasks(self.number, self.replies.take_calls())
         return has_moved
 
     def refuse_waiting(self, effects: Effects) -> None:

@@ -22,6 +22,11 @@ class Creations:
         """Remember who asked."""
         self._waiting[ticket] = (partition, task)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether an answer waits for :meth:`take_answered`."""
+        return bool(self._answered)
+
     def take(self, reply: Reply) -> bool:
         """Take the answer to such a request; return whether it was one."""
         waiting = self._waiting.pop(reply.ticket, None)

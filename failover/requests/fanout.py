@@ -1,4 +1,4 @@
-"""Requests about many groups: split by partition, their answers merged into one."""
+"""Requests about many groups, or much share state: split by partition, their answers merged."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from protocol.groups.effects import Reply, Request
+from protocol.groups.share_state import parts as share_parts
 from protocol.wire import apis
 from protocol.wire.apis import Route
 from protocol.wire.errors import ErrorCode
@@ -62,7 +63,7 @@ class Fanout:
         if len(shares) == 1:
             [(partition, groups)] = shares.items()
             return [RequestPart(partition, request, groups)]
-        return self._parts(
+        return self.parts(
             request,
             {
                 partition: (groups, apis.for_groups(key, message, frozenset(groups).__contains__))
@@ -72,7 +73,7 @@ class Fanout:
 
     def copy(self, request: Request, partitions: Sequence[int]) -> list[RequestPart]:
         """Send the same request to each of the partitions."""
-        return self._parts(request, dict.fromkeys(partitions, (None, request.message)))
+        return self.parts(request, dict.fromkeys(partitions, (None, request.message)))
 
     def merged(self, reply: Reply) -> Reply | None:
         """Take a part's reply; return the whole request's reply once all parts are answered."""
@@ -84,9 +85,10 @@ class Fanout:
             return None
         return Reply(merge.request.ticket, _join(merge.request, merge.answers))
 
-    def _parts(
+    def parts(
         self, request: Request, shares: Mapping[int, tuple[Sequence[str] | None, Entity]]
     ) -> list[RequestPart]:
+        """Make a part of each share: the groups that its reply waits for, and the message."""
         merge = _Merge(request, len(shares))
         parts = []
         for partition, (groups, message) in shares.items():
@@ -98,8 +100,11 @@ class Fanout:
 
 
 def _join(request: Request, answers: Sequence[Any]) -> Entity:
-    if apis.API[request.api_key].route is Route.GROUPS:
+    route = apis.API[request.api_key].route
+    if route is Route.GROUPS:
         return apis.merge(request.api_key, request.message, answers)
+    if route is Route.SHARE_STATE:
+        return share_parts.merge(request.api_key, request.message, answers)
     failed = [answer for answer in answers if answer.error_code is not ErrorCode.none]
     if failed:
         first: Entity = failed[0]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from failover.apis.coordinators import FIND_COORDINATOR, GROUP, SHARE, group_of
-from failover.routing import partition_for
+from failover.apis.coordinators import FIND_COORDINATOR, GROUP, SHARE, partition_of
+from failover.partition_kinds import PLACED
 
 if TYPE_CHECKING:
     from protocol.groups.effects import Request, Ticket
@@ -30,9 +30,9 @@ class PendingFindCoordinator:
     """
 
     def __init__(self, partitions: int, now: int) -> None:
-        """Set how many ``partitions`` ``__consumer_offsets`` has."""
+        """Set how many ``partitions`` ``__consumer_offsets`` and ``__share_group_state`` have."""
         self._partitions = partitions
-        self._lost_ms = dict.fromkeys(range(partitions), now)
+        self._lost_ms = {number: now for kind in PLACED for number in kind.numbers(partitions)}
         self._waiting: dict[int, dict[Ticket, tuple[int, Request]]] = {}
 
     def __bool__(self) -> bool:
@@ -55,7 +55,10 @@ class PendingFindCoordinator:
         if message.key_type not in (GROUP, SHARE):
             return False
         for key in message.coordinator_keys:
-            partition = partition_for(group_of(message.key_type, key), self._partitions)
+            try:
+                partition = partition_of(message.key_type, key, self._partitions)
+            except ValueError:
+                continue
             lost_ms = self._lost_ms.get(partition)
             if lost_ms is not None and now < lost_ms + RECENT_MS:
                 waiting = self._waiting.setdefault(partition, {})

@@ -2,7 +2,7 @@
 
 Each API has a route (:mod:`protocol.wire.apis`): the node itself, the group's partition, several
 partitions, or the catalogue, which another node may lead. Requests that cannot be answered yet wait
-here.
+here. What groups ask of the catalogue and of share coordinators is sent from here, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from failover.apis.table import NODE_HANDLERS
 from failover.catalogue.cluster_view import DelayedResponse, Mutating
-from failover.identity import CATALOG_PARTITION
+from failover.partition_kinds import CATALOG, SHARE_STATE
 from failover.partitions.containment import HandlerFailed, PartitionFailed, asked
 from failover.partitions.partition import PartitionState
 from failover.requests.creations import Creations
@@ -20,8 +20,10 @@ from failover.requests.delayed_replies import DelayedReplies
 from failover.requests.fanout import Fanout, RequestPart
 from failover.requests.forwards import Forwards
 from failover.requests.pending_find_coordinator import PendingFindCoordinator
+from failover.requests.share_calls import CallerTerm, ShareCalls
 from failover.routing import partition_for
 from protocol.groups.effects import ClientInfo, Reply, Request
+from protocol.groups.share_state import parts as share_parts
 from protocol.reasons import reason, shown
 from protocol.wire import apis
 from protocol.wire.apis import Route
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from failover.host_state import HostState
-    from protocol.groups.effects import Ticket, TopicsCreated
+    from failover.requests.share_calls import Sending
+    from protocol.groups.effects import Event, Ticket
 
 PARTITION_LOST: Final = (PartitionFailed, LogError)
 """Not the error of one request: the process restarts from its log."""
@@ -50,7 +53,13 @@ class Requests:
         self._delayed_replies = DelayedReplies()
         self._forwards = Forwards()
         self._pending_lookups = PendingFindCoordinator(host_state.identity.partitions, now)
-        self._all_waiting = (self._delayed_replies, self._forwards, self._pending_lookups)
+        self._share_calls = ShareCalls(host_state.identity.partitions, self._fanout.draw_ticket)
+        self._all_waiting = (
+            self._delayed_replies,
+            self._forwards,
+            self._pending_lookups,
+            self._share_calls,
+        )
 
     # --- incoming
 
@@ -139,24 +148,53 @@ class Requests:
         for reply in replies:
             if reply.ticket >= 0:
                 yield reply
-            elif self._creations.take(reply):
+            elif self._creations.take(reply) or self._share_calls.take(reply.ticket, reply.message):
                 continue
             elif (merged := self._fanout.merged(reply)) is not None:
                 yield merged
 
-    # --- topics that groups need
+    # --- what groups need of others
 
-    def create_topics(self, now: int) -> None:
-        """Ask the catalogue for the topics that groups need."""
-        creations, self._state.effects.creations = self._state.effects.creations, []
+    @property
+    def has_news(self) -> bool:
+        """Whether answers for groups wait for :meth:`ask_others`."""
+        return self._share_calls.has_news or self._creations.has_news
+
+    def ask_others(self, now: int) -> list[tuple[int, Event]]:
+        """Send what groups ask of the catalogue and of share coordinators.
+
+        Return the answers that have arrived, each with its group's partition.
+        """
+        effects = self._state.effects
+        creations, effects.creations = effects.creations, []
         for partition, task in creations:
             ticket = self._fanout.draw_ticket()
             self._creations.begin(ticket, partition, task)
             self.receive(_own_request(ticket, task.request), now)
+        calls, effects.calls = effects.calls, []
+        for partition, call in calls:
+            self._share_calls.begin(
+                call, CallerTerm(self._state.groups[partition], self._state.schedule.touch)
+            )
+        answered: list[tuple[int, Event]] = [*self._creations.take_answered()]
+        if self._share_calls:
+            sendings, answers = self._share_calls.step(now)
+            for sending in sendings:
+                self._send(sending, now)
+            answered += answers
+        return answered
 
-    def take_created(self) -> list[tuple[int, TopicsCreated]]:
-        """Remove and return the catalogue's answers, each with its group's partition."""
-        return self._creations.take_answered()
+    def _send(self, sending: Sending, now: int) -> None:
+        """Send a part of a group's call to a share coordinator, here or on another node."""
+        state, number = self._state, SHARE_STATE.number(sending.partition)
+        request = _own_request(sending.ticket, sending.message)
+        partition, leader = state.all.get(number), state.leaders.of(number)
+        if partition is not None and partition.state is PartitionState.LEADER:
+            self.ask(RequestPart(number, request, ()), now)
+        elif leader in (NOBODY, state.identity.node_id) or leader in state.unlinked:
+            self._refuse(request, ErrorCode.coordinator_not_available)
+        else:
+            state.effects.forwards.append(self._forwards.carry(request, leader))
 
     # --- routes
 
@@ -205,12 +243,26 @@ class Requests:
             self._refuse(request, ErrorCode.none)
         return self._fanout.copy(request, asked)
 
+    def _to_share_state(self, request: Request, now: int) -> Sequence[RequestPart]:  # noqa: ARG002 - as every route
+        message = request.message
+        if share_parts.is_empty(message):
+            self._reply(request, apis.API[request.api_key].response(results=()))  # type: ignore[call-arg]
+            return ()
+        cut = share_parts.split(message, self._state.identity.partitions)
+        numbered = [(SHARE_STATE.number(index), part) for index, part in cut]
+        if len(numbered) == 1:
+            return (RequestPart(numbered[0][0], request, ()),)
+        group_id: str = message.group_id  # type: ignore[attr-defined]  # all of them have one
+        return self._fanout.parts(
+            request, {number: ((group_id,), part) for number, part in numbered}
+        )
+
     def _to_catalog(self, request: Request, now: int) -> Sequence[RequestPart]:
         """Change the catalogue here if it is led here, else once it has a leader anywhere."""
         host_state = self._state
-        partition, leader = host_state.catalog, host_state.leaders.of(CATALOG_PARTITION)
+        partition, leader = host_state.catalog, host_state.leaders.of(CATALOG.first)
         if partition.state is PartitionState.LEADER:
-            return (RequestPart(CATALOG_PARTITION, request, ()),)
+            return (RequestPart(CATALOG.first, request, ()),)
         if leader in (NOBODY, host_state.identity.node_id) or leader in host_state.unlinked:
             self._forwards.wait(request, now)
         else:
@@ -272,5 +324,6 @@ ROUTES: Final[Mapping[Route, Callable[[Requests, Request, int], Sequence[Request
     Route.GROUP: Requests._to_group,
     Route.GROUPS: Requests._to_groups,
     Route.ALL_GROUPS: Requests._to_all,
+    Route.SHARE_STATE: Requests._to_share_state,
     Route.CATALOG: Requests._to_catalog,
 }

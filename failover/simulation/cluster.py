@@ -10,6 +10,7 @@ from failover.catalogue.cluster_view import Node
 from failover.control.healing import may_set_aside
 from failover.host import Host
 from failover.identity import CATALOG_PARTITION, Identity
+from failover.partition_kinds import replicas
 from failover.simulation.checkers.checkers import Checkers
 from failover.simulation.checkers.values import Values
 from failover.simulation.clients.administrator import Administrator
@@ -90,9 +91,14 @@ class SimulatedCluster:
         keys = [ReplicaKey(process.node_id, process.directory_id) for process in self.processes]
         replication = self.world.settings.replication
         voters = {CATALOG_PARTITION: tuple(keys[:replication])}
-        for number, nodes in enumerate(self.placement):
+        for number, nodes in replicas(self.placement).items():
             voters[number] = tuple(keys[node_id] for node_id in nodes)
         return voters
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all partitions, of every kind."""
+        return (CATALOG_PARTITION, *replicas(self.placement))
 
     def form(self) -> None:
         """Start every node and the controller; create the members' topics; start the members."""
@@ -213,7 +219,7 @@ class SimulatedCluster:
             return False  # in the middle of a turn more may be committed than checkers know about
         existing = {process.directory_id for process in self.processes}
         settings = self.world.settings
-        for number in (CATALOG_PARTITION, *range(settings.partitions)):
+        for number in self.numbers:
             leader = self.leader_of(number)
             if leader is None:
                 return False
@@ -295,7 +301,7 @@ class SimulatedCluster:
         allowed = NEAR_OFFSETS if self.clients.commits else 0
         settings = self.world.settings
         existing = {process.directory_id for process in self.processes}
-        for number in (CATALOG_PARTITION, *range(settings.partitions)):
+        for number in self.numbers:
             leader = self.leader_of(number)
             if leader is None:
                 return f"partition {number} has no leader"

@@ -9,7 +9,6 @@ from failover.control.leadership_planner import LOOK_MS
 from failover.drills.checked import DrillError
 from failover.drills.drill import FAULTS, Action, Condition, Drill, DrillStep, Target, named
 from failover.drills.verdict import DrillRecord, MemberTimeline, Verdict, judge
-from failover.identity import CATALOG_PARTITION
 from failover.routing import partition_for
 from failover.simulation.cluster import SimulatedCluster
 from failover.simulation.event_log import Violation
@@ -237,7 +236,7 @@ class _Play:
         return [leader, *others[: len(nodes) // 2]]
 
     def _unled(self) -> str:
-        for number in (CATALOG_PARTITION, *range(self._world.settings.partitions)):
+        for number in self._cluster.numbers:
             if self._cluster.leader_of(number) is None:
                 return f"partition {number} has no leader"
         return ""

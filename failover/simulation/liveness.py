@@ -5,9 +5,13 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from kio.schema.read_share_group_state_summary.v1 import request as summary_request
+
+from failover.partition_kinds import SHARE_STATE, kind_of
 from failover.routing import partition_for
 from failover.simulation.clients.administrator import AdminCall
 from failover.simulation.event_log import Violation
+from protocol.groups.share_state.keys import partition_finder
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 
@@ -16,6 +20,9 @@ if TYPE_CHECKING:
 
 PROBE_MS: Final = 1_500
 """How often to send a request to each partition."""
+
+PROBE: Final = "probe"
+"""The group whose share state is asked for."""
 
 SILENT_ELECTIONS: Final = 5
 """For how many election timeouts after the last fault a partition may be silent."""
@@ -38,7 +45,8 @@ class Liveness:
 
     def begin(self) -> None:
         """Start to ask; the last fault is over."""
-        self._silent = set(self._groups)
+        share_state = SHARE_STATE.numbers(self._world.settings.partitions)
+        self._silent = {*self._groups, *share_state}
         self._began = self._world.now
         self._ask()
 
@@ -56,18 +64,38 @@ class Liveness:
             self._world.after(PROBE_MS, self._ask)
 
     def _probe(self, number: int) -> None:
-        group_id = self._groups[number]
-
-        def take(response: Any) -> None:
-            if response is not None and response.groups[0].error_code is ErrorCode.none:
-                self._silent.discard(number)
-                self.longest_ms = max(self.longest_ms, self._world.now - self._began)
-
-        group = m.OffsetFetchRequestGroup(group_id=group_id, topics=None)
+        ask = self._ask_share_state if kind_of(number) is SHARE_STATE else self._ask_group
         for process in self._cluster.processes:
             if process.leads(number) is not None:
-                ask = AdminCall(self._world, self._cluster.network, process.node_id, take)
-                ask.send(m.OffsetFetchRequest(groups=(group,)))
+                ask(number, process.node_id)
+
+    def _ask_group(self, number: int, node_id: int) -> None:
+        def take(response: Any) -> None:
+            if response is not None and response.groups[0].error_code is ErrorCode.none:
+                self._has_answered(number)
+
+        group = m.OffsetFetchRequestGroup(group_id=self._groups[number], topics=None)
+        call = AdminCall(self._world, self._cluster.network, node_id, take)
+        call.send(m.OffsetFetchRequest(groups=(group,)))
+
+    def _ask_share_state(self, number: int, node_id: int) -> None:
+        """Ask for the share state of a partition of no topic: that is refused."""
+
+        def take(response: Any) -> None:
+            refused = ErrorCode.invalid_request
+            if response is not None and response.results[0].partitions[0].error_code is refused:
+                self._has_answered(number)
+
+        find = partition_finder(PROBE, None, self._world.settings.partitions)
+        asked = next(each for each in count() if find(each) == SHARE_STATE.index(number))
+        part = summary_request.PartitionData(partition=asked, leader_epoch=-1)
+        topic = summary_request.ReadStateSummaryData(topic_id=None, partitions=(part,))
+        call = AdminCall(self._world, self._cluster.network, node_id, take)
+        call.send(m.ReadShareGroupStateSummaryRequest(group_id=PROBE, topics=(topic,)))
+
+    def _has_answered(self, number: int) -> None:
+        self._silent.discard(number)
+        self.longest_ms = max(self.longest_ms, self._world.now - self._began)
 
 
 def _group_of(number: int, partitions: int) -> str:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from failover import common_time
+from failover.partition_kinds import GROUPS, SHARE_STATE, kind_of
 from failover.partitions import containment
+from failover.requests import share_calls
 from failover.simulation.clients.callers import SPARE_GROUPS
 from failover.simulation.cluster import SimulatedCluster
 from failover.simulation.event_log import Violation
@@ -32,6 +34,7 @@ from storage import log, sending, snapshot
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
     from uuid import UUID
 
@@ -48,7 +51,8 @@ SMALL: Final = (
     (log, "SLICE_BYTES", 600),
     (target, "SLICE_MEMBERS", 2),
     (modern, "SLICE_SESSIONS", 3),
-    (initialization, "SLICE_PARTITIONS", 2),
+    (initialization, "MANY_PARTITIONS", 3),
+    (share_calls, "PARTITIONS_MAX", 2),
     (common_time, "SETTLED_MS", 60_000),
     (containment, "BATCH_BYTES", 3_000),
     (containment, "GROUP_BYTES_MAX", 20_000),
@@ -70,6 +74,10 @@ class Report:
     calls: Counter[tuple[str, bool]]
     violation: Violation | None = None
     story: EventLog | None = field(default=None, repr=False)
+
+
+QUICK: Final = (Route.GROUP, Route.GROUPS, Route.SHARE_STATE)
+"""The routes of requests that are answered without a long wait."""
 
 
 def small_logs() -> AbstractContextManager[None]:
@@ -186,6 +194,7 @@ def settle(cluster: SimulatedCluster) -> None:
     _has_answered_all(cluster, rested_at)
     _has_no_deleted_topics(cluster)
     _has_its_share_state(cluster)
+    _has_no_deleted_share_state(cluster)
     cluster.checkers.states.check(cluster.processes)
     for number, committed in sorted(cluster.checkers.replicated.committed.items()):
         world.mark(number)
@@ -206,7 +215,7 @@ def _has_answered_all(cluster: SimulatedCluster, rested_at: int) -> None:
             api = apis.api_of(message)
             if api.route is Route.NODE:
                 continue
-            is_quick = api.route in (Route.GROUP, Route.GROUPS) and not api.group.waits_for_members
+            is_quick = api.route in QUICK and not api.group.waits_for_members
             if cluster.world.now - asked_at > longest_ms or (is_quick and asked_at < rested_at):
                 raise Violation(
                     f"node {process.node_id} has not answered {type(message).__name__} for"
@@ -232,25 +241,47 @@ def _has_its_share_state(cluster: SimulatedCluster) -> None:
     """Check that all acknowledged share state is there, also of what share groups initialized."""
     found: dict[tuple[str, UUID, int], Any] = {}
     wanted: set[tuple[str, UUID, int]] = set()
-    for number in range(cluster.world.settings.partitions):
+    for number in cluster.numbers:
         leader = cluster.leader_of(number)
         if leader is None or not leader.settled:
             return  # another one is about to lead
-        context = leader.machine._context  # type: ignore[attr-defined]
-        for group_id, states in context.share_states.items():
-            for place, state in states.items():
-                found[group_id, *place] = state
-        for group_id in cluster.clients.group_ids:
-            group = context.groups.get(group_id)
-            if isinstance(group, ShareGroup):
-                for topic_id, topic in group.state_topics.initialized.items():
-                    wanted |= {(group_id, topic_id, index) for index in topic.partitions}
+        machine: Any = leader.machine
+        if kind_of(number) is SHARE_STATE:
+            for group_id, states in machine.context.states.items():
+                found |= {(group_id, *place): state for place, state in states.items()}
+        elif kind_of(number) is GROUPS:
+            wanted |= _initialized(machine._context, cluster.clients.group_ids)
     checker = cluster.checkers.share_state
     for key in sorted({*wanted, *checker.known()}, key=str):
         state = found.get(key)
         if state is None or not state.is_initialized:
             raise Violation(f"partition {key[2]} of {key[1]} has no share state", key[0])
         checker.settled(*key, state.current().start_offset)
+
+
+def _initialized(context: Any, group_ids: Iterable[str]) -> set[tuple[str, UUID, int]]:
+    """Return the partitions that share groups list as initialized."""
+    groups = (context.groups.get(group_id) for group_id in group_ids)
+    return {
+        (group.group_id, topic_id, index)
+        for group in groups
+        if isinstance(group, ShareGroup)
+        for topic_id, topic in group.state_topics.initialized.items()
+        for index in topic.partitions
+    }
+
+
+def _has_no_deleted_share_state(cluster: SimulatedCluster) -> None:
+    """Check that there is no share state of a deleted topic, whoever wrote it."""
+    for number in SHARE_STATE.numbers(cluster.world.settings.partitions):
+        leader = cluster.leader_of(number)
+        if leader is None or not leader.settled:
+            continue  # another one is about to lead
+        context = leader.machine.context  # type: ignore[attr-defined]
+        for topic_ids in context.topics.deleted.values():
+            for share in context.all():
+                if share.topic_id in topic_ids:
+                    raise Violation(f"there is share state of {share}, whose topic was deleted")
 
 
 def _read_all(cluster: SimulatedCluster) -> None:

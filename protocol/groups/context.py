@@ -21,7 +21,6 @@ from protocol.records import unused_types
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
-    from uuid import UUID
 
     from kio.static.protocol import Entity
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from protocol.groups.hard_group import HardGroup
     from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.groups.modern.runtime import ModernGroupRuntime
-    from protocol.groups.share_state.state import ShareState
     from protocol.groups.topics import Topic, Topics
     from protocol.records import Record
     from protocol.unread import TopicOffsets
@@ -56,10 +54,9 @@ class Context:
     """The state of one shard while it handles one event.
 
     Hard, written by replays only: ``groups`` (by id; an id belongs to one type of group),
-    ``shadowed`` (groups whose id a group of another type has, by id and type), ``offsets``
-    (committed offsets by group id, topic and partition) and ``share_states`` (share state by group
-    id, topic id and partition). Soft: ``classic_runtime`` (the classic groups in
-    use, by id), ``modern_runtime`` (the modern groups in use), ``timers``,
+    ``shadowed`` (groups whose id a group of another type has, by id and type) and ``offsets``
+    (committed offsets by group id, topic and partition). Soft: ``classic_runtime`` (the
+    classic groups in use, by id), ``modern_runtime`` (the modern groups in use), ``timers``,
     ``elected_ms`` (when this shard's leadership began; None on a standby), ``unbuilt`` (ids of
     groups that may still lack soft state after an election, last one first) and ``subscribers``
     (ids of consumer groups in use by topic name). ``group_configs`` are the dynamic configs of
@@ -68,8 +65,10 @@ class Context:
     ``topics_version`` counts the topics images that had new topics. ``emitted`` holds the
     assignment that a member last got, with the bytes of its record, so that its replay need not
     decode them. ``executor`` runs assignors in place; it is set at the first such run. ``last_run``
-    is the number of the last run of any group. ``offset_counts`` are for metrics. ``failures`` are
-    groups to rebuild from the log, by group id; they are not served until then.
+    is the number of the last run of any group. ``share_calls`` are the requests to share
+    coordinators that are not answered yet, by number; ``last_share_call`` is the newest.
+    ``offset_counts`` are for metrics. ``failures`` are groups to rebuild from the log, by group id;
+    they are not served until then.
     ``unused_record_types`` are the first bytes of keys that have no replay. ``session_end`` reads
     when a session ends (ms): the heartbeat path moves it without a call. ``wall`` is the clock for
     timestamps in records. ``tables`` are those of ``dispatch``; ``group_type`` looks up a group's
@@ -86,6 +85,7 @@ class Context:
         "group_configs",
         "groups",
         "last_run",
+        "last_share_call",
         "modern_runtime",
         "numbers",
         "offset_counts",
@@ -96,7 +96,7 @@ class Context:
         "rng",
         "session_end",
         "shadowed",
-        "share_states",
+        "share_calls",
         "subscribers",
         "tables",
         "timers",
@@ -126,7 +126,6 @@ class Context:
         self.groups: dict[str, HardGroup] = {}
         self.shadowed: dict[str, dict[str, HardGroup]] = {}
         self.offsets: dict[str, dict[str, TopicOffsets]] = {}
-        self.share_states: dict[str, dict[tuple[UUID | None, int], ShareState]] = {}
         self.offset_counts = OffsetCounts()
         self.numbers = TopicNumbers()
         self.classic_runtime: dict[str, ClassicGroupRuntime] = {}
@@ -142,6 +141,8 @@ class Context:
         self.elected_ms: int | None = None
         self.unbuilt: list[str] = []
         self.result = Result()
+        self.share_calls: dict[int, tuple[str, Any]] = {}
+        self.last_share_call = 0
         self.failures: dict[str, GroupFailed] = {}
         self.session_end: Callable[[SessionHolder], int] = SESSION_END
 

@@ -133,6 +133,15 @@ class TopicsCreated:
     errors: Mapping[str, str | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareStateAnswered:
+    """The answer to :class:`CallShareState` with the same ``call``: one result per partition."""
+
+    group_id: str
+    call: int
+    response: Entity
+
+
 Event: TypeAlias = (
     Request
     | Elected
@@ -143,6 +152,7 @@ Event: TypeAlias = (
     | AssignmentFailed
     | RegexesResolved
     | TopicsCreated
+    | ShareStateAnswered
 )
 
 
@@ -277,11 +287,24 @@ class CreateTopics:
     request: Entity
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallShareState:
+    """Send a request about a group's share state to the share coordinators (APIs 83 to 87).
+
+    It is sent when the group's records so far are committed, as an answer would be. ``call``
+    identifies it among those of the shard.
+    """
+
+    group_id: str
+    call: int
+    request: Entity
+
+
 WorkerTask: TypeAlias = ComputeAssignment | ResolveRegexes | CancelAssignment
 """Work for an assignor worker."""
 
-Task: TypeAlias = WorkerTask | CreateTopics
-"""Work that is done elsewhere: by an assignor worker, or by the catalogue."""
+Task: TypeAlias = WorkerTask | CreateTopics | CallShareState
+"""Work done elsewhere: by an assignor worker, by the catalogue, or by share coordinators."""
 
 
 class SessionHolder(Protocol):

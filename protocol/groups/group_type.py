@@ -114,7 +114,9 @@ class GroupType(ShardPart):
 
     ``logs_member_epochs``: a member is only ever sent epochs that are in the log.
     ``summary`` is called for existing groups only. ``delete`` removes an Empty group whose offsets
-    are gone; ``is_abandoned`` returns whether it has no members and none is about to join.
+    are gone. ``before_delete`` begins what must be done elsewhere first, and returns False when
+    that is nothing; otherwise it calls ``describe.prepared`` with the job it is given when it is
+    done; ``is_abandoned`` returns whether it has no members and none is about to join.
     ``build`` creates the runtime state of a group, or a slice of it, after an election;
     ``restore`` creates all of it after a failure. ``simple_group`` makes the hard state of a group
     that only has committed offsets: exactly one type has it.
@@ -125,6 +127,7 @@ class GroupType(ShardPart):
     summary: Callable[[Context, str], GroupSummary]
     is_abandoned: Callable[[Context, str], bool]
     delete: Callable[[Context, str, int], None]
+    before_delete: Callable[[Context, str, Any, int], bool] | None = None
     build: Callable[[Context, str, int], Built]
     restore: Callable[[Context, str, int], None]
     simple_group: Callable[[], HardGroup] | None = None

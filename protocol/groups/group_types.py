@@ -13,7 +13,6 @@ from protocol.groups.migration import offline as offline_migration
 from protocol.groups.modern import part as modern_part
 from protocol.groups.offsets import commit as offsets
 from protocol.groups.share.group_type import SHARE
-from protocol.groups.share_state import part as share_state
 from protocol.groups.streams.group_type import STREAMS
 
 PARTS: Final = (
@@ -27,7 +26,6 @@ PARTS: Final = (
     CLASSIC,
     migration_edges.PART,
     offsets.PART,
-    share_state.PART,
     describe.PART,
 )
 """In the order in which they react to lifecycle events of the shard."""

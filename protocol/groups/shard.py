@@ -104,10 +104,10 @@ class GroupShard:
 
     @property
     def has_groups(self) -> bool:
-        """Whether any group, offset or share state exists, of any type and in any state."""
+        """Whether any group or offset exists, of any type and in any state."""
         ctx = self._context
         has_groups = ctx.groups or ctx.classic_runtime or ctx.modern_runtime
-        return bool(has_groups or ctx.offsets or ctx.share_states)
+        return bool(has_groups or ctx.offsets)
 
     def handle(self, event: Event, now: int) -> Result:
         """Handle an event; ``now`` is in ms, of a steady clock that is never set."""

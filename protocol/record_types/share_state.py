@@ -1,8 +1,4 @@
-"""Records of the share coordinator (KIP-932), of Kafka's topic ``__share_group_state``.
-
-There they are of the types 0 and 1. Here they share a log with the group, where these types are
-those of committed offsets; see ``docs/decisions/share-state.md``.
-"""
+"""Records of the share coordinator (KIP-932), in the topic ``__share_group_state``."""
 
 import uuid
 
@@ -11,7 +7,7 @@ from protocol.wire.schema import Flexible, Legacy, entity, key, wire
 
 @key
 class ShareSnapshotKey(Legacy):
-    """Kafka's type 0: all share state of a partition."""
+    """Type 0: all share state of a partition."""
 
     group_id: str = wire("string")
     topic_id: uuid.UUID | None = wire("uuid")
@@ -44,7 +40,7 @@ class ShareSnapshotValue(Flexible):
 
 @key
 class ShareUpdateKey(Legacy):
-    """Kafka's type 1: what has changed since the snapshot."""
+    """Type 1: what has changed since the snapshot."""
 
     group_id: str = wire("string")
     topic_id: uuid.UUID | None = wire("uuid")

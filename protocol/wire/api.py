@@ -34,6 +34,8 @@ class Route(Enum):
     """The partitions of the groups in the request; their answers are merged."""
     ALL_GROUPS = auto()
     """Every partition led by the node."""
+    SHARE_STATE = auto()
+    """The partitions of ``__share_group_state`` with the share state in the request; merged."""
     CATALOG = auto()
     """The catalogue's leader: the request changes topics or configs."""
 
@@ -43,6 +45,7 @@ RETRY_ERRORS: Final[Mapping[Route, ErrorCode]] = MappingProxyType(
         Route.GROUP: ErrorCode.coordinator_not_available,
         Route.GROUPS: ErrorCode.coordinator_not_available,
         Route.ALL_GROUPS: ErrorCode.coordinator_not_available,
+        Route.SHARE_STATE: ErrorCode.coordinator_not_available,
         Route.CATALOG: ErrorCode.not_controller,
     }
 )

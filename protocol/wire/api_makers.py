@@ -102,6 +102,16 @@ def group(
     return _api(versions, Route.GROUP, shapes, acl, refuse, traits)
 
 
+def share_state(
+    versions: tuple[int, int],
+    shapes: tuple[type[Entity], type[Entity]],
+    traits: GroupTraits,
+    refuse: Refuse,
+) -> Api:
+    """Build the row of a request of brokers about the share state of a group's partitions."""
+    return _api(versions, Route.SHARE_STATE, shapes, CLUSTER_ACTION, refuse, traits)
+
+
 def groups(
     versions: tuple[int, int],
     shapes: tuple[type[Entity], type[Entity]],

@@ -11,7 +11,6 @@ from protocol.wire import refusals
 from protocol.wire import streams_messages as streams
 from protocol.wire.api import RARE, GroupsField, GroupTraits, always, never
 from protocol.wire.api_makers import (
-    CLUSTER_ACTION,
     DELETE_GROUP,
     DESCRIBE_GROUP,
     READ_GROUP,
@@ -20,6 +19,7 @@ from protocol.wire.api_makers import (
     costly,
     group,
     groups,
+    share_state,
 )
 from protocol.wire.errors import ErrorCode
 
@@ -369,10 +369,9 @@ SHARE_GROUP_OFFSETS: Final = (
 """Requests of administrators about the start offsets of share groups."""
 
 SHARE_STATE: Final = (
-    group(
+    share_state(
         (0, 0),
         (m.InitializeShareGroupStateRequest, m.InitializeShareGroupStateResponse),
-        CLUSTER_ACTION,
         _WRITES,
         refusals.share_state(
             m.InitializeShareGroupStateResponse,
@@ -380,37 +379,33 @@ SHARE_STATE: Final = (
             m.InitializeSharePartitionResult,
         ),
     ),
-    group(
+    share_state(
         (0, 0),
         (m.ReadShareGroupStateRequest, m.ReadShareGroupStateResponse),
-        CLUSTER_ACTION,
         _WRITES,  # the reader's leader epoch
         refusals.share_state(
             m.ReadShareGroupStateResponse, m.ReadShareStateResult, m.ReadSharePartitionResult
         ),
     ),
-    group(
+    share_state(
         (0, 1),
         (m.WriteShareGroupStateRequest, m.WriteShareGroupStateResponse),
-        CLUSTER_ACTION,
         _WRITES,
         refusals.share_state(
             m.WriteShareGroupStateResponse, m.WriteShareStateResult, m.WriteSharePartitionResult
         ),
     ),
-    group(
+    share_state(
         (0, 0),
         (m.DeleteShareGroupStateRequest, m.DeleteShareGroupStateResponse),
-        CLUSTER_ACTION,
         _WRITES,
         refusals.share_state(
             m.DeleteShareGroupStateResponse, m.DeleteShareStateResult, m.DeleteSharePartitionResult
         ),
     ),
-    group(
+    share_state(
         (0, 1),
         (m.ReadShareGroupStateSummaryRequest, m.ReadShareGroupStateSummaryResponse),
-        CLUSTER_ACTION,
         _READS,
         refusals.share_state(
             m.ReadShareGroupStateSummaryResponse,

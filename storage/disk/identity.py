@@ -19,6 +19,12 @@ class LogIdentity:
     cluster_id: str
     node_id: int
     partitions: int  # offsets.topic.num.partitions, fixed at the first start
+    others: tuple[int, ...] = ()  # the numbers of partitions beside those and the catalogue's
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all partitions that the log may have; the catalogue's is -1."""
+        return (-1, *range(self.partitions), *self.others)
 
 
 def render(identity: LogIdentity) -> str:

@@ -433,7 +433,7 @@ class RocksLog:
 
     def _verify(self, identity: LogIdentity) -> None:
         """Check every batch: its checksum and its position."""
-        for partition in range(-1, identity.partitions):
+        for partition in identity.numbers:
             stored = self.stored(partition)
             at = stored.start_offset
             for batch in self._envelopes(partition):
@@ -446,7 +446,7 @@ class RocksLog:
     def _forget_unfinished(self, identity: LogIdentity) -> None:
         """Empty the partitions whose snapshot was never completed."""
         unit = RocksBatch(self._handles)
-        for partition in range(-1, identity.partitions):
+        for partition in identity.numbers:
             if self._families["meta"].get(prefix_of(partition) + INSTALLING) is not None:
                 unit.wipe(partition)
         if unit:

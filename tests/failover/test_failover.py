@@ -443,6 +443,7 @@ def test_a_replication_factor_of_one_needs_nobody_else() -> None:
     assert commit(cluster, cluster.members[2], 7, group) == ErrorCode.none
     assert cluster.members[2].host.view.catalog.topics.names() == (
         "__consumer_offsets",
+        "__share_group_state",
         "t",
     )
 

@@ -8,6 +8,7 @@ import pytest
 
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
+from failover.partition_kinds import SHARE_STATE
 from failover.requests import router as requests
 from failover.requests.pending_find_coordinator import RECENT_MS
 from failover.routing import partition_for
@@ -296,9 +297,9 @@ def test_a_leader_heard_of_is_named_until_a_newer_one_is() -> None:
 def test_the_status_has_a_row_for_each_partition_held_here(three: Driver) -> None:
     three.ask(8, 9, asks.commit(group_in(2, 3), 1))
     rows = three.host.status()
-    assert [row.partition for row in rows] == [-1, 0, 2]
-    assert [row.state for row in rows] == ["Leader"] * 3
-    assert [row.epoch for row in rows] == [1] * 3
+    assert [row.partition for row in rows] == [-1, 0, 2, *map(SHARE_STATE.number, (0, 2))]
+    assert [row.state for row in rows] == ["Leader"] * 5
+    assert [row.epoch for row in rows] == [1] * 5
     assert rows[2].high_watermark == rows[2].end_offset == 2
 
 

@@ -11,7 +11,6 @@ from failover.requests.router import Requests
 from failover.simulation.patches import Patch
 from protocol.groups import loading
 from protocol.groups.classic import leave as classic_leave
-from protocol.groups.context import Context
 from protocol.groups.effects import Reply
 from protocol.groups.group_type import GroupType, committing_type
 from protocol.groups.group_types import TABLES
@@ -33,15 +32,20 @@ from tests.simulation.mutations import Mutation
 
 def unwaited(key: int) -> list[Patch]:
     """Let the answers of one API to one group wait for nothing."""
-    original = TABLES.handlers[key]
+    return [(TABLES, "handlers", answered_unwaited(TABLES.handlers, key))]
 
-    def handle(ctx: Context, request: Any, now: int) -> None:
+
+def answered_unwaited(handlers: Mapping[int, Any], key: int) -> Mapping[int, Any]:
+    """Return a table of handlers in which the answers of one API wait for nothing."""
+    original = handlers[key]
+
+    def handle(ctx: Any, request: Any, now: int) -> None:
         first = len(ctx.result.replies)
         original(ctx, request, now)
         replies = ctx.result.replies
         replies[first:] = [replace(reply, group_id=None) for reply in replies[first:]]
 
-    return [(TABLES, "handlers", {**TABLES.handlers, key: handle})]
+    return {**handlers, key: handle}
 
 
 def offset_delete_unwaited() -> list[Patch]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from failover.partitions.replies import Replies
 from failover.simulation.patches import Patch
 from failover.simulation.settings import GroupMix
 from protocol.groups.facts import MemberEventKind
@@ -12,13 +13,13 @@ from protocol.groups.modern import members as modern_members
 from protocol.groups.modern import reconcile
 from protocol.groups.modern.hard_state import ModernGroupMember
 from protocol.groups.share import heartbeat as share_heartbeat
-from protocol.groups.share import persister
 from protocol.groups.share.group import ShareGroup
+from protocol.groups.share_state import shard as share_state_shard
 from protocol.groups.share_state import store
 from protocol.groups.streams import heartbeat as streams_heartbeat
 from protocol.groups.streams.group import StreamsGroup, StreamsGroupMember
 from protocol.groups.streams.task_numbers import task_of
-from tests.simulation.answer_mutations import unwaited
+from tests.simulation.answer_mutations import answered_unwaited, unwaited
 from tests.simulation.group_mutations import epoch_not_persisted
 from tests.simulation.mutations import Mutation
 
@@ -70,18 +71,32 @@ def share_heartbeat_unwaited() -> list[Patch]:
 
 
 def share_state_forgotten() -> list[Patch]:
-    def initialize(ctx: Any, group: Any, partitions: Any, now: int) -> list[Any]:
-        return list(partitions)
+    return [(store, "initialize", lambda ctx, share, state_epoch, start_offset, now: None)]
 
-    return [(persister, "initialize", initialize)]
+
+def share_call_unwaited() -> list[Patch]:
+    """Let groups ask share coordinators before their own records are committed."""
+    original = Replies.hold_calls
+
+    def hold_calls(self: Replies, tasks: Any) -> Any:
+        first = len(self.new)
+        others = original(self, tasks)
+        self.new[first:] = [(call, ()) for call, _ in self.new[first:]]
+        return others
+
+    return [(Replies, "hold_calls", hold_calls)]
 
 
 def share_write_unwaited() -> list[Patch]:
-    return unwaited(85)
+    return _share_state_unwaited(85)
 
 
 def share_read_unwaited() -> list[Patch]:
-    return unwaited(84)
+    return _share_state_unwaited(84)
+
+
+def _share_state_unwaited(key: int) -> list[Patch]:
+    return [(share_state_shard, "HANDLERS", answered_unwaited(share_state_shard.HANDLERS, key))]
 
 
 def share_update_lost_in_snapshot() -> list[Patch]:
@@ -213,6 +228,7 @@ TYPE_MUTATIONS: Mapping[str, Mutation] = {
                 (share_epoch_falls, 0, "a member is told the epoch before its own"),
                 (share_heartbeat_unwaited, 0, "a heartbeat's answer leaves before the commit"),
                 (share_state_forgotten, 0, "share state is said to be there, and is not"),
+                (share_call_unwaited, 0, "share state is asked for before the commit"),
                 (share_write_unwaited, 0, "a write is acknowledged before the commit"),
                 (share_read_unwaited, 0, "a read is answered before the commit"),
                 (share_update_lost_in_snapshot, 0, "a snapshot has an older start offset"),

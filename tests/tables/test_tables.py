@@ -11,6 +11,7 @@ from failover.apis import produce, transactions, unused
 from failover.apis.table import NODE_HANDLERS
 from failover.catalogue import catalog, records, state
 from protocol.groups.group_types import TABLES
+from protocol.groups.share_state import requests as share_state_requests
 from protocol.records import RECORD_TYPES, RecordType
 from protocol.wire.api import Api, Route
 from protocol.wire.apis import API, error_response
@@ -28,6 +29,7 @@ HANDLERS = {
     Route.GROUP: TABLES.handlers,
     Route.GROUPS: TABLES.handlers,
     Route.ALL_GROUPS: TABLES.handlers,
+    Route.SHARE_STATE: share_state_requests.HANDLERS,
     Route.CATALOG: catalog.HANDLERS,
 }
 """Where a request of each route is answered."""

@@ -17,11 +17,15 @@ from failover.host import Host
 from failover.identity import CATALOG_PARTITION
 from failover.partitions.partition import Partition
 from failover.requests.router import Requests
+from failover.requests.share_calls import ShareCalls
 from failover.simulation.event_log import Violation
 from failover.simulation.patches import Patch, patched
 from protocol.groups.context import Context
+from protocol.groups.effects import CallShareState
 from protocol.groups.effects import Request as HandledRequest
 from protocol.groups.shard import GroupShard
+from protocol.groups.share_state.context import ShareStateContext
+from protocol.groups.share_state.shard import ShareStateShard
 from protocol.wire import apis
 from protocol.wire.apis import Route
 from storage.election import Election
@@ -31,8 +35,9 @@ from storage.quorum import majority
 from storage.replica import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from failover.requests.share_calls import CallerTerm
     from failover.simulation.checkers.replicated import Replicated
     from failover.simulation.nodes.process import Process
     from failover.simulation.world import World
@@ -95,6 +100,7 @@ class Evidence:
         self._replicated = replicated
         self._terms: dict[Partition, Term] = {}
         self._needs: dict[tuple[int, int], Need] = {}
+        self._calls_made: dict[tuple[int, int, int], Need] = {}
         self._answered: dict[int, int] = {}
         self._bound: dict[Partition, tuple[Any, ...]] = {}
         self.upon_restore: Callable[[str], None] = lambda _group_id: None
@@ -143,6 +149,7 @@ class Evidence:
             (Partition, "_append", _noting(ends)),
             (Partition, "_restore", self._restoring()),
             (Requests, "merge", watched_merge),
+            (ShareCalls, "begin", self._beginning()),
             (Host, "_refresh", watched_refresh),
         )
         with patched(patches), patched(_poisoned(self._world)):
@@ -157,6 +164,16 @@ class Evidence:
             evidence.upon_restore(group_id)
 
         return watched_restore
+
+    def _beginning(self) -> Callable[..., None]:
+        """Return ``ShareCalls.begin``, extended to check what the call depends on."""
+        begin, evidence = ShareCalls.begin, self
+
+        def watched_begin(self: ShareCalls, call: CallShareState, term: CallerTerm) -> None:
+            evidence._call_leaves(term.partition._me.node_id, term.partition, call)
+            begin(self, call, term)
+
+        return watched_begin
 
     def _keeps_lease(self, election: Election, vote: Vote) -> None:
         """Check that a leader with a lease does not vote: the candidate just cannot hear it."""
@@ -175,6 +192,9 @@ class Evidence:
         term = self._term(partition)
         unwritten = {partition._adapter.group_of(key) for key in partition._turn}
         for reply, _ in partition.replies.new[first:]:
+            if isinstance(reply, CallShareState):
+                self._calls(partition, term, reply, unwritten)
+                continue
             request = partition.replies.open.get(reply.ticket)
             if request is None:
                 continue
@@ -189,6 +209,17 @@ class Evidence:
                 need.end_offset = NOT_WRITTEN
                 term.unwritten.append((need, frozenset(groups or ())))
             self._needs[partition._me.node_id, reply.ticket] = need
+
+    def _calls(
+        self, partition: Partition, term: Term, call: CallShareState, unwritten: Collection[str]
+    ) -> None:
+        """Note what a group's call of share coordinators depends on: the group's records."""
+        end_offset = max(term.ends.get(call.group_id, 0), term.floor)
+        need = Need(partition, term.epoch, end_offset, call)
+        if call.group_id in unwritten:
+            need.end_offset = NOT_WRITTEN
+            term.unwritten.append((need, frozenset((call.group_id,))))
+        self._calls_made[partition._me.node_id, partition.number, call.call] = need
 
     def _term(self, partition: Partition) -> Term:
         term = self._terms.get(partition)
@@ -221,6 +252,11 @@ class Evidence:
             need = self._needs.pop((node_id, reply.ticket), None)
             if need is not None and need.message is reply.message:
                 self._may_leave(self._replicated.processes[node_id], need)
+
+    def _call_leaves(self, node_id: int, partition: Partition, call: CallShareState) -> None:
+        need = self._calls_made.pop((node_id, partition.number, call.call), None)
+        if need is not None and need.message is call:
+            self._may_leave(self._replicated.processes[node_id], need)
 
     def _may_leave(self, process: Process, need: Need) -> None:
         partition = need.partition
@@ -357,7 +393,7 @@ class Evidence:
 def _groups(request: Request) -> tuple[str, ...] | None:
     """Return the groups whose records an answer may depend on; None: any records at all."""
     route = apis.API[request.api_key].route
-    if route is Route.GROUP:
+    if route in (Route.GROUP, Route.SHARE_STATE):
         return (apis.group_id(request.message),)
     if route is Route.GROUPS:
         return apis.group_ids(request.api_key, request.message)
@@ -366,7 +402,6 @@ def _groups(request: Request) -> tuple[str, ...] | None:
 
 def _poisoned(world: World) -> tuple[Patch, ...]:
     """Let handlers raise when the world requires it, before a record or after some."""
-    emit, machine_handle = Context.emit, GroupShard.handle
     left = [-1]
 
     def fire(when: str) -> None:
@@ -374,21 +409,26 @@ def _poisoned(world: World) -> tuple[Patch, ...]:
         world.fault("handler raises", when)
         raise PoisonError(f"the simulation says so, {when}")
 
-    def poisoned_handle(self: GroupShard, event: Any, now: int) -> Any:
-        if world.poison >= 0 and isinstance(event, HandledRequest):
-            left[0] = world.poison
-            if not left[0]:
-                fire("before the first record")
-        try:
-            return machine_handle(self, event, now)
-        finally:
-            left[0] = -1
+    def patches(machine: type[Any], context: type[Any]) -> tuple[Patch, Patch]:
+        emit, machine_handle = context.emit, machine.handle
 
-    def poisoned_emit(self: Context, record: Any) -> None:
-        emit(self, record)
-        if left[0] > 0:
-            left[0] -= 1
-            if not left[0]:
-                fire("after some records")
+        def poisoned_handle(self: Any, event: Any, now: int) -> Any:
+            if world.poison >= 0 and isinstance(event, HandledRequest):
+                left[0] = world.poison
+                if not left[0]:
+                    fire("before the first record")
+            try:
+                return machine_handle(self, event, now)
+            finally:
+                left[0] = -1
 
-    return (GroupShard, "handle", poisoned_handle), (Context, "emit", poisoned_emit)
+        def poisoned_emit(self: Any, record: Any) -> None:
+            emit(self, record)
+            if left[0] > 0:
+                left[0] -= 1
+                if not left[0]:
+                    fire("after some records")
+
+        return (machine, "handle", poisoned_handle), (context, "emit", poisoned_emit)
+
+    return (*patches(GroupShard, Context), *patches(ShareStateShard, ShareStateContext))

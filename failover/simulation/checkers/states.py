@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failover.catalogue import records as catalog_records
 from failover.catalogue.catalog import Catalog
-from failover.identity import CATALOG_PARTITION
+from failover.partition_kinds import CATALOG, GROUPS, SHARE_STATE, kind_of
 from failover.partitions.partition import PartitionState
 from failover.simulation.checkers.downgrades import Downgrades
 from failover.simulation.checkers.modern_states import TargetProgress, described, reconciles
@@ -19,17 +19,21 @@ from protocol import records
 from protocol.config import Configs
 from protocol.groups.invariants import broken
 from protocol.groups.shard import GroupShard
+from protocol.groups.share_state.shard import ShareStateShard
 from protocol.groups.topics import Topics
+from protocol.groups.wall import WallClock
 from protocol.records import GroupMetadataValue
 from storage.control import voters_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from failover.partition_kinds import PartitionKind
     from failover.partitions.partition import Partition
     from failover.simulation.checkers.downgrades import GaveUp, Name
     from failover.simulation.checkers.replicated import Replicated
     from failover.simulation.nodes.process import Process
+    from protocol.records import Record
     from storage.messages import ReplicaKey
 
 
@@ -44,17 +48,25 @@ UNRECORDED: Final = GroupMetadataValue(
 """A simple consumer's group: a commit alone creates it."""
 
 
+MACHINES: Final[Mapping[PartitionKind, tuple[Callable[[Configs], Any], Callable[..., Record]]]] = {
+    CATALOG: (lambda configs: Catalog(configs, random.Random(0)), catalog_records.decode),
+    GROUPS: (lambda configs: GroupShard(configs, Topics(), random.Random(0)), records.decode),
+    SHARE_STATE: (
+        lambda configs: ShareStateShard(configs, Topics(), WallClock()),
+        records.decode_share_state,
+    ),
+}
+"""The machine of each kind of partition, and how its records are read."""
+
+
 class Reference:
     """One partition's hard state, replayed from its committed batches."""
 
     def __init__(self, number: int, name: Name, gave_up: GaveUp) -> None:
         configs = Configs({})
-        self.is_catalog = number == CATALOG_PARTITION
-        self.machine: Any
-        if self.is_catalog:
-            self.machine = Catalog(configs, random.Random(0))
-        else:
-            self.machine = GroupShard(configs, Topics(), random.Random(0))
+        self.kind = kind_of(number)
+        make, self._decode = MACHINES[self.kind]
+        self.machine = make(configs)
         self.offset = 0
         self._written_at = 0
         self._progress = TargetProgress()
@@ -69,7 +81,7 @@ class Reference:
         committed = replicated.committed.get(number)
         if committed is None:
             return False
-        decode = catalog_records.decode if self.is_catalog else records.decode
+        decode, has_groups = self._decode, self.kind is GROUPS
         while (batch := committed.batches.get(self.offset)) is not None:
             if not batch.control:
                 place = (number, batch.base_offset, batch.leader_epoch)
@@ -77,10 +89,10 @@ class Reference:
                 self._downgrades.begin(since, self._written_at)
                 for key, value in batch.records:
                     record = decode(key, value)
-                    if not self.is_catalog:
+                    if has_groups:
                         self._downgrades.check(self.machine._context, record)
                     self.machine.replay(record)
-                if not self.is_catalog:
+                if has_groups:
                     self._progress.check(self.machine._context)
             self.offset = batch.end_offset
         return True
@@ -106,7 +118,7 @@ class States:
 
     def _check(self, process: Process, partition: Partition) -> None:
         number = partition.number
-        if partition.state is PartitionState.LEADER and number != CATALOG_PARTITION:
+        if partition.state is PartitionState.LEADER and kind_of(number) is GROUPS:
             context = partition.machine._context  # type: ignore[attr-defined]
             for sentence in broken(context):
                 raise Violation(f"node {process.node_id}: {sentence}", sentence.split(":")[0])
@@ -154,9 +166,12 @@ def _names(voters: tuple[ReplicaKey, ...]) -> str:
 
 def _difference(machine: Any, reference: Reference) -> str:
     """Return the first difference between two machines; empty when there is none."""
-    if reference.is_catalog:
+    if reference.kind is CATALOG:
         mine, theirs = (sorted(map(repr, one.snapshot())) for one in (machine, reference.machine))
         return "" if mine == theirs else "the catalogue differs"
+    if reference.kind is SHARE_STATE:
+        mine, theirs = machine.context.states, reference.machine.context.states
+        return "" if mine == theirs else f"share states are {mine}, not {theirs}"
     mine, theirs = machine._context, reference.machine._context
     for group_id in {**mine.groups, **theirs.groups}:
         with_targets = not reference.has_half(group_id)
@@ -167,8 +182,6 @@ def _difference(machine: Any, reference: Reference) -> str:
         return f"offsets are {mine.offsets}, not {theirs.offsets}"
     if mine.shadowed.keys() != theirs.shadowed.keys():
         return f"shadowed are {mine.shadowed}, not {theirs.shadowed}"
-    if mine.share_states != theirs.share_states:
-        return f"share states are {mine.share_states}, not {theirs.share_states}"
     return ""
 
 

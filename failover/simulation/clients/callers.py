@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsResource
 
 from failover.catalogue.cluster_view import BROKER, GROUP, TOPIC
+from failover.partition_kinds import SHARE_STATE
 from failover.simulation.clients import share_calls
 from failover.simulation.clients.administrator import AdminCall
 from failover.simulation.clients.streams_calls import STREAMS_GROUPS, StreamsCalls
 from failover.simulation.kinds import is_modern
+from protocol.groups.share_state import parts as share_parts
 from protocol.wire import apis
 from protocol.wire import messages as m
 from protocol.wire.apis import Route
@@ -101,7 +103,16 @@ class Callers:
             names = apis.group_ids(key, message)
         if names and self.rng.random() < 0.9:
             node_id = network.processes[node_id].leader_known(names[0])
+        elif route is Route.SHARE_STATE and self.rng.random() < 0.9:
+            node_id = self._leading(message, node_id)
         AdminCall(world, network, node_id, then).send(message)
+
+    def _leading(self, message: Any, otherwise: int) -> int:
+        """Return a node that leads the share state in a request."""
+        cut = share_parts.split(message, self.cluster.world.settings.partitions)
+        numbers = [SHARE_STATE.number(index) for index, _ in cut]
+        leading = (p.node_id for p in self.cluster.processes if p.leads(numbers[0]) is not None)
+        return next(leading, otherwise)
 
     # --- random choices
 

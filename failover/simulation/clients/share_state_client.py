@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from failover.partition_kinds import SHARE_STATE as SHARE_STATE_KIND
 from failover.simulation.clients.administrator import AdminCall
 from failover.simulation.kinds import SHARE, SHARE_STATE
+from protocol.groups.share_state.keys import SharePartition, partition_of
 from protocol.wire import apis
 from protocol.wire.convert import blank
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from kio.static.protocol import Entity
 
     from failover.simulation.nodes.network import Network
+    from failover.simulation.nodes.process import Process
     from failover.simulation.world import World
 
 TOPIC: Final = f"{SHARE}0"
@@ -110,11 +113,19 @@ class ShareStateClient:
         )
         node_id = self._rng.randrange(len(self._network.processes))
         if self._rng.random() < 0.9:
-            node_id = self._network.processes[node_id].leader_known(group_id)
+            share = SharePartition(group_id, topic_id, partition)
+            node_id = _coordinator_known(self._network.processes[node_id], share)
         AdminCall(self._world, self._network, node_id, _ignore).send(message)
 
 
 NAMES: Final = {INITIALIZE: "initialize", READ: "read", WRITE: "write", SUMMARIZE: "summarize"}
+
+
+def _coordinator_known(process: Process, share: SharePartition) -> int:
+    """Return the node that a process believes to lead some share state, itself if it knows none."""
+    number = SHARE_STATE_KIND.number(partition_of(share, process.identity.partitions))
+    leaders = {} if process.host is None else process.host.view.leaders
+    return leaders.get(number, process.node_id)
 
 
 def _ignore(_response: Any) -> None:

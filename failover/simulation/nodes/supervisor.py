@@ -13,7 +13,6 @@ from failover.control.leadership_planner import (
     Order,
 )
 from failover.host import Host
-from failover.identity import CATALOG_PARTITION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +34,10 @@ class Supervised(Protocol):
     world: World
     processes: list[Process]
     placement: tuple[tuple[int, ...], ...]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all partitions, of every kind."""
 
     def tell_catalog(self, event: NodeChanged) -> None:
         """Tell the catalogue about a node."""
@@ -163,7 +166,7 @@ class Supervisor:
 
     def _nonsense(self) -> Order:
         nodes = range(len(self._cluster.processes))
-        partition = self._rng.randrange(CATALOG_PARTITION, self._world.settings.partitions)
+        partition = self._rng.choice(self._cluster.numbers)
         if self._rng.random() < 0.5:
             return Campaign(self._rng.choice(nodes), partition)
         return LeadershipTransfer(self._rng.choice(nodes), partition, self._rng.choice(nodes))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from protocol.groups.describe import GroupDeletion, prepared
 from protocol.groups.group_type import GroupSummary
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import target
 from protocol.groups.modern.describe import describe_groups, named_topics
-from protocol.groups.share import persister
+from protocol.groups.share import initialization, persister
 from protocol.groups.share.group import ShareGroup
 from protocol.groups.share.requests import check_served
+from protocol.groups.share.state_topics import StateTopics
 from protocol.records import Record, ShareGroupStatePartitionMetadataKey
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
@@ -27,11 +30,13 @@ from protocol.wire.operations import GROUP_OPERATIONS, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from uuid import UUID
 
     from protocol.groups.context import Context
     from protocol.groups.effects import Request
     from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.groups.share.group import ShareGroupMember
+    from protocol.groups.share.persister import Results
 
 
 def share_group_describe(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - as every handler
@@ -101,11 +106,50 @@ def is_abandoned(_ctx: Context, _group_id: str) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """A group that is deleted when its share state is gone."""
+
+    deletion: GroupDeletion
+
+    def answered(self, ctx: Context, results: Results, now: int) -> None:
+        """Delete the group; if a share coordinator failed, its topics stay *deleting*."""
+        prepared(ctx, self.deletion, results.error(), now)
+
+
+def before_delete(
+    ctx: Context,
+    group_id: str,
+    job: GroupDeletion,
+    now: int,  # noqa: ARG001 - as every type
+) -> bool:
+    """Let share coordinators remove all share state of an Empty group, if it has any."""
+    group = ctx.groups[group_id]
+    assert isinstance(group, ShareGroup)
+    state = group.state_topics
+    if not state:
+        return False
+    partitions: dict[UUID, frozenset[int]] = {}
+    for topic_id in state.deleting:  # an earlier deletion failed
+        topic = ctx.topics.by_id(topic_id)
+        if topic is not None:
+            partitions[topic_id] = frozenset(range(topic.partitions))
+    for topics in (state.initialized, state.initializing):
+        for topic_id, known in topics.items():
+            before = partitions.get(topic_id, frozenset())
+            partitions[topic_id] = before | known.partitions
+    names = {key: name for key, name in state.ids().items() if key in partitions}
+    initialization.write(ctx, group_id, StateTopics(deleting=names))
+    if not partitions:
+        return False
+    persister.delete(ctx, group_id, partitions, Preparation(job))
+    return True
+
+
 def delete(ctx: Context, group_id: str, now: int) -> None:
     """Remove an Empty group from the log."""
     group = ctx.groups[group_id]
     assert isinstance(group, ShareGroup)
-    persister.remove_all(ctx, group_id)
     ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group_id), None))
     modern.delete(ctx, group_id, now)
 

@@ -1,22 +1,26 @@
 """Share state of subscribed partitions: asked for, asked for again, and told to the assignor.
 
-The group's record lists a partition first as initializing and then as initialized; only then may
-members get it, in a new group epoch. Much share state is created in slices, so that other groups'
-heartbeats are handled in between; what could not be created is tried again after
-``group.share.initialize.retry.interval.ms``. Topics that were deleted are dropped.
+The group's record lists a partition as initializing; when that is committed, its share coordinator
+is asked for share state. With the answer the record lists it as initialized; only then may members
+get it, in a new group epoch. What failed is no longer initializing and asked for again after a
+heartbeat interval, what is not answered after ``group.share.initialize.retry.interval.ms``. Topics
+that were deleted are dropped.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from protocol.groups.facts import TopicsCause
 from protocol.groups.modern import group as modern
+from protocol.groups.modern import steps as modern_steps
 from protocol.groups.modern import target
 from protocol.groups.share import persister
 from protocol.groups.share.group import ShareGroup, share_group_of
 from protocol.groups.share.state_topics import StateTopic
+from protocol.groups.share_state.store import NO_START_OFFSET
 from protocol.groups.timers import TimerKind
 from protocol.records import Record, ShareGroupStatePartitionMetadataKey
 
@@ -34,8 +38,8 @@ if TYPE_CHECKING:
 
 RETRY_INTERVAL: Final = "group.share.initialize.retry.interval.ms"
 
-SLICE_PARTITIONS: Final = 50
-"""Partitions whose share state is created at once: a few milliseconds."""
+MANY_PARTITIONS: Final = 500
+"""While share state is asked for of so many partitions, no more is asked for."""
 
 
 def update(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
@@ -46,8 +50,6 @@ def update(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """
     group = share_group_of(runtime)
     soft: InitializationState = runtime.own
-    if soft.queue:
-        return
     checked = soft.checked
     if (
         checked is not None
@@ -56,10 +58,23 @@ def update(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
         and checked[2] == group.metadata_hash
     ):
         return
+    if _asked_for(ctx, group, soft, now) >= MANY_PARTITIONS:
+        return
     wanted = _missing(ctx, group, soft, now)
     if wanted:
         _begin(ctx, runtime, wanted, now)
     soft.checked = (ctx.topics, group.state_topics, group.metadata_hash)
+
+
+def _asked_for(ctx: Context, group: ShareGroup, soft: InitializationState, now: int) -> int:
+    """Return how many partitions were asked for recently, and are not answered."""
+    since_ms = now - ctx.configs.integer(RETRY_INTERVAL)
+    initializing = group.state_topics.initializing
+    return sum(
+        len(initializing[topic_id].partitions)
+        for topic_id, asked_ms in soft.asked_ms.items()
+        if asked_ms > since_ms and topic_id in initializing
+    )
 
 
 def _missing(
@@ -94,33 +109,71 @@ def _begin(
     ctx: Context, runtime: ModernGroupRuntime, wanted: Mapping[UUID, StateTopic], now: int
 ) -> None:
     group = share_group_of(runtime)
+    group_id = group.group_id
     soft: InitializationState = runtime.own
     soft.asked_ms.update(dict.fromkeys(wanted, now))
-    write(ctx, group.group_id, group.state_topics.beginning(wanted))
-    soft.queue += [
-        (topic_id, index)
+    write(ctx, group_id, group.state_topics.beginning(wanted))
+    start_offsets = {
+        topic_id: dict.fromkeys(topic.partitions, NO_START_OFFSET)
         for topic_id, topic in wanted.items()
-        for index in sorted(topic.partitions)
-    ]
-    _create_slice(ctx, runtime, now)
+    }
+    persister.initialize(ctx, group_id, group.epoch, start_offsets, Initialization(group_id))
+    retry_ms = now + ctx.configs.integer(RETRY_INTERVAL)
+    ctx.timers.set(TimerKind.SHARE_STATE, group_id, "", retry_ms)
 
 
-def _create_slice(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
-    """Create the share state of the next partitions; report it when all have been looked at."""
-    group = share_group_of(runtime)
-    soft: InitializationState = runtime.own
-    count = min(SLICE_PARTITIONS, len(soft.queue))
-    partitions = [soft.queue.popleft() for _ in range(count)]
-    missing = [each for each in partitions if not group.state_topics.has(*each)]
-    soft.done += persister.initialize(ctx, group, missing, now)
-    if soft.queue:
-        ctx.timers.set(TimerKind.SHARE_STATE, group.group_id, "", now)
+@dataclass(frozen=True, slots=True)
+class Initialization:
+    """Partitions that a group's members wait for."""
+
+    group_id: str
+
+    def answered(self, ctx: Context, results: persister.Results, now: int) -> None:
+        """List what has share state now."""
+        take_results(ctx, self.group_id, results, now)
+
+
+def take_results(ctx: Context, group_id: str, results: persister.Results, now: int) -> None:
+    """Take what share coordinators did; what failed is asked for again soon."""
+    done, failed = [], {}
+    for topic_id, rows in results.by_topic.items():
+        indexes = results.done(topic_id)
+        done += [(topic_id, index) for index in sorted(indexes)]
+        if len(indexes) < len(rows):
+            failed[topic_id] = frozenset(rows) - indexes
+    initialized(ctx, group_id, done, now)
+    if failed:
+        _not_initialized(ctx, group_id, failed, now)
         return
-    done, soft.done = soft.done, []
-    initialized(ctx, group.group_id, done, now)
-    if group.state_topics.initializing:
-        retry_ms = now + ctx.configs.integer(RETRY_INTERVAL)
-        ctx.timers.set(TimerKind.SHARE_STATE, group.group_id, "", retry_ms)
+    runtime = ctx.modern_runtime.get(group_id)
+    if runtime is not None and runtime.group.members and not runtime.is_stale:
+        update(ctx, runtime, now)  # what was not asked for meanwhile
+
+
+def _not_initialized(
+    ctx: Context, group_id: str, partitions: Mapping[UUID, frozenset[int]], now: int
+) -> None:
+    """Stop waiting for share state that could not be created."""
+    group = ctx.groups.get(group_id)
+    if not isinstance(group, ShareGroup):
+        return
+    known = group.state_topics.initializing
+    failed = {
+        topic_id: StateTopic(known[topic_id].name, known[topic_id].partitions & indexes)
+        for topic_id, indexes in partitions.items()
+        if topic_id in known and known[topic_id].partitions & indexes
+    }
+    if failed:
+        write(ctx, group_id, group.state_topics.not_begun(failed))
+    runtime = ctx.modern_runtime.get(group_id)
+    if runtime is not None:
+        soft: InitializationState = runtime.own
+        soft.checked = None
+        for topic_id in partitions:
+            soft.asked_ms.pop(topic_id, None)
+        if group.members:
+            again_ms = modern_steps.heartbeat_interval_ms(ctx, runtime)
+            ctx.timers.set(TimerKind.SHARE_STATE, group_id, "", now + again_ms)
 
 
 def write(ctx: Context, group_id: str, state: StateTopics) -> None:
@@ -180,18 +233,13 @@ def state_timeout(ctx: Context, key: TimerKey, now: int) -> None:
         return
     group = share_group_of(runtime)
     soft: InitializationState = runtime.own
-    if soft.queue:
-        _create_slice(ctx, runtime, now)
-        if soft.queue:
-            return
     gone = [each for each in group.state_topics.ids().items() if _is_deleted(ctx.topics, *each)]
-    if gone:
-        persister.remove_topics(ctx, key.group_id, [topic_id for topic_id, _ in gone])
+    if gone:  # their share state is removed where it is
         write(ctx, group.group_id, group.state_topics.without(topic_id for topic_id, _ in gone))
     soft.checked = None
     if group.members and not runtime.is_stale:  # otherwise the next heartbeat looks at the topics
         update(ctx, runtime, now)
-    if group.members and group.state_topics.initializing and not soft.queue:
+    if group.members and group.state_topics.initializing:
         retry_ms = ctx.configs.integer(RETRY_INTERVAL)
         ctx.timers.set(TimerKind.SHARE_STATE, key.group_id, "", now + retry_ms)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,12 +16,9 @@ if TYPE_CHECKING:
 class InitializationState:
     """When the share state of each initializing topic was last asked for (Unix ms).
 
-    ``queue`` are the partitions that are asked for and not yet looked at, ``done`` those that have
-    share state by now. ``checked``: the topics, the share state and the subscribed topics for which
-    nothing was left to ask for.
+    ``checked``: the topics, the share state and the subscribed topics for which nothing was left to
+    ask for.
     """
 
     asked_ms: dict[UUID, int] = field(default_factory=dict)
-    queue: deque[tuple[UUID, int]] = field(default_factory=deque)
-    done: list[tuple[UUID, int]] = field(default_factory=list)
     checked: tuple[Topics, StateTopics, int] | None = None

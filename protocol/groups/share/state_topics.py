@@ -52,10 +52,13 @@ class StateTopics:
         return topic is not None and partition in topic.partitions
 
     def beginning(self, topics: Mapping[UUID, StateTopic]) -> StateTopics:
-        """Return this with more partitions that are initializing; none of them is being deleted."""
+        """Return this with more partitions that are initializing; none of them is being deleted.
+
+        Those that are initialized already stay so.
+        """
         return replace(
             self,
-            initializing=_joined(self.initializing, topics),
+            initializing=_joined(self.initializing, _less(topics, self.initialized)),
             deleting=_without(self.deleting, topics),
         )
 
@@ -66,6 +69,10 @@ class StateTopics:
             initializing=_less(self.initializing, topics),
             initialized=_joined(self.initialized, topics),
         )
+
+    def not_begun(self, topics: Mapping[UUID, StateTopic]) -> StateTopics:
+        """Return this with fewer partitions that are initializing: they failed."""
+        return replace(self, initializing=_less(self.initializing, topics))
 
     def removing(self, topics: Mapping[UUID, str]) -> StateTopics:
         """Return this with topics whose share state is being deleted, in place of initialized."""

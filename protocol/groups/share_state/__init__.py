@@ -1,1 +1,1 @@
-"""The share coordinator (KIP-932): the share state of partitions, its records and requests."""
+"""The share coordinator (KIP-932): a state machine of share state, its records and requests."""

@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.groups.share_state import store
-from protocol.groups.share_state.store import SharePartition, StateWrite
+from protocol.groups.share_state.keys import SharePartition
+from protocol.groups.share_state.parts import is_empty
+from protocol.groups.share_state.store import StateWrite
 from protocol.records import ShareStateBatch
 from protocol.wire import messages as m
 from protocol.wire.convert import blank
@@ -22,18 +24,22 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import Entity
 
-    from protocol.groups.context import Context
     from protocol.groups.effects import Request
+    from protocol.groups.share_state.context import ShareStateContext
 
-    Operation = Callable[[Context, SharePartition, Any, int], Mapping[str, Any]]
+    Operation = Callable[[ShareStateContext, SharePartition, Any, int], Mapping[str, Any]]
 
 
-def _initialize(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:
+def _initialize(
+    ctx: ShareStateContext, share: SharePartition, asked: Any, now: int
+) -> Mapping[str, Any]:
     store.initialize(ctx, share, asked.state_epoch, asked.start_offset, now)
     return {}
 
 
-def _write(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:
+def _write(
+    ctx: ShareStateContext, share: SharePartition, asked: Any, now: int
+) -> Mapping[str, Any]:
     batches = tuple(
         ShareStateBatch(
             first_offset=each.first_offset,
@@ -54,7 +60,7 @@ def _write(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping
     return {}
 
 
-def _read(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:
+def _read(ctx: ShareStateContext, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:
     found = store.read(ctx, share, asked.leader_epoch, now)
     return {
         "state_epoch": found.state_epoch,
@@ -71,12 +77,16 @@ def _read(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[
     }
 
 
-def _delete(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:  # noqa: ARG001
+def _delete(
+    ctx: ShareStateContext, share: SharePartition, _asked: Any, _now: int
+) -> Mapping[str, Any]:
     store.delete(ctx, share)
     return {}
 
 
-def _summary(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mapping[str, Any]:  # noqa: ARG001
+def _summary(
+    ctx: ShareStateContext, share: SharePartition, _asked: Any, _now: int
+) -> Mapping[str, Any]:
     found = store.summary(ctx, share)
     return {
         "state_epoch": found.state_epoch,
@@ -88,15 +98,14 @@ def _summary(ctx: Context, share: SharePartition, asked: Any, now: int) -> Mappi
 
 def _handler(
     operation: Operation, shapes: tuple[type[Entity], type[Entity], type[Entity]]
-) -> Callable[[Context, Request, int], None]:
+) -> Callable[[ShareStateContext, Request, int], None]:
     response, topic_result, partition_result = shapes
 
-    def handle(ctx: Context, request: Request, now: int) -> None:
+    def handle(ctx: ShareStateContext, request: Request, now: int) -> None:
         """Carry out the operation on each partition of the request."""
         message: Any = request.message
-        is_empty = not message.group_id or any(not topic.partitions for topic in message.topics)
         results = []
-        for topic in () if is_empty else message.topics:
+        for topic in () if is_empty(message) else message.topics:
             partitions = []
             for asked in topic.partitions:
                 share = SharePartition(message.group_id, topic.topic_id, asked.partition)
@@ -117,7 +126,7 @@ def _handler(
     return handle
 
 
-HANDLERS: Final[Mapping[int, Callable[[Context, Request, int], None]]] = MappingProxyType(
+HANDLERS: Final[Mapping[int, Callable[[ShareStateContext, Request, int], None]]] = MappingProxyType(
     {
         m.InitializeShareGroupStateRequest.__api_key__: _handler(
             _initialize,

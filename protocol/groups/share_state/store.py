@@ -1,8 +1,6 @@
 """The operations on share state: initialize, write, read, delete, each on one partition.
 
-They check a request in Kafka's order and with its messages, then emit the records. They are called
-by the requests of brokers, and by the group that the share state belongs to, whose partition of the
-log is the same.
+They check a request in Kafka's order and with its messages, then emit the records.
 """
 
 from __future__ import annotations
@@ -21,9 +19,8 @@ from protocol.records import (
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
-    from protocol.groups.context import Context
+    from protocol.groups.share_state.context import ShareStateContext
+    from protocol.groups.share_state.keys import SharePartition
     from protocol.records import ShareStateBatch
 
 UPDATES_PER_SNAPSHOT: Final = "share.coordinator.snapshot.update.records.per.snapshot"
@@ -45,19 +42,12 @@ NO_STATE: Final = ShareSnapshotValue(
 )
 """The summary of a partition without share state."""
 
+NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
 UNKNOWN_PARTITION: Final = "This server does not host this topic-partition."
 OLD_LEADER_EPOCH: Final = "The leader epoch in the request is older than the epoch on the broker."
 OLD_STATE_EPOCH: Final = (
     "The share coordinator rejected the request because the share-group state epoch did not match."
 )
-
-
-class SharePartition(NamedTuple):
-    """Whose share state an operation is about."""
-
-    group_id: str
-    topic_id: UUID | None
-    partition: int
 
 
 class StateWrite(NamedTuple):
@@ -70,15 +60,14 @@ class StateWrite(NamedTuple):
     batches: tuple[ShareStateBatch, ...]
 
 
-def find(ctx: Context, share: SharePartition) -> ShareState | None:
+def find(ctx: ShareStateContext, share: SharePartition) -> ShareState | None:
     """Return the share state of a partition; None: it is not initialized."""
-    states = ctx.share_states.get(share.group_id)
-    state = None if states is None else states.get((share.topic_id, share.partition))
+    state = ctx.found(share)
     return state if state is not None and state.is_initialized else None
 
 
 def initialize(
-    ctx: Context, share: SharePartition, state_epoch: int, start_offset: int, now: int
+    ctx: ShareStateContext, share: SharePartition, state_epoch: int, start_offset: int, now: int
 ) -> None:
     """Create share state, or start it again. Raises FENCED_STATE_EPOCH for an older state epoch."""
     _check_named(share)
@@ -101,7 +90,7 @@ def initialize(
     _emit_snapshot(ctx, share, value)
 
 
-def write(ctx: Context, share: SharePartition, written: StateWrite, now: int) -> None:
+def write(ctx: ShareStateContext, share: SharePartition, written: StateWrite, now: int) -> None:
     """Change share state. Raises INVALID_REQUEST, FENCED_LEADER_EPOCH or FENCED_STATE_EPOCH."""
     _check_named(share)
     state = find(ctx, share)
@@ -116,7 +105,9 @@ def write(ctx: Context, share: SharePartition, written: StateWrite, now: int) ->
     _emit(ctx, share, state, written._replace(leader_epoch=before.leader_epoch), now)
 
 
-def read(ctx: Context, share: SharePartition, leader_epoch: int, now: int) -> ShareSnapshotValue:
+def read(
+    ctx: ShareStateContext, share: SharePartition, leader_epoch: int, now: int
+) -> ShareSnapshotValue:
     """Return share state, and note the leader epoch of the reader. Raises as :func:`write`."""
     _check_named(share)
     state = find(ctx, share)
@@ -134,7 +125,7 @@ def read(ctx: Context, share: SharePartition, leader_epoch: int, now: int) -> Sh
     return found
 
 
-def summary(ctx: Context, share: SharePartition) -> ShareSnapshotValue:
+def summary(ctx: ShareStateContext, share: SharePartition) -> ShareSnapshotValue:
     """Return share state to look at; that of a partition without any is :data:`NO_STATE`."""
     _check_named(share)
     _check_exists(ctx, share)
@@ -142,17 +133,16 @@ def summary(ctx: Context, share: SharePartition) -> ShareSnapshotValue:
     return NO_STATE if state is None else state.current()
 
 
-def delete(ctx: Context, share: SharePartition) -> None:
+def delete(ctx: ShareStateContext, share: SharePartition) -> None:
     """Remove share state, if there is any."""
     _check_named(share)
     _check_exists(ctx, share)
     remove(ctx, share)
 
 
-def remove(ctx: Context, share: SharePartition) -> None:
+def remove(ctx: ShareStateContext, share: SharePartition) -> None:
     """Remove share state of a partition that may no longer exist."""
-    states = ctx.share_states.get(share.group_id, {})
-    state = states.get((share.topic_id, share.partition))
+    state = ctx.found(share)
     if state is not None and state.update is not None:
         ctx.emit(Record(ShareUpdateKey(*share), None))
     if state is not None and state.snapshot is not None:
@@ -160,7 +150,7 @@ def remove(ctx: Context, share: SharePartition) -> None:
 
 
 def _emit(
-    ctx: Context, share: SharePartition, state: ShareState, written: StateWrite, now: int
+    ctx: ShareStateContext, share: SharePartition, state: ShareState, written: StateWrite, now: int
 ) -> None:
     """Write an update with all changes since the snapshot, or the next snapshot."""
     before = state.current()
@@ -194,9 +184,11 @@ def _emit(
     ctx.emit(Record(ShareUpdateKey(*share), update))
 
 
-def _emit_snapshot(ctx: Context, share: SharePartition, snapshot: ShareSnapshotValue) -> None:
+def _emit_snapshot(
+    ctx: ShareStateContext, share: SharePartition, snapshot: ShareSnapshotValue
+) -> None:
     """Write a snapshot; the update of the one before must not stay in the log without it."""
-    state = ctx.share_states.get(share.group_id, {}).get((share.topic_id, share.partition))
+    state = ctx.found(share)
     if state is not None and state.update is not None:
         ctx.emit(Record(ShareUpdateKey(*share), None))
     ctx.emit(Record(ShareSnapshotKey(*share), snapshot))
@@ -206,10 +198,10 @@ def _check_named(share: SharePartition) -> None:
     if share.topic_id is None:
         raise _invalid("The topic id cannot be null.")
     if share.partition < 0:
-        raise _invalid("The partition id cannot be a negative number.")
+        raise _invalid(NEGATIVE_PARTITION)
 
 
-def _check_exists(ctx: Context, share: SharePartition) -> None:
+def _check_exists(ctx: ShareStateContext, share: SharePartition) -> None:
     topic = None if share.topic_id is None else ctx.topics.by_id(share.topic_id)
     if topic is None or topic.partitions <= share.partition:
         raise KafkaError(ErrorCode.unknown_topic_or_partition, UNKNOWN_PARTITION)

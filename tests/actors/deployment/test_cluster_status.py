@@ -5,6 +5,7 @@ from typing import Any
 
 from actors.cluster.spec import Address, ClusterSpec
 from actors.deployment.status import as_text, cluster_status, problems
+from failover.partition_kinds import SHARE_STATE
 from failover.partitions.status import PartitionStatus
 
 SPEC = ClusterSpec(
@@ -79,9 +80,10 @@ def test_the_status_shows_how_long_syncs_take_and_whether_leaders_may_answer() -
 
 def test_a_partition_with_fewer_replicas_than_wanted_is_under_replicated() -> None:
     status = two_of_three()
-    assert status["under_replicated"] == [-1, 0, 2]
+    assert status["under_replicated"] == [-1, 0, 2, *SHARE_STATE.numbers(3)]  # nobody told of these
     assert [row["in_sync"] for row in status["partitions"]] == [[0, 1], [0, 1, 2], [0, 1]]
-    assert "under-replicated: the catalogue, partition 0, partition 2" in as_text(status)
+    told = "under-replicated: the catalogue, partition 0, partition 2, share state partition 0, "
+    assert told in as_text(status)
 
 
 def test_who_does_not_answer_leads_nothing_and_stands_by_for_nothing() -> None:

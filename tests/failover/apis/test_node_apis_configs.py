@@ -128,9 +128,10 @@ class TestList:
     def test_lists_brokers_topics_and_configured_groups(self, keeper: Keeper) -> None:
         keeper.alter(GROUP, "g", ("consumer.session.timeout.ms", SET, "50000"))
         assert self.ask(keeper, BROKER) == [(BROKER, "0"), (BROKER, "1"), (BROKER, "2")]
-        assert self.ask(keeper, TOPIC) == [(TOPIC, "__consumer_offsets"), (TOPIC, "orders")]
+        own = [(TOPIC, "__consumer_offsets"), (TOPIC, "__share_group_state")]
+        assert self.ask(keeper, TOPIC) == [*own, (TOPIC, "orders")]
         assert self.ask(keeper, GROUP) == [(GROUP, "g")]
-        assert len(self.ask(keeper)) == 9  # broker loggers, too
+        assert len(self.ask(keeper)) == 10  # broker loggers, too
 
     def test_version_0_knows_client_metrics_only(self, keeper: Keeper) -> None:
         assert self.ask(keeper, version=0) == []

@@ -8,6 +8,7 @@ import pytest
 from failover.apis.coordinators import NO_TRANSACTIONS
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
+from failover.partition_kinds import SHARE_STATE
 from protocol.wire import messages as m
 from protocol.wire.apis import API, error_response
 from protocol.wire.errors import ErrorCode, KafkaError
@@ -56,7 +57,10 @@ def test_no_leader_or_one_that_is_down_is_not_available(keeper: Keeper) -> None:
         (1, 6, "transaction", ErrorCode.transactional_id_authorization_failed),
         (1, 0, "transaction", ErrorCode.transactional_id_authorization_failed),
         (2, 6, SHARE_KEY, NONE),
+        (2, 6, "with:colons:AAAAAAAAAAAAAAAAAAAAAQ:-7", NONE),
         (2, 6, "group", ErrorCode.invalid_request),
+        (2, 6, "group:AAAAAAAAAAAAAAAAAAAAAQ:x", ErrorCode.invalid_request),
+        (2, 6, "group:AAAA:0", ErrorCode.invalid_request),
         (2, 5, SHARE_KEY, ErrorCode.invalid_request),
         (0, 6, "", NONE),
     ],
@@ -64,8 +68,10 @@ def test_no_leader_or_one_that_is_down_is_not_available(keeper: Keeper) -> None:
 def test_a_share_coordinator_is_found_and_a_transaction_coordinator_is_not(
     keeper: Keeper, key_type: int, version: int, key: str, code: ErrorCode
 ) -> None:
-    ((got, _),) = find(keeper, key, key_type=key_type, version=version)
+    leaders = {0: 0, 1: 1, 2: 2, **dict.fromkeys(SHARE_STATE.numbers(3), 1)}
+    ((got, node_id),) = find(keeper, key, key_type=key_type, version=version, leaders=leaders)
     assert got is code
+    assert node_id == 1 or key_type != 2 or code is not NONE
 
 
 def test_who_looks_for_transactions_is_told_why_not_and_held_off(keeper: Keeper) -> None:

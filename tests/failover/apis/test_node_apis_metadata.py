@@ -7,6 +7,7 @@ import pytest
 
 from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Mutating, Node
+from failover.partition_kinds import SHARE_STATE
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode, KafkaError
 from tests.failover.catalogue.catalogs import Keeper, answer, topic
@@ -47,6 +48,7 @@ class TestMetadata:
         response = answer(keeper.view(), 3, EVERYTHING)
         assert [(one.name, one.is_internal, len(one.partitions)) for one in response.topics] == [
             ("__consumer_offsets", True, 3),
+            ("__share_group_state", True, 3),
             ("audit", False, 1),
             ("orders", False, 3),
         ]
@@ -65,6 +67,11 @@ class TestMetadata:
             (1, NONE),
             (-1, ErrorCode.leader_not_available),
         ]
+
+    def test_the_coordinators_lead_the_topic_of_share_state(self, keeper: Keeper) -> None:
+        view = keeper.view(leaders={0: 2, SHARE_STATE.number(0): 1})
+        (state,) = answer(view, 3, asked("__share_group_state")).topics
+        assert [each.leader_id for each in state.partitions] == [1, -1, -1]
 
     def test_nodes_are_shown_with_the_rack_they_are_on(self, keeper: Keeper) -> None:
         keeper.do(NodeChanged(Node(0, "host0", 9092, rack="r1")))
@@ -216,6 +223,7 @@ class TestDescribeTopicPartitions:
     def test_pages_through_all_topics_in_the_order_of_their_names(self, keeper: Keeper) -> None:
         everything = [
             *(("__consumer_offsets", index) for index in range(3)),
+            *(("__share_group_state", index) for index in range(3)),
             ("audit", 0),
             *(("orders", index) for index in range(3)),
         ]

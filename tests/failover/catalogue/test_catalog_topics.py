@@ -9,6 +9,7 @@ from failover.catalogue.catalog import NodeChanged
 from failover.catalogue.cluster_view import Node
 from failover.catalogue.records import ConfigKey, TopicKey
 from failover.catalogue.state import CATALOG_GROUP
+from failover.catalogue.topic_names import OWN_LOGS
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
 from tests.failover.catalogue.catalogs import SECOND, Keeper, request, topic
@@ -143,7 +144,7 @@ class TestDelete:
             ("a", made["a"].topic_id, NONE),
             ("b", made["b"].topic_id, NONE),
         ]
-        assert keeper.catalog.topics().names() == ("__consumer_offsets", "c")
+        assert keeper.catalog.topics().names() == (*OWN_LOGS, "c")
         gone = [record.key for record in keeper.records if record.value is None]
         assert gone == [
             ConfigKey(2, "a", "retention.ms"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from failover.control.healing import is_safe_without, may_set_aside
+from failover.partition_kinds import SHARE_STATE, replicas
 from failover.partitions.status import PartitionStatus
 
 PLACEMENT = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
@@ -60,7 +61,8 @@ def test_a_log_is_kept_while_the_others_may_lack_something(
 
 def test_every_partition_of_the_node_must_be_safe() -> None:
     """S7: node 0 came back empty, node 1 is damaged, node 2 alone knows everything."""
-    everything = range(-1, 3)
+    everything = (-1, *replicas(PLACEMENT))
+    assert len(everything) == 7
     sound = {0: [row(n) for n in everything], 2: [leads(0, 2, partition=n) for n in everything]}
     assert may_set_aside(1, PLACEMENT, sound)
     for one in everything:
@@ -71,6 +73,7 @@ def test_every_partition_of_the_node_must_be_safe() -> None:
 
 def test_partitions_of_other_nodes_do_not_matter() -> None:
     placement = ((0, 1, 2), (3, 4, 5))
-    reports = {0: [row(n) for n in (-1, 0)], 2: [leads(0, 2, partition=n) for n in (-1, 0)]}
+    held = (-1, 0, SHARE_STATE.number(0))
+    reports = {0: [row(n) for n in held], 2: [leads(0, 2, partition=n) for n in held]}
     assert may_set_aside(1, placement, reports)
     assert not may_set_aside(3, placement, reports)

@@ -15,6 +15,7 @@ from failover.control.leadership_planner import (
     LeadershipPlanner,
     LeadershipTransfer,
 )
+from failover.partition_kinds import SHARE_STATE
 from failover.partitions.status import PartitionStatus
 
 T0 = 1_700_000_000_000
@@ -71,7 +72,7 @@ class Watch:
     def row(self, node: int, partition: int, leader: int) -> PartitionStatus:
         state = "Leader" if node == leader else "Loading" if node in self.loading else "Follower"
         end_offset = self.ends.get((node, partition), 10)
-        epoch = self.epochs[partition]
+        epoch = self.epochs.get(partition, 1)
         return row(
             partition,
             state,
@@ -270,15 +271,17 @@ def test_a_partition_without_groups_stays_while_its_preferred_node_can_not_lead(
 def test_while_the_cluster_starts_everything_goes_home_at_once() -> None:
     watch = Watch()
     watch.controller.is_starting = True
-    watch.leads |= {-1: 2, 0: 2, 1: 2}
+    states = list(SHARE_STATE.numbers(3))
+    watch.leads |= {-1: 2, 0: 2, 1: 2, states[0]: 2, states[1]: 1, states[2]: 2}
     watch.report()
     assert not watch.controller.is_at_home()
     assert watch.orders() == [
         LeadershipTransfer(2, -1, 0),
         LeadershipTransfer(2, 0, 0),
         LeadershipTransfer(2, 1, 1),
+        LeadershipTransfer(2, states[0], 0),
     ]
-    watch.leads |= {-1: 0, 0: 0, 1: 1}
+    watch.leads |= {-1: 0, 0: 0, 1: 1, states[0]: 0}
     watch.report()
     assert watch.controller.is_at_home()
     assert watch.orders(REBALANCE_MS) == []
@@ -286,7 +289,12 @@ def test_while_the_cluster_starts_everything_goes_home_at_once() -> None:
 
 def test_a_start_waits_for_no_node_that_can_not_lead_yet() -> None:
     watch = Watch()
-    watch.leads |= {-1: 1, 0: 1}
+    watch.leads |= {
+        -1: 1,
+        0: 1,
+        **dict.fromkeys(SHARE_STATE.numbers(2), 1),
+        SHARE_STATE.number(2): 2,
+    }
     watch.report()
     assert not watch.controller.is_at_home()
     watch.kill(0)

@@ -10,9 +10,9 @@ from tests.protocol.groups.conversation import GROUP
 from tests.protocol.groups.share.share_talk import ShareTalk
 
 
-@pytest.mark.parametrize("count", [4, 450])  # 450 are created in slices, and not all are by then
-def test_the_state_is_read_as_it_was_packed(count: int) -> None:
-    talk = ShareTalk(topics={"a": count})
+@pytest.mark.parametrize("waits", [False, True])
+def test_the_state_is_read_as_it_was_packed(*, waits: bool) -> None:
+    talk = ShareTalk(holds_calls=waits)
     talk.join("A")
     talk.join("B")
     shared: list[object] = []
@@ -21,5 +21,6 @@ def test_the_state_is_read_as_it_was_packed(count: int) -> None:
     group = values["groups"][GROUP]
     assert group.own_values() == talk.group.own_values()
     assert (group.epoch, group.targets) == (talk.group.epoch, talk.group.targets)
-    assert values["share_states"] == talk.context.share_states
-    assert bool(group.state_topics.initializing) is (count > 200)
+    assert values["share_calls"] == talk.context.share_calls
+    assert bool(group.state_topics.initializing) is waits
+    assert bool(values["share_calls"]) is waits

@@ -6,7 +6,9 @@ was told and uses it in its next request, unless the call says otherwise. After 
 shard's invariants are checked, and that no ticket is answered twice.
 
 Tasks of assignor workers wait for ``work``, unless the conversation ``is_prompt``. What groups ask
-the catalogue for is in ``creations``.
+the catalogue for is in ``creations``. What they ask share coordinators for is answered at once by
+one, ``share_state``, unless ``holds_calls``; then it waits in ``calls``. ``records`` has those of
+both, in order.
 """
 
 from __future__ import annotations
@@ -22,18 +24,22 @@ from protocol.config import Configs
 from protocol.groups import invariants
 from protocol.groups.consumer.group import ConsumerGroup
 from protocol.groups.effects import (
+    CallShareState,
     CancelAssignment,
     ClientInfo,
     CreateTopics,
     Elected,
     Request,
     Resigned,
+    ShareStateAnswered,
     TimersDue,
 )
 from protocol.groups.facts import MemberEvent
 from protocol.groups.shard import GroupShard
+from protocol.groups.share_state.shard import ShareStateShard
 from protocol.groups.topics import Topic, Topics
-from protocol.records import decode, encode
+from protocol.groups.wall import WallClock
+from protocol.records import SHARE_STATE_TYPES, decode, encode
 from protocol.wire import messages as m
 
 if TYPE_CHECKING:
@@ -92,6 +98,8 @@ class Conversation(Generic[C]):
     facts: list[Fact] = field(default_factory=list)
     tasks: deque[WorkerTask] = field(default_factory=deque)
     creations: list[CreateTopics] = field(default_factory=list)
+    calls: deque[CallShareState] = field(default_factory=deque)
+    holds_calls: bool = False
     asked: dict[Ticket, str] = field(default_factory=dict)
     listeners: dict[Ticket, C] = field(default_factory=dict)
     replies: dict[Ticket, Reply] = field(default_factory=dict)
@@ -101,6 +109,7 @@ class Conversation(Generic[C]):
     def __post_init__(self) -> None:
         self.executor = Executor(lambda: 0.0)
         self.shard = self.new_shard()
+        self.share_state = ShareStateShard(self.shard.configs, self.shard.topics, WallClock())
         self.handle(Elected())
 
     # -- what each conversation says of itself ---------------------------------------------------
@@ -230,6 +239,8 @@ class Conversation(Generic[C]):
         """Give the shard an event and take in what it led to."""
         result = self.result = self.shard.handle(event, self.now)
         self.take(result)
+        if not self.holds_calls:
+            self.answer_calls()
         if self.is_prompt:
             self.work()
         return result
@@ -241,6 +252,8 @@ class Conversation(Generic[C]):
         for task in result.tasks:
             if isinstance(task, CreateTopics):
                 self.creations.append(task)
+            elif isinstance(task, CallShareState):
+                self.calls.append(task)
             else:
                 self.tasks.append(task)
         for reply in result.replies:
@@ -252,6 +265,31 @@ class Conversation(Generic[C]):
                 self.learn(client, reply.message)
         broken = invariants.broken(self.context)
         assert not broken, broken
+
+    def answer_calls(self, most: int = 1_000) -> None:
+        """Let a share coordinator, which knows the same topics, answer what groups ask for."""
+        while self.calls and most:
+            call = self.calls.popleft()
+            most -= 1
+            response = self.ask_share_state(call.request)
+            self.handle(
+                ShareStateAnswered(group_id=call.group_id, call=call.call, response=response)
+            )
+
+    def ask_share_state(self, message: Any, version: int = 1) -> Any:
+        """Ask the share coordinator as a broker does; the answer."""
+        self.share_state.show(self.shard.configs, self.shard.topics)
+        request = Request(
+            ticket=1,
+            api_key=message.__api_key__,
+            api_version=version,
+            client=ClientInfo("broker", "/127.0.0.1"),
+            message=message,
+        )
+        result = self.share_state.handle(request, self.now)
+        self.records += result.records
+        (reply,) = result.replies
+        return reply.message
 
     def work(self, most: int = 1_000) -> None:
         """Let the worker do what waits."""
@@ -295,11 +333,13 @@ class Conversation(Generic[C]):
         """Let another replica lead: it knows the records and nothing else."""
         self.handle(Resigned())
         assert not self.parked
-        rows = [encode(record) for record in self.records]
+        own = [each for each in self.records if type(each.key) not in SHARE_STATE_TYPES]
+        rows = [encode(record) for record in own]
         if from_compacted:
             rows = [(key, value) for key, value in sorted(dict(rows).items()) if value is not None]
         self.tasks.clear()
         self.creations.clear()
+        self.calls.clear()
         self.shard = self.new_shard()
         for key, value in rows:
             self.shard.replay(self.read_record(key, value))

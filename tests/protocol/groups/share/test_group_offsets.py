@@ -98,7 +98,7 @@ def test_offsets_of_an_empty_group_are_altered_described_and_deleted() -> None:
         ("b", NONE, None),
     ]
     assert described(talk) == []
-    assert talk.context.share_states == {}
+    assert not talk.share_state.has_groups
     assert results(deleted(talk, "b")) == []  # Kafka says nothing of a group without share state
 
 
@@ -162,11 +162,14 @@ def test_share_groups_that_are_switched_off_have_no_offsets() -> None:
     assert talk.ask(asked, 1).groups[0].error_code is ErrorCode.unsupported_version
 
 
-def test_offsets_set_while_share_state_is_created_in_slices_stay() -> None:
-    talk = ShareTalk(topics={"a": 450})
+def test_offsets_set_while_share_state_is_created_stay() -> None:
+    talk = ShareTalk(topics={"a": 450}, holds_calls=True)
     talk.join("A")
     talk.leave("A")
-    assert codes(altered(talk, a={440: 3})) == [("a", 440, NONE, None)]
+    assert altered(talk, a={440: 3}) is None
+    talk.answer_calls()
+    assert codes(talk.answer(talk.tickets)) == [("a", 440, NONE, None)]
     talk.settle()
+    talk.holds_calls = False
     assert described(talk, a=[440]) == [("a", 440, 3, -3)]
     assert talk.group.state_topics.initialized[topic_id("a")].partitions == frozenset(range(450))

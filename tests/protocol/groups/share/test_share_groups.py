@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-import pytest
-
+from protocol.groups.effects import ShareStateAnswered
 from protocol.groups.modern.assignment_records import CurrentAssignment
-from protocol.groups.share import initialization, persister
+from protocol.groups.share import initialization
 from protocol.groups.share.records import read_current, write_current
 from protocol.groups.share.state_topics import StateTopic, StateTopics
 from protocol.groups.topic_numbers import TOPIC_SHIFT, TopicNumbers
@@ -21,8 +21,13 @@ from protocol.records import (
     decode,
     encode_value,
 )
+from protocol.wire.apis import error_response
 from protocol.wire.errors import ErrorCode
-from protocol.wire.messages import ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest
+from protocol.wire.messages import (
+    ConsumerGroupHeartbeatRequest,
+    DeleteGroupsRequest,
+    ShareGroupHeartbeatRequest,
+)
 from tests.failover.apis import asks
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 from tests.protocol.groups.conversation import GROUP, topic_id
@@ -32,79 +37,138 @@ RETRY_MS = 30_000
 ALL = [("a", index) for index in range(4)]
 
 
-class Persister:
-    """Share state that comes when the test lets it come."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[list[tuple[UUID, int]]] = []
-        monkeypatch.setattr(persister, "initialize", self._initialize)
-
-    def _initialize(self, ctx: Any, group: Any, partitions: Any, now: int) -> list[Any]:
-        self.asked.append(list(partitions))
-        return []
-
-    def told(self) -> list[list[tuple[str, int]]]:
-        names = {topic_id(name): name for name in "ab"}
-        return [[(names[each], index) for each, index in asked] for asked in self.asked]
-
-    def answer(self, talk: ShareTalk, topics: list[tuple[UUID, int]]) -> None:
-        result = talk.context.result = type(talk.result)()
-        initialization.initialized(talk.context, GROUP, topics, talk.now)
-        talk.records += result.records
+def told(talk: ShareTalk) -> list[list[tuple[str, int]]]:
+    """What each call waits for, by topic and partition."""
+    return [
+        [
+            (topic.topic_id.bytes.rstrip(b".").decode(), each.partition)
+            for topic in call.request.topics
+            for each in topic.partitions
+        ]
+        for call in talk.calls
+    ]
 
 
-@pytest.fixture
-def state(monkeypatch: pytest.MonkeyPatch) -> Persister:
-    return Persister(monkeypatch)
-
-
-def test_partitions_without_share_state_are_not_assigned_and_asked_for_again(
-    state: Persister,
-) -> None:
-    talk = ShareTalk()
+def test_partitions_without_share_state_are_not_assigned_and_asked_for_again() -> None:
+    talk = ShareTalk(holds_calls=True)
     talk.join("A")
     talk.beat("A")
-    assert (state.told(), talk.owned("A")) == ([ALL], [0])
+    assert (told(talk), talk.owned("A")) == ([ALL], [0])
     for _ in range(6):  # no answer: asked for again when the retry interval is over, not before
         talk.advance(RETRY_MS // 6)
         talk.beat("A")
-    assert state.told() == [ALL] * 2
-    state.answer(talk, state.asked[0])
+    assert told(talk) == [ALL] * 2
+    talk.answer_calls(1)
     talk.settle()
     talk.beat("A")
     assert talk.owned("A") == [4]
-    state.answer(talk, state.asked[1])  # the second answer changes nothing
+    talk.answer_calls(1)  # the second answer changes nothing
     epoch = talk.group.epoch
     talk.advance(RETRY_MS // 6)
     assert talk.group.epoch == epoch
 
 
-def test_a_new_leader_asks_again_at_the_first_heartbeat(state: Persister) -> None:
-    talk = ShareTalk()
+def test_a_new_leader_asks_again_at_the_first_heartbeat() -> None:
+    talk = ShareTalk(holds_calls=True)
     talk.join("A")
+    assert told(talk) == [ALL]
     talk.failover()
+    assert told(talk) == []
     talk.settle()
     talk.beat("A")
-    assert state.told() == [ALL] * 2
-    state.answer(talk, state.asked[0])
+    assert told(talk) == [ALL]
+    talk.answer_calls()
     talk.settle()
     talk.beat("A")
     assert talk.owned("A") == [4]
     talk.failover(from_compacted=True)
     talk.settle()
     talk.beat("A")
-    assert (len(state.asked), talk.owned("A")) == (2, [4])
+    assert (told(talk), talk.owned("A")) == ([], [4])
 
 
-def test_an_answer_about_a_deleted_group_or_topic_is_ignored(state: Persister) -> None:
-    talk = ShareTalk()
+def test_partitions_that_failed_are_asked_for_again_after_a_heartbeat_interval() -> None:
+    """As in Kafka, they are no longer initializing, and the next heartbeats find them missing."""
+    talk = ShareTalk(holds_calls=True)
     talk.join("A")
-    (asked,) = state.asked
+    (call,) = talk.calls
+    talk.calls.clear()
+    refused: Any = error_response(83, call.request, ErrorCode.coordinator_not_available)
+    done = talk.ask_share_state(call.request)
+    rows = (*refused.results[0].partitions[:1], *done.results[0].partitions[1:])
+    mixed = replace(done, results=(replace(done.results[0], partitions=rows),))
+    answer = ShareStateAnswered(group_id=GROUP, call=call.call, response=mixed)
+    talk.handle(answer)
+    talk.handle(answer)  # it counts once
+    state = talk.group.state_topics
+    assert state.initialized[topic_id("a")].partitions == frozenset((1, 2, 3))
+    assert state.initializing == {}
+    talk.advance(4_999)
+    assert told(talk) == []
+    talk.advance(1)
+    assert told(talk) == [[("a", 0)]]
+    talk.answer_calls()
+    talk.settle()
+    talk.beat("A")
+    talk.beat("A")
+    assert talk.owned("A") == [4]
+
+
+def test_an_answer_about_a_deleted_group_or_topic_is_ignored() -> None:
+    talk = ShareTalk(holds_calls=True)
+    talk.join("A")
+    late = talk.calls.popleft()
     talk.leave("A")
-    assert talk.delete(GROUP) == [ErrorCode.none]
-    state.answer(talk, asked)
+    talk.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+    assert talk.group.state_topics.deleting == {topic_id("a"): "a"}
+    assert told(talk) == [ALL]
+    talk.answer_calls()
+    (result,) = talk.answer(talk.tickets).results
+    assert result.error_code is ErrorCode.none
+    talk.calls.append(late)
+    talk.answer_calls()
     assert GROUP not in talk.context.groups
     assert not talk.shard.has_groups
+
+
+def test_a_group_whose_share_state_cannot_be_deleted_stays() -> None:
+    """Kafka's order: first the share state, then the group; its topics are *deleting* between."""
+    talk = ShareTalk()
+    talk.join("A")
+    talk.leave("A")
+    talk.holds_calls = True
+    talk.ask(DeleteGroupsRequest(groups_names=("x", GROUP)), 2)
+    (call,) = talk.calls
+    talk.calls.clear()
+    why = ErrorCode.not_coordinator
+    talk.handle(
+        ShareStateAnswered(
+            group_id=GROUP, call=call.call, response=error_response(86, call.request, why)
+        )
+    )
+    results = talk.answer(talk.tickets).results
+    assert [each.error_code for each in results] == [ErrorCode.group_id_not_found, why]
+    assert talk.group.state_topics.deleting == {topic_id("a"): "a"}
+    talk.failover()
+    talk.holds_calls = False
+    assert talk.delete(GROUP) == [ErrorCode.none]
+    assert not talk.shard.has_groups
+    assert not talk.share_state.has_groups
+
+
+def test_a_member_that_joins_while_the_group_is_deleted_keeps_it() -> None:
+    talk = ShareTalk()
+    talk.join("A")
+    talk.leave("A")
+    talk.holds_calls = True
+    talk.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+    talk.join("B")
+    talk.answer_calls()
+    (result,) = talk.replies[talk.tickets - 1].message.results  # type: ignore[attr-defined]
+    assert result.error_code is ErrorCode.non_empty_group
+    talk.settle()
+    talk.beat("B")
+    assert talk.owned("B") == [4]
 
 
 def test_share_state_of_a_deleted_topic_is_dropped_and_a_new_one_begins() -> None:

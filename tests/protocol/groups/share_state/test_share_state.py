@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -14,17 +16,22 @@ from kio.schema.read_share_group_state.v0 import request as read_request
 from kio.schema.read_share_group_state_summary.v1 import request as summary_request
 from kio.schema.write_share_group_state.v1 import request as write_request
 
-from protocol.groups.effects import Elected, Resigned
-from protocol.groups.share.initialization import SLICE_PARTITIONS
-from protocol.groups.share_state import deleted_topics
+from failover.routing import partition_for
+from protocol.groups.effects import Elected, Resigned, TimersDue, TopicsDeleted
+from protocol.groups.share_state import shard as share_state_shard
 from protocol.groups.share_state.batches import combined
+from protocol.groups.share_state.keys import SharePartition, parse, partition_of
+from protocol.groups.share_state.shard import ShareStateShard
 from protocol.groups.topics import Topic, Topics
+from protocol.groups.wall import WallClock
 from protocol.records import (
+    SHARE_STATE_TYPES,
     Record,
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareStateBatch,
     ShareUpdateKey,
+    decode_share_state,
     encode,
 )
 from protocol.wire.errors import ErrorCode
@@ -57,7 +64,7 @@ class StateTalk(ShareTalk):
         partition = module.PartitionData(partition=fields.pop("partition", 0), **fields)
         data = getattr(module, topic)(topic_id=A, partitions=(partition,))
         message = getattr(module, name)(group_id=group_id, topics=(data,))
-        return self.ask(message, version).results[0].partitions[0]
+        return self.ask_share_state(message, version).results[0].partitions[0]
 
     def initialize(self, start_offset: int = -1, state_epoch: int = 1, **more: Any) -> Any:
         fields = {"state_epoch": state_epoch, "start_offset": start_offset, **more}
@@ -94,6 +101,37 @@ class StateTalk(ShareTalk):
         name, topic = "DeleteShareGroupStateRequest", "DeleteStateData"
         return self.one(delete_request, name, topic, 0, **more)
 
+    @property
+    def states(self) -> Any:
+        return self.share_state.context.states
+
+    def change_topics(self, topics: Topics, *, is_told: bool = True) -> None:
+        """Let the share coordinator know other topics; tell it, as a leader, that some are gone."""
+        self.shard.topics = topics
+        self.share_state.show(self.shard.configs, topics)
+        if is_told:
+            self.share_state.handle(TopicsDeleted(list(topics.deleted)), self.now)
+        self.settle_state()
+
+    def settle_state(self) -> None:
+        """Run what is due in the share coordinator."""
+        while self.share_state.next_deadline() is not None:
+            self.records += self.share_state.handle(TimersDue(), self.now).records
+
+    @property
+    def state_records(self) -> list[Record]:
+        return [each for each in self.records if type(each.key) in SHARE_STATE_TYPES]
+
+    def new_coordinator(self, *, from_compacted: bool = False) -> None:
+        """Let another replica lead the share state: it knows the records and nothing else."""
+        rows = [encode(record) for record in self.state_records]
+        if from_compacted:
+            rows = [(key, value) for key, value in sorted(dict(rows).items()) if value is not None]
+        self.share_state = ShareStateShard(self.shard.configs, self.shard.topics, WallClock())
+        for key, value in rows:
+            self.share_state.replay(decode_share_state(key, value))
+        self.share_state.handle(Elected(), self.now)
+
 
 @pytest.fixture
 def talk() -> StateTalk:
@@ -111,7 +149,7 @@ def test_share_state_is_initialized_written_read_and_deleted(talk: StateTalk) ->
     assert talk.delete_state().error_code is ErrorCode.none
     assert talk.summary().start_offset == -1
     assert talk.delete_state().error_code is ErrorCode.none
-    assert not talk.shard.has_groups
+    assert not talk.share_state.has_groups
 
 
 def test_errors_are_kafkas(talk: StateTalk) -> None:
@@ -139,7 +177,7 @@ def test_errors_are_kafkas(talk: StateTalk) -> None:
     assert talk.read(leader_epoch=3).error_code is ErrorCode.fenced_leader_epoch
     assert talk.summary().leader_epoch == 4
     nothing = write_request.WriteShareGroupStateRequest(group_id="", topics=())
-    assert talk.ask(nothing, 1).results == ()
+    assert talk.ask_share_state(nothing).results == ()
 
 
 @pytest.mark.parametrize("limit", [0, 2, 500])
@@ -152,9 +190,9 @@ def test_a_new_leader_has_the_same_share_state(limit: int, *, from_compacted: bo
         talk.write((offset, offset + 1, 2), start_offset=max(offset - 9, 0))
         talk.read(leader_epoch=offset)
         before = talk.read()
-        talk.failover(from_compacted=from_compacted)
+        talk.new_coordinator(from_compacted=from_compacted)
         assert talk.read() == before
-    snapshots = [each for each in talk.records if isinstance(each.key, ShareSnapshotKey)]
+    snapshots = [each for each in talk.state_records if isinstance(each.key, ShareSnapshotKey)]
     assert from_compacted or len(snapshots) == {0: 20, 2: 7, 500: 1}[limit]
 
 
@@ -167,11 +205,11 @@ def test_no_update_outlives_its_snapshot(limit: int) -> None:
         for offset in range(4):
             talk.write((offset, offset, 2), state_epoch=state_epoch)
     talk.initialize(0, state_epoch=4)
-    talk.failover(from_compacted=True)
-    assert [each.update for each in talk.context.share_states[OTHER].values()] == [None]
+    talk.new_coordinator(from_compacted=True)
+    assert [each.update for each in talk.states[OTHER].values()] == [None]
     talk.delete_state()
-    talk.failover(from_compacted=True)
-    assert talk.context.share_states == {}
+    talk.new_coordinator(from_compacted=True)
+    assert talk.states == {}
 
 
 @pytest.mark.parametrize("hears_of_it", [True, False])
@@ -179,28 +217,26 @@ def test_share_state_of_a_deleted_topic_is_removed_also_without_a_group(
     talk: StateTalk, monkeypatch: pytest.MonkeyPatch, *, hears_of_it: bool
 ) -> None:
     """As in Kafka: the share coordinator removes it, whoever wrote it."""
-    monkeypatch.setattr(deleted_topics, "SLICE_GROUPS", 2)
+    monkeypatch.setattr(share_state_shard, "REMOVED_AT_ONCE", 2)
     for number in range(5):
         talk.initialize(5, group_id=f"{OTHER}-{number}")
         talk.write((5, 9, 2), group_id=f"{OTHER}-{number}")
     kept = Topic(topic_id("b"), "b", 2)
-    talk.shard.topics = Topics([kept])
-    talk.settle()
-    assert len(talk.context.share_states) == 5  # not known here is no proof that it was deleted
+    talk.change_topics(Topics([kept]))
+    assert len(talk.states) == 5  # not known here is no proof that it was deleted
     if not hears_of_it:
-        talk.handle(Resigned())
-    talk.shard.topics = Topics([kept], deleted={"a": frozenset({A})})
+        talk.share_state.handle(Resigned(), talk.now)
+    talk.change_topics(Topics([kept], deleted={"a": frozenset({A})}), is_told=hears_of_it)
     if not hears_of_it:
-        talk.settle()
-        assert len(talk.context.share_states) == 5
-        talk.handle(Elected())
-    talk.settle()
-    assert talk.context.share_states == {}
-    talk.failover(from_compacted=True)
-    assert not talk.shard.has_groups
+        assert len(talk.states) == 5
+        talk.share_state.handle(Elected(), talk.now)
+    talk.settle_state()
+    assert talk.states == {}
+    talk.new_coordinator(from_compacted=True)
+    assert not talk.share_state.has_groups
 
 
-def test_records_have_kafkas_values_and_types_of_our_own() -> None:
+def test_records_have_kafkas_bytes() -> None:
     value = ShareSnapshotValue(
         snapshot_epoch=1,
         state_epoch=2,
@@ -212,13 +248,13 @@ def test_records_have_kafkas_values_and_types_of_our_own() -> None:
         state_batches=(batch(8, 9, 2, 10),),
     )
     key, written = encode(Record(ShareSnapshotKey("g", A, 1), value))
-    assert key == (1_000).to_bytes(2, "big") + b"\x00\x01g" + A.bytes + (1).to_bytes(4, "big")
+    assert key == (0).to_bytes(2, "big") + b"\x00\x01g" + A.bytes + (1).to_bytes(4, "big")
     numbers = [(2, 0), (4, 1), (4, 2), (4, 3), (8, 4), (8, 6), (8, 7)]
     head = b"".join(number.to_bytes(size, "big") for size, number in numbers)
     row = b"".join(n.to_bytes(size, "big") for size, n in [(8, 8), (8, 9), (1, 2), (2, 10)])
     tags = b"\x01\x00\x04" + (5).to_bytes(4, "big")
     assert written == head + b"\x02" + row + b"\x00" + tags
-    assert encode(Record(ShareUpdateKey("g", A, 1), None))[0][:2] == (1_001).to_bytes(2, "big")
+    assert encode(Record(ShareUpdateKey("g", A, 1), None))[0][:2] == (1).to_bytes(2, "big")
 
 
 def test_a_groups_share_state_begins_and_ends_with_it(talk: StateTalk) -> None:
@@ -228,31 +264,95 @@ def test_a_groups_share_state_begins_and_ends_with_it(talk: StateTalk) -> None:
     assert talk.initialize(7, state_epoch=talk.group.epoch, group_id=GROUP).error_code == 0
     talk.leave("A")
     assert talk.delete(GROUP) == [ErrorCode.none]
-    assert talk.context.share_states == {}
+    assert talk.states == {}
     talk.failover(from_compacted=True)
     assert not talk.shard.has_groups
 
 
-def test_much_share_state_is_created_in_slices() -> None:
-    talk = StateTalk(topics={"a": 450})
+def test_much_share_state_is_created_and_then_assigned() -> None:
+    talk = StateTalk(topics={"a": 450}, holds_calls=True)
     talk.join("A")
-    assert len(talk.context.share_states[GROUP]) == SLICE_PARTITIONS < 450
     assert talk.group.state_topics.initialized == {}
+    assert len(talk.group.state_topics.initializing[A].partitions) == 450
+    talk.answer_calls()
     talk.settle()
-    assert len(talk.context.share_states[GROUP]) == 450
+    assert len(talk.states[GROUP]) == 450
     assert talk.group.state_topics.initializing == {}
     talk.beat("A")
     assert talk.owned("A") == [450]
 
 
-def test_a_new_leader_creates_what_its_predecessor_had_not() -> None:
-    talk = StateTalk(topics={"a": 450})
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_new_leader_asks_for_what_its_predecessor_had_not_heard_of(*, is_done: bool) -> None:
+    talk = StateTalk(topics={"a": 450}, holds_calls=True)
     talk.join("A")
+    if is_done:
+        talk.ask_share_state(talk.calls[0].request)  # the answer is lost
     talk.failover()
     talk.beat("A")
     talk.settle()
+    talk.answer_calls()
+    talk.settle()
     talk.beat("A")
     assert talk.owned("A") == [450]
+    assert len(talk.states[GROUP]) == 450
+
+
+def test_share_state_of_deleted_topics_is_removed_where_it_is() -> None:
+    talk = StateTalk(topics={"a": 700, "b": 1})
+    talk.join("A", ("a", "b"))
+    assert len(talk.states[GROUP]) == 701
+    kept = Topic(topic_id("b"), "b", 1)
+    gone = Topics([kept], deleted={"a": frozenset({A})})
+    shard = talk.share_state
+    shard.show(talk.shard.configs, Topics([kept]))  # only not known here: no proof
+    shard.handle(TopicsDeleted(["a"]), talk.now)
+    assert shard.next_deadline() is None
+    shard.show(talk.shard.configs, gone)
+    shard.handle(TopicsDeleted(["a"]), talk.now)
+    for left in (201, 1):
+        assert shard.next_deadline() == talk.now
+        talk.records += shard.handle(TimersDue(), talk.now).records
+        assert len(talk.states[GROUP]) == left
+    assert shard.next_deadline() is None
+
+
+def test_what_a_leader_missed_is_removed_by_the_next() -> None:
+    talk = StateTalk(topics={"a": 4})
+    talk.join("A")
+    talk.shard.topics = Topics([], deleted={"a": frozenset({A})})
+    talk.new_coordinator()
+    talk.share_state.handle(TimersDue(), talk.now)
+    assert talk.states == {}
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3),
+    st.uuids(),
+    st.integers(0, 99),
+    st.integers(1, 50),
+)
+def test_a_key_names_share_state_and_where_it_is(
+    names: list[str], topic: UUID, partition: int, count: int
+) -> None:
+    share = SharePartition(":".join(["g", *names]), topic if topic.int else None, partition)
+    text = urlsafe_b64encode(topic.bytes).decode().rstrip("=")
+    key = f"{share.group_id}:{text}:{partition}"
+    assert parse(key) == share
+    assert partition_of(share, count) == partition_for(key, count)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("", "g", "g:1", "g:AAAAAAAAAAAAAAAAAAAAAQ", "g:AAAAAAAAAAAAAAAAAAAAAQ:", "g:short:1"),
+        *(":AAAAAAAAAAAAAAAAAAAAAQ:1", "  :AAAAAAAAAAAAAAAAAAAAAQ:1", "g:AAAAAAAAAAAAAAAAAAAAAQ:x"),
+        *("g:AAAAAAAAAAAAAAAAAAAAAQ:2147483648", "g:AAAAAAAAAAAAAAAAAAAAAQAAAAAA:1"),
+    ],
+)
+def test_a_malformed_key_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse(key)
 
 
 BATCHES = st.lists(
