@@ -18,7 +18,6 @@ from failover.partitions.coalescing import Runs
 from failover.partitions.containment import (
     HandlerFailed,
     PartitionFailed,
-    about,
     asked,
     cut,
     encoded,
@@ -26,12 +25,13 @@ from failover.partitions.containment import (
     shared_out,
 )
 from failover.partitions.loading import Loading
+from failover.partitions.replaying import replay
 from failover.partitions.replies import Replies
+from failover.partitions.turn_output import TurnOutput
 from protocol.groups.effects import Elected, LeaderLease, Request, Resigned
 from protocol.reasons import reason, shown
-from protocol.records import BadRecord, UnknownRecordType
 from protocol.wire.errors import ErrorCode
-from storage.log import AppendBatch, LogError, TruncateFrom, UnknownRecordError
+from storage.log import AppendBatch, LogError, TruncateFrom
 from storage.replica import Replica, Role
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
     from failover.effects import Effects
     from failover.partitions.machine import MachineAdapter, StateMachine
-    from protocol.groups.effects import Result, Task, Ticket
-    from protocol.groups.facts import Fact
+    from protocol.groups.effects import Result, Ticket
     from protocol.records import Record
     from storage.batch import Batch, RawRecord
     from storage.log import Write
@@ -107,9 +106,7 @@ class Partition:
         self.deferred: list[tuple[Request, Sequence[str] | None]] = []
         self._again: list[tuple[Request, Sequence[str]]] = []
         self._runs = Runs()
-        self._facts: list[Fact] = []
-        self._tasks: list[Task] = []
-        self._notes: list[str] = []
+        self._output = TurnOutput(self.number)
         self._failure: PartitionFailed | None = None
 
     @property
@@ -249,9 +246,9 @@ class Partition:
             self._append_turn(now)
         if result.replies or asked is not None:
             self.replies.add(result.replies, asked, depends_on)
-        self._facts += result.facts
-        if result.tasks:
-            self._tasks += self.replies.hold_calls(result.tasks)
+        tasks = result.tasks
+        if tasks or result.facts:
+            self._output.add(result.facts, self.replies.hold_calls(tasks) if tasks else ())
 
     # --- recovery after a handler raised
 
@@ -271,17 +268,13 @@ class Partition:
         if isinstance(event, Request):
             raise HandlerFailed(reason(error)) from error
         for group_id in groups:
-            self._note(type(event).__name__, group_id, reason(error))
+            self._output.note_restored(type(event).__name__, group_id, reason(error))
 
     def _mend(self, now: int) -> None:
         """Rebuild the groups that failed on their own."""
         for group_id, what, why in self.machine.take_failures():
             self._restore(group_id, now)
-            self._note(what, group_id, why)
-
-    def _note(self, what: str, group_id: str, why: str) -> None:
-        then = f"the group was built again from the log of partition {self.number}"
-        self._notes.append(f"{what} for group {shown(group_id)} failed: {why}; {then}")
+            self._output.note_restored(what, group_id, why)
 
     def _restore(self, group_id: str, now: int) -> None:
         """Restore a group from the log; requests that wait in it are refused as retriable."""
@@ -375,7 +368,7 @@ class Partition:
         while replica.is_ready:
             has_moved = True
             self._take(replica.ready(now, effects.number), now, effects)
-        if self.replies.new or self._facts or self._tasks or self._notes:
+        if self.replies.new or self._output:
             self._answer(effects)
         self.refuse_waiting(effects)
         if self.state is PartitionState.LEADER:
@@ -450,13 +443,7 @@ class Partition:
     def _answer(self, effects: Effects) -> None:
         """Let each new reply pass the gate, or wait there."""
         self.replies.pass_gate(self._runs.groups)
-        effects.facts += self._facts
-        self._facts.clear()
-        effects.notes += self._notes
-        self._notes.clear()
-        if self._tasks:
-            effects.add_tasks(self.number, self._tasks)
-            self._tasks.clear()
+        self._output.flush(effects)
 
     def _append_turn(self, now: int) -> None:
         """Append the turn's records, except those of groups that wait for more."""
@@ -497,12 +484,11 @@ class Partition:
         failed, again = shared_out(self.replies.take_back(group_id), error)
         for request, code in failed:
             self.replies.refuse(request, code)
-            self._note(asked(request), group_id, reason(error))
+            self._output.note_restored(asked(request), group_id, reason(error))
         if not failed and not again:
-            self._note("A timer or a result", group_id, reason(error))
+            self._output.note_restored("A timer or a result", group_id, reason(error))
         self._again += [(request, (group_id,)) for request in again]
-        self._facts = [each for each in self._facts if about(each) != group_id]
-        self._tasks = [each for each in self._tasks if about(each) != group_id]
+        self._output.take_back(group_id)
 
     def _handle_again(self, now: int) -> None:
         """Handle and write, one by one, the requests that were too large together."""
@@ -512,7 +498,7 @@ class Partition:
                 self.handle(request, now, depends_on)
             except HandlerFailed as error:
                 self.replies.refuse(request, ErrorCode.unknown_server_error)
-                self._note(asked(request), depends_on[0], str(error))
+                self._output.note_restored(asked(request), depends_on[0], str(error))
             self._append_turn(now)
             self.replies.pass_gate(self._runs.groups)  # so that the next one does not take it back
 
@@ -549,7 +535,7 @@ class Partition:
         self.replies.refuse_all(self._adapter.not_leader, effects.replies)
         self.deferred.clear()
         self._again.clear()
-        self._tasks.clear()
+        self._output.drop_tasks()
         self._runs.end()
         if self._turn or not is_sound:
             self._reload()
@@ -559,7 +545,7 @@ class Partition:
         try:
             farewell = self.machine.handle(Resigned(), now)
         except Exception as error:
-            self._notes.append(f"partition {self.number} is read again: {reason(error)}")
+            self._output.note(f"partition {self.number} is read again: {reason(error)}")
             return False
         effects.facts += farewell.facts
         effects.add_tasks(self.number, farewell.tasks)
@@ -577,27 +563,6 @@ class Partition:
 
     def _replay(self, rows: Iterable[RawRecord]) -> int:
         """Replay records; return how many there were."""
-        replay_rows = self._adapter.replay_rows
-        try:
-            if replay_rows is not None:
-                replayed, skipped = replay_rows(self.machine, rows)
-            else:
-                replayed, skipped = self._replay_each(rows)
-        except BadRecord as error:
-            raise UnknownRecordError(
-                f"partition {self.number}: {error}; use the program that wrote it."
-            ) from error
+        replayed, skipped = replay(self.number, self.machine, self._adapter, rows)
         self.skipped += skipped
         return replayed
-
-    def _replay_each(self, rows: Iterable[RawRecord]) -> tuple[int, int]:
-        replayed = skipped = 0
-        for key, value in rows:
-            replayed += 1
-            try:
-                record = self._adapter.decode(key, value)
-            except UnknownRecordType:
-                skipped += 1  # written by a newer version: Kafka skips it too
-            else:
-                self.machine.replay(record)
-        return replayed, skipped
