@@ -52,20 +52,22 @@ def _cut(message: Any, cut: Mapping[int, Sequence[Any]]) -> Entity:
 
 def merge(key: int, message: Any, answers: Iterable[Any]) -> Entity:
     """Merge the answers to the parts: a result for each partition, in the request's order."""
-    found: dict[tuple[Any, int], list[Any]] = {}
+    found: dict[tuple[Any, int], Any] = {}
     shape: Any = None
     for answer in answers:
         for topic in answer.results:
             shape = topic
-            for result in topic.partitions:
-                found.setdefault((topic.topic_id, result.partition), []).append(result)
-    results = []
+            found.update(((topic.topic_id, row.partition), row) for row in topic.partitions)
+    results: dict[Any, dict[int, Any]] = {}
     for topic in message.topics:
-        rows = []
         for asked in topic.partitions:
-            named = found.get((topic.topic_id, asked.partition), [])
-            if named:
-                rows.append(named.pop(0))
-        if rows:
-            results.append(replace(shape, topic_id=topic.topic_id, partitions=tuple(rows)))
-    return blank(API[key].response, results=tuple(results))
+            row = found.get((topic.topic_id, asked.partition))
+            if row is not None:
+                results.setdefault(topic.topic_id, {})[asked.partition] = row
+    return blank(
+        API[key].response,
+        results=tuple(
+            replace(shape, topic_id=topic_id, partitions=tuple(rows.values()))
+            for topic_id, rows in results.items()
+        ),
+    )

@@ -1,7 +1,9 @@
 """The requests of brokers to the share coordinator: 83 to 87.
 
 An error of one partition stands in its result. A request without topics, partitions or group has an
-empty answer, as in Kafka.
+empty answer, as in Kafka. A partition may be named again: as in Kafka, each naming is an operation,
+and the answer has the result of the last. The work of one request is bounded: what goes beyond is
+refused as retriable.
 """
 
 from __future__ import annotations
@@ -28,6 +30,26 @@ if TYPE_CHECKING:
     from protocol.groups.share_state.context import ShareStateContext
 
     Operation = Callable[[ShareStateContext, SharePartition, Any, int], Mapping[str, Any]]
+
+
+OPERATION_WORK: Final = 32
+"""The work of an operation on share state without batches, in batches."""
+
+WORK_MAX: Final = 100_000
+"""Refuse the rest of a request after so much work, in batches: a few tenths of a second."""
+
+TOO_MUCH: Final = "The request is too large. Send the rest again."
+
+
+def _check_work(work: int) -> None:
+    if work >= WORK_MAX:
+        raise KafkaError(ErrorCode.coordinator_load_in_progress, TOO_MUCH)
+
+
+def _work_of(ctx: ShareStateContext, share: SharePartition, asked: Any) -> int:
+    state = ctx.found(share)
+    before = 0 if state is None else state.size
+    return OPERATION_WORK + before + len(getattr(asked, "state_batches", ()))
 
 
 def _initialize(
@@ -104,24 +126,28 @@ def _handler(
     def handle(ctx: ShareStateContext, request: Request, now: int) -> None:
         """Carry out the operation on each partition of the request."""
         message: Any = request.message
-        results = []
+        results: dict[Any, dict[int, Any]] = {}
+        work = 0
         for topic in () if is_empty(message) else message.topics:
-            partitions = []
+            rows = results.setdefault(topic.topic_id, {})
             for asked in topic.partitions:
                 share = SharePartition(message.group_id, topic.topic_id, asked.partition)
                 result: Any = blank(
                     partition_result, partition=asked.partition, error_code=ErrorCode.none
                 )
                 try:
-                    partitions.append(replace(result, **operation(ctx, share, asked, now)))
+                    _check_work(work)
+                    work += _work_of(ctx, share, asked)
+                    rows[asked.partition] = replace(result, **operation(ctx, share, asked, now))
                 except KafkaError as error:
-                    partitions.append(
-                        replace(result, error_code=error.code, error_message=error.message)
+                    rows[asked.partition] = replace(
+                        result, error_code=error.code, error_message=error.message
                     )
-            results.append(
-                blank(topic_result, topic_id=topic.topic_id, partitions=tuple(partitions))
-            )
-        ctx.reply(request.ticket, blank(response, results=tuple(results)), message.group_id)
+        told = tuple(
+            blank(topic_result, topic_id=topic_id, partitions=tuple(rows.values()))
+            for topic_id, rows in results.items()
+        )
+        ctx.reply(request.ticket, blank(response, results=told), message.group_id)
 
     return handle
 

@@ -46,6 +46,11 @@ class ShareState:
         """Whether there is a snapshot: an update alone means nothing."""
         return self.snapshot is not None
 
+    @property
+    def size(self) -> int:
+        """How many batches the snapshot and its changes have."""
+        return sum(len(each.state_batches) for each in (self.snapshot, self.update) if each)
+
     def current(self) -> ShareSnapshotValue:
         """Return the snapshot with its update applied."""
         snapshot, update = self.snapshot, self.update

@@ -19,6 +19,8 @@ from protocol.records import (
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from protocol.groups.share_state.context import ShareStateContext
     from protocol.groups.share_state.keys import SharePartition
     from protocol.records import ShareStateBatch
@@ -41,6 +43,11 @@ NO_STATE: Final = ShareSnapshotValue(
     state_batches=(),
 )
 """The summary of a partition without share state."""
+
+BATCHES_MAX: Final = 52_000
+"""The most batches of a write, and of a record: as many as Kafka's records of 1 MiB hold."""
+
+TOO_LARGE: Final = "The share state has too many batches."
 
 NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
 UNKNOWN_PARTITION: Final = "This server does not host this topic-partition."
@@ -91,11 +98,16 @@ def initialize(
 
 
 def write(ctx: ShareStateContext, share: SharePartition, written: StateWrite, now: int) -> None:
-    """Change share state. Raises INVALID_REQUEST, FENCED_LEADER_EPOCH or FENCED_STATE_EPOCH."""
+    """Change share state. Raises INVALID_REQUEST, FENCED_LEADER_EPOCH or FENCED_STATE_EPOCH.
+
+    Raises UNKNOWN_SERVER_ERROR, as Kafka, if a record cannot hold the share state.
+    """
     _check_named(share)
     state = find(ctx, share)
     if state is None:
         raise _invalid("Write operation on uninitialized share partition not allowed.")
+    if len(written.batches) > BATCHES_MAX:
+        raise KafkaError(ErrorCode.unknown_server_error, TOO_LARGE)
     before = state.current()
     if NO_EPOCH != written.leader_epoch < before.leader_epoch:
         raise KafkaError(ErrorCode.fenced_leader_epoch, OLD_LEADER_EPOCH)
@@ -167,7 +179,7 @@ def _emit(
             delivery_complete_count=written.delivery_complete_count,
             create_timestamp=at_ms,
             write_timestamp=at_ms,
-            state_batches=combined((*before.state_batches, *written.batches), start_offset),
+            state_batches=_bounded((*before.state_batches, *written.batches), start_offset),
         )
         _emit_snapshot(ctx, share, snapshot)
         return
@@ -179,9 +191,17 @@ def _emit(
         leader_epoch=written.leader_epoch,
         start_offset=start_offset,
         delivery_complete_count=written.delivery_complete_count,
-        state_batches=combined((*batches, *written.batches), start_offset),
+        state_batches=_bounded((*batches, *written.batches), start_offset),
     )
     ctx.emit(Record(ShareUpdateKey(*share), update))
+
+
+def _bounded(batches: Iterable[ShareStateBatch], start_offset: int) -> tuple[ShareStateBatch, ...]:
+    """Combine batches. Raises UNKNOWN_SERVER_ERROR if a record cannot hold the result."""
+    found = combined(batches, start_offset)
+    if len(found) > BATCHES_MAX:
+        raise KafkaError(ErrorCode.unknown_server_error, TOO_LARGE)
+    return found
 
 
 def _emit_snapshot(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,9 @@ from kio.schema.write_share_group_state.v1 import request as write_request
 
 from failover.routing import partition_for
 from protocol.groups.effects import Elected, Resigned, TimersDue, TopicsDeleted
+from protocol.groups.share_state import parts, requests, store
 from protocol.groups.share_state import shard as share_state_shard
+from protocol.groups.share_state import state as state_module
 from protocol.groups.share_state.batches import combined
 from protocol.groups.share_state.keys import SharePartition, parse, partition_of
 from protocol.groups.share_state.shard import ShareStateShard
@@ -35,6 +38,11 @@ from protocol.records import (
     encode,
 )
 from protocol.wire.errors import ErrorCode
+from protocol.wire.messages import (
+    WriteShareGroupStateResponse,
+    WriteSharePartitionResult,
+    WriteShareStateResult,
+)
 from tests.effort import examples
 from tests.protocol.groups.conversation import GROUP, topic_id
 from tests.protocol.groups.share.share_talk import ShareTalk
@@ -385,3 +393,100 @@ def test_batches_are_combined_by_the_highest_count_and_state(
         assert one[1] + 1 < other[0] or one[2:] != other[2:]
     in_steps = combined((*combined(some, -1), *more), start_offset)
     assert in_steps == found
+
+
+class Work:
+    """Counts the batches that are combined."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.batches = 0
+        for module in (store, state_module):
+            monkeypatch.setattr(module, "combined", self.combined)
+
+    def combined(self, batches: Any, start_offset: int) -> Any:
+        batches = tuple(batches)
+        self.batches += len(batches)
+        return combined(batches, start_offset)
+
+
+def often(partition: int, times: int) -> write_request.WriteShareGroupStateRequest:
+    """Ask for one batch more, many times, of one partition in one request."""
+    row = write_request.StateBatch
+    return write_request.WriteShareGroupStateRequest(
+        group_id=OTHER,
+        topics=(
+            write_request.WriteStateData(
+                topic_id=A,
+                partitions=tuple(
+                    write_request.PartitionData(
+                        partition=partition,
+                        state_epoch=1,
+                        leader_epoch=-1,
+                        delivery_complete_count=0,
+                        start_offset=-1,
+                        state_batches=(
+                            row(
+                                first_offset=3 * at,
+                                last_offset=3 * at,
+                                delivery_state=0,
+                                delivery_count=1,
+                            ),
+                        ),
+                    )
+                    for at in range(times)
+                ),
+            ),
+        ),
+    )
+
+
+def test_a_partition_named_again_and_again_costs_bounded_work(
+    talk: StateTalk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "WORK_MAX", 10_000)
+    work = Work(monkeypatch)
+    talk.initialize()
+    (result,) = talk.ask_share_state(often(0, 1_000), 1).results[0].partitions
+    assert result.error_code is ErrorCode.coordinator_load_in_progress
+    assert 5_000 < work.batches < 5 * 10_000
+    kept = len(talk.read().state_batches)
+    assert 100 < kept < 1_000
+    assert talk.write((9_000, 9_000, 0)).error_code is ErrorCode.none
+    assert len(talk.read().state_batches) == kept + 1
+
+
+def test_a_partition_named_twice_is_written_twice_and_answered_once(talk: StateTalk) -> None:
+    talk.initialize()
+    (topic,) = talk.ask_share_state(often(0, 2), 1).results
+    assert [each.error_code for each in topic.partitions] == [ErrorCode.none]
+    assert told(talk.read().state_batches) == [(0, 0, 0, 1), (3, 3, 0, 1)]
+
+
+def test_a_topic_named_twice_is_answered_once(talk: StateTalk) -> None:
+    talk.initialize()
+    message = often(0, 1)
+    twice = replace(message, topics=(*message.topics, *message.topics))
+    for response in (talk.ask_share_state(twice, 1), merged(twice)):
+        (topic,) = response.results
+        assert [each.partition for each in topic.partitions] == [0]
+
+
+def merged(message: Any) -> Any:
+    """The merged answer to a request, of which each part names a partition once."""
+    row = WriteSharePartitionResult(partition=0, error_code=ErrorCode.none, error_message=None)
+    result = WriteShareStateResult(topic_id=A, partitions=(row,))
+    answer = WriteShareGroupStateResponse(results=(result,))
+    return parts.merge(85, message, [answer, answer])
+
+
+def test_more_batches_than_a_record_may_hold_are_refused(
+    talk: StateTalk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "BATCHES_MAX", 3)
+    talk.initialize()
+    far = [(10 * at, 10 * at, 2) for at in range(4)]
+    assert talk.write(*far).error_code is ErrorCode.unknown_server_error
+    assert talk.write(*far[:3]).error_code is ErrorCode.none
+    assert talk.write(far[3]).error_code is ErrorCode.unknown_server_error
+    assert told(talk.read().state_batches) == [(at, at, 2, 1) for at in (0, 10, 20)]
+    assert talk.write(far[3], start_offset=10).error_code is ErrorCode.none
