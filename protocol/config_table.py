@@ -410,7 +410,7 @@ BROKER_CONFIGS: Final = _table(
     _STREAMS,
     _SHARE,
     _without_effect(*_SHARE_RECORDS),
-    _without_effect(*_STREAMS_WARMUP),
+    _STREAMS_WARMUP,
     _modern("consumer"),
     _modern("streams"),
     _modern("share"),
@@ -504,5 +504,5 @@ GROUP_CONFIGS: Final = _table(
     _GROUP,
     _GROUP_STREAMS,
     _without_effect(*_GROUP_SHARE),
-    _without_effect(*_GROUP_STREAMS_WARMUP),
+    _GROUP_STREAMS_WARMUP,
 )

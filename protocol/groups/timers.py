@@ -54,6 +54,9 @@ class TimerKind(StrEnum):
     TARGET = "target"
     """Write the next slice of a large target assignment."""
 
+    TASK_INDEX = "task-index"
+    """Look at the tasks of the next members of a large streams group: its plan is due."""
+
     SHARE_STATE = "share-state"
     """A share group's partitions lack share state, or a topic that has some was deleted."""
 

@@ -198,6 +198,7 @@ class _NamedStreams:
     endpoint_epoch = ENDPOINT_MARK
     process_id = PROCESS_MARK
     shuts_down = False
+    reports_offsets = False
     owned = NO_TASKS
 
     def __init__(self, config: Any, generation: int) -> None:

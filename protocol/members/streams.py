@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from protocol.members.client import MemberClient, Receivers, State
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 SHUTDOWN_APPLICATION: Final = 4
 """The status that asks every member to leave (KIP-1071, "StreamsGroupHeartbeat")."""
+
+NO_OFFSETS: Final = timedelta(0)
+"""The interval between reports of offsets, from a coordinator that reads none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ class StreamsMember(HeartbeatingMember):
     """One member's conversation with its coordinator.
 
     ``partitions`` are those that its active tasks read; ``owned`` are its tasks by role.
+    ``reports_offsets``: the coordinator reads the offsets of tasks, since version 1.
     ``partitions_of`` (topic name to partition count) tells which topics of a subtopology have a
     task's partition; its driver may replace it. ``statuses`` are pairs of code and detail.
     """
@@ -94,6 +99,7 @@ class StreamsMember(HeartbeatingMember):
         self.statuses: tuple[tuple[int, str], ...] = ()
         self.endpoint_epoch = 0
         self.shuts_down = False
+        self.reports_offsets = False
         self.inputs = {
             each.subtopology_id: input_topics(each) for each in config.topology.subtopologies
         }
@@ -116,6 +122,7 @@ class StreamsMember(HeartbeatingMember):
         if response.error_code or self.is_done or self.generation == JOIN_EPOCH:
             return
         self.endpoint_epoch = response.endpoint_information_epoch
+        self.reports_offsets = getattr(response, "task_offset_interval", NO_OFFSETS) > NO_OFFSETS
         if response.status is not None:
             self.statuses = tuple(
                 (each.status_code, each.status_detail) for each in response.status

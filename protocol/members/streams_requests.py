@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from protocol.members.requests import UNCHANGED, AnyConfig, AnyMember, MemberMessages, milliseconds
 from protocol.wire.streams_messages import (
     OwnedTaskIds,
+    OwnedTaskOffset,
     StreamsConfig,
     StreamsGroupHeartbeatRequest,
     StreamsUserEndpoint,
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from protocol.members.requests import HeartbeatFields
     from protocol.wire.embedded import TopicPartition
     from protocol.wire.streams_messages import AssignedTaskIds, StreamsTopology
+
+CHANGELOG_END: Final = 1_000_000
+"""The records of each changelog, as a member without state reports them."""
 
 STREAMS_GROUP_HEARTBEAT: Final = StreamsGroupHeartbeatRequest.__api_key__
 
@@ -69,6 +73,7 @@ class AnyStreamsMember(AnyMember, Protocol):
     process_id: str
     endpoint_epoch: int
     shuts_down: bool
+    reports_offsets: bool
     inputs: Mapping[str, tuple[str, ...]]
     partitions_of: Mapping[str, int]
 
@@ -108,6 +113,8 @@ class StreamsMessages(MemberMessages):
                 "standby_tasks": owned.standby,
                 "warmup_tasks": owned.warmup,
             }
+        if not tells.joins and member.reports_offsets:
+            said |= _offsets(member.owned, has_begun=tells.owned)
         return _request(member, member.generation, said)
 
     def leave(self, member: AnyStreamsMember, epoch: int) -> Any:
@@ -148,11 +155,33 @@ def _request(member: AnyStreamsMember, epoch: int, said: dict[str, Any]) -> Any:
         member_epoch=epoch,
         endpoint_information_epoch=member.endpoint_epoch,
         instance_id=member.config.instance_id,
-        task_offsets=None,
-        task_end_offsets=None,
         shutdown_application=member.shuts_down,
-        **{"rebalance_timeout": UNCHANGED, **said},
+        **{
+            "rebalance_timeout": UNCHANGED,
+            "task_offsets": None,
+            "task_end_offsets": None,
+            **said,
+        },
     )
+
+
+def _offsets(owned: OwnedTasks, *, has_begun: bool) -> dict[str, Any]:
+    """Report copies as caught up; a warm-up task only with the second heartbeat that has it."""
+    if not has_begun and not owned.warmup:
+        return {}
+    standby, warmup = (
+        [(each.subtopology_id, index) for each in tasks for index in each.partitions]
+        for tasks in (owned.standby, owned.warmup)
+    )
+    ends = dict.fromkeys((*standby, *warmup), CHANGELOG_END)
+    offsets = {**ends, **dict.fromkeys(warmup, 0)} if has_begun else ends
+    return {
+        name: tuple(
+            OwnedTaskOffset(subtopology_id=task, partition=index, offset=offset)
+            for (task, index), offset in told.items()
+        )
+        for name, told in (("task_offsets", offsets), ("task_end_offsets", ends))
+    }
 
 
 def _owned(tasks: tuple[AssignedTaskIds, ...] | None) -> tuple[OwnedTaskIds, ...]:

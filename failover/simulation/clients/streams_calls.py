@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 STREAMS_GROUPS: Final = ("streams-0", "streams-1")
 MEMBERS: Final = ("a", "b", "c")
 REBALANCE_TIMEOUT: Final = timedelta(seconds=20)
+CHANGELOG_END: Final = 1_000_000
 
 Tasks = tuple[m.OwnedTaskIds, ...]
 
@@ -30,6 +31,7 @@ class _Played:
     epoch: int = 0
     active: Tasks = ()
     standby: Tasks = ()
+    warmup: Tasks = ()
 
 
 @dataclass(slots=True)
@@ -67,8 +69,10 @@ class StreamsCalls:
                 fields |= {
                     "active_tasks": member.active,
                     "standby_tasks": member.standby,
-                    "warmup_tasks": (),
+                    "warmup_tasks": member.warmup,
                 }
+            if self.rng.random() < 0.5:
+                fields |= self._offsets(member)
         return blank(m.StreamsGroupHeartbeatRequest, **fields)
 
     def answered(self, message: Any, response: Any) -> None:
@@ -85,6 +89,23 @@ class StreamsCalls:
         if message.member_epoch < 0 or response.active_tasks is not None:
             member.active = _owned(response.active_tasks)
             member.standby = _owned(response.standby_tasks)
+            member.warmup = _owned(response.warmup_tasks)
+
+    def _offsets(self, member: _Played) -> dict[str, Any]:
+        """Report the copies that a member has: behind, or caught up in the meantime."""
+        offset = self.rng.choice((0, CHANGELOG_END))
+        copies = [
+            (each.subtopology_id, index)
+            for each in (*member.standby, *member.warmup)
+            for index in each.partitions
+        ]
+        return {
+            name: tuple(
+                m.OwnedTaskOffset(subtopology_id=task, partition=index, offset=value)
+                for task, index in copies
+            )
+            for name, value in (("task_offsets", offset), ("task_end_offsets", CHANGELOG_END))
+        }
 
     def _topology(self, group_id: str) -> m.StreamsTopology:
         changelog = m.StreamsTopicInfo(

@@ -46,7 +46,9 @@ class AssignmentForm:
     ``awaits_revocation``: a member keeps its epoch until it reports that it has revoked what it
     should no longer have. ``is_shared``: an assignor must return a ``SharedAssignment``, otherwise
     a ``GroupAssignment``. ``units_are_topics``: a member has only places of topics that exist and
-    that it subscribes to. ``noun`` is what places are called.
+    that it subscribes to. ``in_place``: the places that a holder of this one may get at once in its
+    stead, as they are the same in another role; None: there are no roles. ``noun`` is what places
+    are called.
     """
 
     name: str
@@ -54,6 +56,7 @@ class AssignmentForm:
     awaits_revocation: bool
     is_shared: bool
     units_are_topics: bool = True
+    in_place: Callable[[Partition], Iterable[Partition]] | None = None
     noun: str = "partitions"
 
 
@@ -79,6 +82,15 @@ def _active(places: Set[Partition]) -> Iterable[Partition]:
     return [place for place in places if not place >> ROLE_SHIFT]
 
 
+def _other_roles(place: Partition) -> Iterable[Partition]:
+    """Return the roles in which a replica's state is of use; an active task is given up first."""
+    role = place >> ROLE_SHIFT
+    if role == TaskRole.ACTIVE:
+        return ()
+    task = place & ((1 << ROLE_SHIFT) - 1)
+    return task, (TaskRole.STANDBY + TaskRole.WARMUP - role) << ROLE_SHIFT | task
+
+
 PARTITIONS: Final = AssignmentForm(
     name="partitions", exclusive=_all, awaits_revocation=True, is_shared=False
 )
@@ -91,5 +103,6 @@ TASKS: Final = AssignmentForm(
     awaits_revocation=True,
     is_shared=True,
     units_are_topics=False,
+    in_place=_other_roles,
     noun="tasks",
 )

@@ -58,7 +58,10 @@ class ModernKind:
     such a change is ``change_event``. ``prepare`` brings up to date what the type derives from
     topics and configs, and returns why that needs a new group epoch, or None; it is called with the
     context and the group's runtime before every epoch, and whenever topics or configs may have
-    changed. ``soft_state`` makes what a leader keeps for this type only.
+    changed. ``refine`` returns what a member gets at present of its target, if its type moves some
+    places later than others; it is called with the context, the group's runtime, the member and the
+    target. None: it is not known yet, and the member waits. ``soft_state`` makes what a leader
+    keeps for this type only.
     """
 
     configs: ModernConfigs
@@ -70,6 +73,7 @@ class ModernKind:
     every_change_bumps: bool = False
     change_event: MemberEventKind = MemberEventKind.SUBSCRIBED
     prepare: Callable[[Any, Any], TopicsCause | None] | None = None
+    refine: Callable[[Any, Any, Any, Any], Any] | None = None
     soft_state: Callable[[], Any] = _no_state
     member_timers: tuple[str, ...] = field(init=False)
     group_timers: tuple[str, ...] = field(init=False)

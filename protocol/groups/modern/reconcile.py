@@ -54,8 +54,9 @@ class ReconcileInput:
     ``owned`` are the partitions that the member itself reports, None when it does not report them.
     ``is_subscribed`` returns, by a topic's number, whether the member subscribes to it; ``is_free``
     whether no other member holds a partition. ``has_changed``: the subscription is new.
-    ``partition_epoch`` is the assignment epoch of new partitions; None: ``epoch``. ``noun`` and
-    ``units`` name the group's type and what members hold, for a message.
+    ``partition_epoch`` is the assignment epoch of new partitions; None: ``epoch``. ``in_place``
+    returns what a member may get in the stead of something that it holds, without giving it up
+    first. ``noun`` and ``units`` name the group's type and what members hold, for a message.
     """
 
     epoch: int
@@ -65,6 +66,7 @@ class ReconcileInput:
     is_free: Callable[[Partition], bool]
     has_changed: bool = False
     partition_epoch: int | None = None
+    in_place: Callable[[Partition], Iterable[Partition]] | None = None
     noun: str = "consumer"
     units: str = "partitions"
 
@@ -89,22 +91,44 @@ def reconcile(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment
 def _towards_target(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:
     target = _subscribed(inputs.target, inputs)
     kept = {partition: now.assigned[partition] for partition in now.assigned.keys() & target}
+    changing: dict[Partition, Partition] = {}
     if len(kept) < len(now.assigned):
         leaving = {p: epoch for p, epoch in now.assigned.items() if p not in kept}
-        if _holds(inputs, leaving):
+        changing = _changing_in_place(leaving, target, inputs)
+        if leaving and _holds(inputs, leaving):
             state = MemberState.UNREVOKED_PARTITIONS
+            kept.update((p, now.assigned[p]) for p in changing.values())
             return _changed(now, MemberAssignment(now.epoch, now.epoch, state, kept, leaving))
     wanted = target - kept.keys()
     free = [p for p in wanted if p in now.revoking or inputs.is_free(p)]
     state = MemberState.STABLE
     if len(free) < len(wanted):
         state = MemberState.UNRELEASED_PARTITIONS
+        waiting = set(wanted).difference(free)
+        kept.update((p, now.assigned[p]) for after, p in changing.items() if after in waiting)
     assigned = now.assigned  # keep the same object while its content is the same
     if free or len(kept) < len(assigned):
         since = inputs.epoch if inputs.partition_epoch is None else inputs.partition_epoch
         kept.update(dict.fromkeys(free, since))
         assigned = kept
     return _changed(now, MemberAssignment(inputs.epoch, now.epoch, state, assigned, {}))
+
+
+def _changing_in_place(
+    leaving: dict[Partition, int], target: Set[Partition], inputs: ReconcileInput
+) -> dict[Partition, Partition]:
+    """Take out what the member keeps until it gets the same in another role; return it by that."""
+    if inputs.in_place is None:
+        return {}
+    changing: dict[Partition, Partition] = {}
+    for partition in leaving:
+        for after in inputs.in_place(partition):
+            if after in target:
+                changing[after] = partition
+                break
+    for partition in changing.values():
+        del leaving[partition]
+    return changing
 
 
 def _without_unsubscribed(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:

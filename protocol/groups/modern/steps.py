@@ -15,6 +15,7 @@ from protocol.groups.facts import MemberEventKind
 from protocol.groups.modern import group as modern
 from protocol.groups.modern import members as modern_members
 from protocol.groups.modern import regexes, target, unsettled
+from protocol.groups.modern.hard_state import JOIN_EPOCH
 from protocol.groups.modern.reconcile import MemberState, ReconcileInput, reconcile
 from protocol.groups.timers import TimerKind
 from protocol.records import Record
@@ -192,18 +193,26 @@ def reconcile_member(
         and assignment.epoch == epoch
     ):
         return
+    wanted = group.without_unavailable(target.of_member(ctx, group, member), ctx.numbers)
+    refine, is_free = group.kind.refine, group.is_free(member)
+    present = wanted if refine is None else refine(ctx, runtime, member, wanted)
+    if present is None:
+        if assignment.epoch != JOIN_EPOCH:
+            return
+        present, is_free = wanted, _nothing_is_free  # it needs an epoch
     member_id = member.member_id
     owned = given.owned() if group.kind.form.awaits_revocation else NOTHING
     after = reconcile(
         assignment,
         ReconcileInput(
             epoch=epoch,
-            target=group.without_unavailable(target.of_member(ctx, group, member), ctx.numbers),
+            target=present,
             owned=owned,
             is_subscribed=_wants(ctx, group, member),
-            is_free=group.is_free(member),
+            is_free=is_free,
             has_changed=given.has_changed,
             partition_epoch=None if group.kind.form.awaits_revocation else NO_EPOCH,
+            in_place=group.kind.form.in_place,
             noun=group.type_name,
             units=group.kind.form.noun,
         ),
@@ -218,6 +227,10 @@ def reconcile_member(
         modern.arm_revocation(ctx, runtime, member, now)
     else:
         ctx.timers.cancel(TimerKind.REVOCATION, group.group_id, member_id)
+
+
+def _nothing_is_free(_place: Partition) -> bool:
+    return False
 
 
 def _wants(

@@ -363,6 +363,21 @@ def _finish(ctx: Context, runtime: ModernGroupRuntime, target_write: TargetWrite
     update(ctx, runtime, now)
 
 
+def renew(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
+    """Put the present target in force again at a new group epoch, without a run of the assignor.
+
+    All members then take another step towards it. The interval between runs does not start again.
+    """
+    group = runtime.group
+    codec, epoch = group.kind.codec, group.epoch + 1
+    ctx.emit(
+        Record(codec.epoch_key(group.group_id), codec.epoch(group, epoch, group.metadata_hash))
+    )
+    _emit_metadata(ctx, group, epoch, group.assignment_timestamp_ms, 0)
+    runtime.end_leases()
+    runtime.assigned_ms = now
+
+
 def _emit_metadata(
     ctx: Context, group: ModernGroup[Any], epoch: int, timestamp_ms: int, arriving_epoch: int
 ) -> None:

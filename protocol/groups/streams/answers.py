@@ -18,6 +18,7 @@ from protocol.groups.streams.status import (
     STALE_TOPOLOGY,
 )
 from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK, SubtopologyNumbers
+from protocol.groups.streams.warming.warmups import acceptable_lag
 from protocol.groups.topic_numbers import TOPIC_SHIFT, by_topic
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import NO_THROTTLE
@@ -50,12 +51,12 @@ def answer(  # noqa: PLR0913 - all that answers differ in
 ) -> StreamsGroupHeartbeatResponse:
     """Build a response without statuses and endpoints; tasks only if they may have changed.
 
-    There is no acceptable recovery lag, since there are no warm-up tasks, and no description of
-    the topology is asked for, since none is stored.
+    No description of the topology is asked for, since none is stored.
     """
     lag, offsets_ms = 0, 0  # as Kafka 4.3 answers version 0
     if api_version >= OFFSETS_SINCE:
-        lag, offsets_ms = -1, group_settings.integer(ctx, runtime.group_id, OFFSET_INTERVAL)
+        lag = acceptable_lag(ctx, runtime)
+        offsets_ms = group_settings.integer(ctx, runtime.group_id, OFFSET_INTERVAL)
     active = standby = warmup = None
     if with_tasks:
         numbers = streams_group_of(runtime).numbers

@@ -18,6 +18,8 @@ from protocol.groups.streams.prepare import prepare
 from protocol.groups.streams.records import CODEC, NOT_VALIDATED
 from protocol.groups.streams.soft_state import StreamsSoftState
 from protocol.groups.streams.task_numbers import SubtopologyNumbers, task_of
+from protocol.groups.streams.warming.warmups import present_target
+from protocol.groups.timers import TimerKind
 from protocol.records import StreamsGroupTopologyKey
 
 if TYPE_CHECKING:
@@ -46,9 +48,11 @@ KIND: Final = ModernKind(
     ),
     codec=CODEC,
     form=TASKS,
+    own_group_timers=(TimerKind.TASK_INDEX,),
     every_change_bumps=True,
     change_event=MemberEventKind.UPDATED,
     prepare=prepare,
+    refine=present_target,
     soft_state=StreamsSoftState,
 )
 

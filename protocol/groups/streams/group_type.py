@@ -8,6 +8,7 @@
 ``requests``         checks of a StreamsGroupHeartbeat before anything else
 ``members``          which member a heartbeat is from; static members
 ``internal_topics``  creating the repartition and changelog topics that are missing
+``warming``          warm-up tasks: ``warmups``: the plan in force; ``migrations``: what is in it
 ``leave``            leaving by StreamsGroupHeartbeat
 ``describe``         StreamsGroupDescribe, deletion
 ``offsets``          what a member may commit and fetch
@@ -29,6 +30,7 @@ from protocol.groups.streams import invariants as streams_invariants
 from protocol.groups.streams import offsets as streams_offsets
 from protocol.groups.streams import replay as streams_replay
 from protocol.groups.streams.group import StreamsGroup
+from protocol.groups.streams.warming import warmups
 from protocol.tables import merged
 
 STREAMS: Final = GroupType(
@@ -36,6 +38,7 @@ STREAMS: Final = GroupType(
     handlers=merged(streams_heartbeat.HANDLERS, streams_describe.HANDLERS),
     replays=streams_replay.REPLAYS,
     events=internal_topics.EVENTS,
+    timeouts=warmups.TIMEOUTS,
     broken=streams_invariants.broken,
     offsets=streams_offsets.POLICY,
     summary=streams_describe.summary,

@@ -35,6 +35,7 @@ from protocol.groups.streams.requests import (
 )
 from protocol.groups.streams.task_offsets import check_offsets, keep_offsets
 from protocol.groups.streams.topology import StreamsTopology, topology_record
+from protocol.groups.streams.warming.warmups import next_step, note_report, note_version, rename
 from protocol.records import (
     Record,
     StreamsEndpoint,
@@ -123,6 +124,8 @@ def _is_steady(
         and topology.epoch == group.validated_topology_epoch == known.topology_epoch
         and own.endpoint_epoch == message.endpoint_information_epoch
         and own.shutdown_member_id is None
+        and not own.has_news
+        and (request.api_version < OFFSETS_SINCE) == (message.member_id in own.unable)
     )
 
 
@@ -150,11 +153,14 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
 
     # From here on the request changes the group.
     streams_members.fill_slot(ctx, group_id, slot, member_id, now)
+    if slot.replaced is not None:
+        rename(ctx.modern_runtime[group_id], slot.replaced.member_id, member_id)
     if new_topology is not None:
         ctx.emit(Record(StreamsGroupTopologyKey(group_id), new_topology))
     runtime = modern.find(ctx, group_id, now)
     assert runtime is not None
     group = streams_group_of(runtime)
+    note_version(runtime, member_id, reports=request.api_version >= OFFSETS_SINCE)
     if not group.members:
         _begin_life(ctx, runtime, now)
     heartbeat_input = HeartbeatInput(
@@ -165,6 +171,8 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     )
     assert member is group.members[member_id]
     keep_offsets(runtime, group.configured, message)
+    note_report(ctx, runtime, message)
+    next_step(ctx, runtime, now)
     interval_ms = modern_steps.renew_session(ctx, runtime, member, now)
     if message.shutdown_application and runtime.own.shutdown_member_id is None:
         runtime.own.shutdown_member_id = member_id

@@ -19,6 +19,9 @@ def broken(ctx: Context) -> Iterator[str]:
     for group_id, group in ctx.groups.items():
         if isinstance(group, StreamsGroup):
             yield from (f"{group_id}: {sentence}" for sentence in _processes(group))
+            runtime = ctx.modern_runtime.get(group_id)
+            if runtime is not None and not runtime.own.index.is_sound():
+                yield f"{group_id}: the index of tasks is not that of its members"
 
 
 def _processes(group: StreamsGroup) -> Iterator[str]:

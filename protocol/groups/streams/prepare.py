@@ -8,6 +8,7 @@ from protocol.groups import settings as group_settings
 from protocol.groups.effects import TaskSettings
 from protocol.groups.facts import TopicsCause
 from protocol.groups.streams.configured import configure
+from protocol.groups.streams.warming.warmups import note_settings
 
 if TYPE_CHECKING:
     from protocol.groups.context import Context
@@ -36,6 +37,7 @@ def prepare(ctx: Context, runtime: ModernGroupRuntime) -> TopicsCause | None:
         group.assignment_configs["rack.aware.assignment.tags"] = ",".join(rack_tags)
     rows = tuple(configured.rows.values()) if configured.is_ready and configured.rows else ()
     group.settings = TaskSettings(rows, standby_replicas, rack_tags)
+    note_settings(ctx, runtime)
     validated = configured.epoch if configured.is_ready else -1
     if validated != group.validated_topology_epoch:
         is_ready = configured.is_ready

@@ -101,7 +101,7 @@ def _check_unsupported(message: StreamsGroupHeartbeatRequest, api_version: int) 
         raise _invalid("TaskOffsets are not supported yet.")
     if api_version < OFFSETS_SINCE and message.task_end_offsets is not None:
         raise _invalid("TaskEndOffsets are not supported yet.")
-    if message.warmup_tasks:
+    if api_version < OFFSETS_SINCE and message.warmup_tasks:
         raise _invalid("WarmupTasks are not supported yet.")
     topology = message.topology
     if topology is not None and any(each.source_topic_regex for each in topology.subtopologies):

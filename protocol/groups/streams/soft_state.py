@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from protocol.groups.streams.warming.task_index import TaskIndex
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from protocol.groups.streams.task_offsets import MemberTaskOffsets
+    from protocol.groups.streams.warming.migrations import Plan
+    from protocol.groups.topic_numbers import Partition
     from protocol.wire.streams_messages import EndpointToPartitions
 
 
@@ -18,7 +24,12 @@ class StreamsSoftState:
     ``topic_errors`` are the reasons why internal topics could not be created, by name, with the
     time until which they are told (ms) and no other attempt is made. ``creating`` are the topics
     that are being created, with the time from which on they are tried again (ms).
-    ``offsets`` are those of their tasks that members reported, by member.
+    ``offsets`` are those of their tasks that members reported, by member; ``lags`` how far they are
+    behind by these. ``index`` is made of the members' tasks; ``unindexed`` are the members that are
+    looked at in the next turns, None when nobody is waited for. ``plan`` is the present
+    step towards the target. ``has_news``: a next step may be possible. ``must_step``: members have
+    followed another plan, that of an earlier leader. ``unable`` are the members whose version of
+    the protocol reports no offsets. ``warmup_settings`` are the settings of the plan.
     """
 
     endpoint_epoch: int = 0
@@ -27,3 +38,11 @@ class StreamsSoftState:
     topic_errors: dict[str, tuple[str, int]] = field(default_factory=dict)
     creating: dict[str, int] = field(default_factory=dict)
     offsets: dict[str, MemberTaskOffsets] = field(default_factory=dict)
+    lags: dict[str, Mapping[Partition, int | None]] = field(default_factory=dict)
+    index: TaskIndex = field(default_factory=TaskIndex)
+    unindexed: list[str] | None = None
+    plan: Plan | None = None
+    has_news: bool = True
+    must_step: bool = False
+    unable: set[str] = field(default_factory=set)
+    warmup_settings: tuple[int, int] | None = None

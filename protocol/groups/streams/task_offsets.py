@@ -1,13 +1,14 @@
-"""How far members say that their copies of tasks are: soft state that is only described.
+"""How far members say that their copies of tasks are: soft state.
 
 A member reports the sums of the offsets of each task, and of the ends of its changelogs, since
-version 1 of StreamsGroupHeartbeat. No assignor here reads them: there are no warm-up tasks.
+version 1 of StreamsGroupHeartbeat. By them ``warmups`` knows when a task may move.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from protocol.groups.topic_numbers import TOPIC_SHIFT
 from protocol.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.streams.configured import ConfiguredTopology
+    from protocol.groups.streams.task_numbers import SubtopologyNumbers
+    from protocol.groups.topic_numbers import Partition
     from protocol.wire.streams_messages import OwnedTaskOffset, StreamsGroupHeartbeatRequest
 
     Offsets = tuple[tuple[str, int, int], ...]
@@ -65,6 +68,20 @@ def keep_offsets(
         if message.task_end_offsets is None
         else _of_tasks(configured, message.task_end_offsets),
     )
+
+
+def lags(told: MemberTaskOffsets, numbers: SubtopologyNumbers) -> dict[Partition, int | None]:
+    """Return how far a member is behind, by task; None: it has not said where the task ends."""
+    if not told.offsets:
+        return {}
+    ends = {(name, index): end for name, index, end in told.end_offsets}
+    found: dict[Partition, int | None] = {}
+    for name, index, offset in told.offsets:
+        number = numbers.known(name)
+        if number is not None:
+            end = ends.get((name, index))
+            found[number << TOPIC_SHIFT | index] = None if end is None else end - offset
+    return found
 
 
 def _of_tasks(configured: ConfiguredTopology | None, told: Iterable[OwnedTaskOffset]) -> Offsets:

@@ -51,9 +51,12 @@ def test_the_answer_says_how_often_to_report_offsets() -> None:
     assert talk.beat("A").task_offset_interval == timedelta(seconds=20)
 
 
-def test_there_is_no_recovery_lag_and_no_description_is_required() -> None:
-    answer = StreamsTalk(version=1).join("A")
-    assert answer.acceptable_recovery_lag == -1
+def test_the_recovery_lag_is_told_and_no_description_is_required() -> None:
+    talk = StreamsTalk(version=1)
+    answer = talk.join("A")
+    assert answer.acceptable_recovery_lag == 10_000
+    talk.shard.group_configs = {GROUP: {"streams.acceptable.recovery.lag": "7"}}
+    assert talk.beat("A").acceptable_recovery_lag == 7
     assert not answer.topology_description_required
     old: Any = response_plan(88, 0).down(answer)
     assert old.acceptable_recovery_lag == 0

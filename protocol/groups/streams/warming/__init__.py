@@ -1,0 +1,1 @@
+"""Warm-up tasks of streams groups: a task moves once its new owner has caught up."""
