@@ -1,7 +1,9 @@
 """The encoding of tasks and answers between a coordinator and an assignor worker.
 
-Each part of a task is a msgpack header with flat arrays. A large group is encoded lazily in parts
-of bounded size, so that the coordinator's event loop can poll its sockets between two parts. An
+A task is a sequence of frames; each is a msgpack header with flat arrays. A large group is encoded
+lazily in parts of bounded size, so that the coordinator's event loop can poll its sockets between
+two parts. All frames of a small group are one part: each part is a call of the worker, which costs
+both sides more than the run of a small group. An
 answer is a header and one buffer, from which the coordinator slices a member's bytes when it needs
 them.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgpack
@@ -34,14 +36,17 @@ from protocol.groups.effects import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-PART_ROWS: Final = 1_000
-"""Rows per part: a quarter of a millisecond to encode."""
+FRAME_ROWS: Final = 1_000
+"""Rows per frame: a quarter of a millisecond to encode."""
 
-PART_RACKS: Final = 10_000
-"""Partitions with racks per part: less than a millisecond to look up."""
+FRAME_RACKS: Final = 10_000
+"""Partitions with racks per frame: less than a millisecond to look up."""
 
-PART_BYTES: Final = 64 * 1024
-"""Bytes of target assignments per part."""
+FRAME_BYTES: Final = 64 * 1024
+"""Bytes of target assignments per frame."""
+
+PART_BYTES: Final = 16 * 1024
+"""Frames are joined to parts of up to this size; a larger frame is a part of its own."""
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -58,7 +63,20 @@ class RunTiming:
 
 
 def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
-    """Encode a task in parts, lazily: first a header, then rows."""
+    """Encode a task in parts, lazily."""
+    part: list[bytes] = []
+    size = 0
+    for frame in _task_frames(task):
+        if part and size + len(frame) > PART_BYTES:
+            yield b"".join(part)
+            part, size = [], 0
+        part.append(frame)
+        size += len(frame)
+    yield b"".join(part)
+
+
+def _task_frames(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
+    """Encode a task: first a header, then rows."""
     if isinstance(task, ResolveRegexes):
         yield _pack([RESOLVE, task.group_id, task.version, task.regexes])
         for names in _slices(task.topics):
@@ -79,23 +97,22 @@ def task_parts(task: ComputeAssignment | ResolveRegexes) -> Iterator[bytes]:
             task.tasks,
         ]
     )
-    yield from _topic_parts(changes.topics or ())
+    yield from _topic_frames(changes.topics or ())
     for piece in pieces(changes.subscriptions):
         yield _pack(["subscriptions", piece.names, *map(_raw, piece[1:])])
     for gone in _slices(changes.gone):
         yield _pack(["gone", gone])
     for members in _slices(changes.members):
         yield _pack(["members", *zip(*members, strict=True)])
-    yield from _target_parts(changes.targets)
+    yield from _target_frames(changes.targets)
 
 
 def read_task(parts: Iterable[bytes]) -> ComputeAssignment | ResolveRegexes:
     """Decode a task."""
-    left = iter(parts)
-    kind, *header = _unpack(next(left))
+    frames = chain.from_iterable(map(_unpack_all, parts))
+    kind, *header = next(frames)
     found: dict[str, list[list[Any]]] = {}
-    for part in left:
-        name, *columns = _unpack(part)
+    for name, *columns in frames:
         found.setdefault(name, []).append(columns)
     if kind == RESOLVE:
         group_id, version, regexes = header
@@ -180,7 +197,7 @@ def read_answer(
 # --- topics: ids, names, partition counts; the racks of each partition as numbers of sets of racks
 
 
-def _topic_parts(topics: Iterable[TopicRow]) -> Iterator[bytes]:
+def _topic_frames(topics: Iterable[TopicRow]) -> Iterator[bytes]:
     sets: dict[tuple[str, ...], int] = {}
     for rows in _slices(topics):
         for some in _by_racks(rows) if any(row.racks for row in rows) else (rows,):
@@ -193,7 +210,7 @@ def _by_racks(topics: Iterable[TopicRow]) -> Iterator[list[TopicRow]]:
     for topic in topics:
         rows.append(topic)
         counted += len(topic.racks)
-        if counted >= PART_RACKS:
+        if counted >= FRAME_RACKS:
             yield rows
             rows, counted = [], 0
     if rows:
@@ -263,13 +280,13 @@ def _read_subscriptions(parts: Iterable[list[Any]]) -> Mapping[int, frozenset[st
     )
 
 
-def _target_parts(targets: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
+def _target_frames(targets: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
     rows: list[tuple[str, bytes]] = []
     size = 0
     for row in targets:
         rows.append(row)
         size += len(row[1])
-        if len(rows) == PART_ROWS or size >= PART_BYTES:
+        if len(rows) == FRAME_ROWS or size >= FRAME_BYTES:
             yield _target_part(rows)
             rows, size = [], 0
     if rows:
@@ -314,7 +331,7 @@ def _rows(kind: type[Row], *columns: Iterable[Any]) -> Iterator[Row]:
 
 def _slices(rows: Iterable[Any]) -> Iterator[list[Any]]:
     left = iter(rows)
-    while part := list(islice(left, PART_ROWS)):
+    while part := list(islice(left, FRAME_ROWS)):
         yield part
 
 
@@ -331,3 +348,9 @@ def _pack(value: Any) -> bytes:
 
 def _unpack(packed: bytes) -> Any:
     return msgpack.unpackb(packed, strict_map_key=False)
+
+
+def _unpack_all(part: bytes) -> Iterator[Any]:
+    frames = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(part))
+    frames.feed(part)
+    return iter(frames)

@@ -48,7 +48,7 @@ async def ask(worker: AssignorWorker, run: int, parts: Sequence[bytes], group_id
 def test_the_parts_of_a_task_may_come_in_any_order() -> None:
     async def scenario() -> None:
         worker = AssignorWorker()
-        parts = list(task_parts(task("g")))
+        parts = list(task_parts(task("g", 3_000, 4)))
         assert len(parts) > 2
         asked = asyncio.create_task(ask(worker, 7, parts, "g"))
         await asyncio.sleep(0)
@@ -57,7 +57,7 @@ def test_the_parts_of_a_task_may_come_in_any_order() -> None:
             await worker.part(COORDINATOR, "g", 7, place, parts[place])
         answer = await asked
         assert isinstance(answer, AssignmentComputed)
-        assert [member_id for member_id, _ in answer.members] == ["m0", "m1"]
+        assert len(answer.members) == 3_000
 
     asyncio.run(scenario())
 

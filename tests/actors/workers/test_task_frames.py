@@ -91,9 +91,27 @@ def test_a_large_group_is_packed_in_parts_of_bounded_size() -> None:
         changes=GroupChanges(topics=(), subscriptions={0: frozenset()}, members=rows),
     )
     parts = list(task_parts(task))
-    assert len(parts) > 10
+    assert len(parts) >= 10
     assert max(map(len, parts)) < 32 * 1024
     assert read_task(parts) == task
+
+
+def test_a_small_group_is_packed_in_one_part() -> None:
+    rows = tuple(MemberRow(f"group-member-{number}", None, None, 0) for number in range(100))
+    task = ComputeAssignment(
+        group_id="g",
+        run=7,
+        assignor="uniform",
+        base_run=None,
+        changes=GroupChanges(
+            topics=(TopicRow(bytes(16), "t", 100),),
+            subscriptions={0: frozenset({"t"})},
+            members=rows,
+            targets=tuple((row.member_id, bytes(30)) for row in rows),
+        ),
+    )
+    (part,) = task_parts(task)  # each is a call of the worker
+    assert read_task([part]) == task
 
 
 def test_regular_expressions_are_read_as_they_were_packed() -> None:
