@@ -19,6 +19,7 @@ from protocol.groups.share_state import store
 from protocol.groups.streams import heartbeat as streams_heartbeat
 from protocol.groups.streams.group import StreamsGroup, StreamsGroupMember
 from protocol.groups.streams.task_numbers import task_of
+from protocol.groups.streams.warming import migrations
 from tests.simulation.answer_mutations import answered_unwaited, unwaited
 from tests.simulation.group_mutations import epoch_not_persisted
 from tests.simulation.mutations import Mutation
@@ -54,8 +55,9 @@ def _tells_previous_epoch(module: Any, name: str) -> list[Patch]:
     """Let answers without an assignment tell the epoch before the current one."""
     original = getattr(module, name)
 
-    def tell(where: Any, member: Any, interval_ms: int, **with_assignment: bool) -> Any:
-        told = original(where, member, interval_ms, **with_assignment)
+    def tell(*given: Any, **with_assignment: bool) -> Any:
+        told = original(*given, **with_assignment)
+        (member,) = (each for each in given if isinstance(each, ModernGroupMember))
         epoch = member.assignment.previous_epoch
         is_short = not any(with_assignment.values()) and epoch > 0
         return replace(told, member_epoch=epoch) if is_short else told
@@ -184,6 +186,26 @@ def streams_heartbeat_unwaited() -> list[Patch]:
     return unwaited(88)
 
 
+def streams_warmup_never_ends() -> list[Patch]:
+    """Let members report in vain that a warm-up task has caught up."""
+    return [(streams_heartbeat, "note_report", lambda ctx, runtime, message: None)]
+
+
+def streams_standby_beside_what_stays() -> list[Patch]:
+    """Give the process that keeps a task for now its standby too."""
+    return [(migrations._Planner, "_hold_standbys", lambda self, each, is_borrowed: None)]
+
+
+def streams_warmup_of_own_task() -> list[Patch]:
+    """Let the member warm a task up that runs it, instead of its new owner."""
+    original = migrations._Planner._fund
+
+    def fund(self: Any, staged: Any) -> Any:
+        return original(self, [each._replace(owner=each.keeper, copy=None) for each in staged])
+
+    return [(migrations._Planner, "_fund", fund)]
+
+
 def static_streams_member_starts_empty() -> list[Patch]:
     original = modern_members.replace_member
 
@@ -247,6 +269,9 @@ TYPE_MUTATIONS: Mapping[str, Mutation] = {
                 (streams_epoch_not_persisted, 0, "a group epoch is in the leader's memory only"),
                 (streams_epoch_falls, 0, "a member is told the epoch before its own"),
                 (streams_heartbeat_unwaited, 0, "a heartbeat's answer leaves before the commit"),
+                (streams_warmup_never_ends, 1, "a task warms up for ever"),
+                (streams_standby_beside_what_stays, 0, "a task stays beside its standby"),
+                (streams_warmup_of_own_task, 0, "a member warms up what it runs"),
                 (static_streams_member_starts_empty, 0, "a static member's tasks are lost"),
                 (static_streams_member_gives_up_when_away, 0, "who is away has no tasks"),
                 (static_streams_member_removed_when_away, 0, "who is away is no member"),

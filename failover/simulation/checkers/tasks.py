@@ -22,16 +22,19 @@ def check_processes(numbers: TopicNumbers, group: Any) -> None:
     is_whole = group.pending_target is None and group.targets.keys() <= group.members.keys()
     target: list[tuple[str, str, Iterable[Partition]]] = []
     current: list[tuple[str, str, Iterable[Partition]]] = []
+    assigned: list[tuple[str, str, Iterable[Partition]]] = []
     for member_id, member in group.members.items():
         process = member.metadata.process_id
         assignment = member.assignment
         current.append((process, member_id, (*assignment.assigned, *assignment.revoking)))
+        assigned.append((process, member_id, assignment.assigned))
         if is_whole and member_id in group.targets:
             codec = group.kind.codec
             places = codec.read_target(group.targets[member_id], group.unit_numbers(numbers))
             target.append((process, member_id, sorted(places)))
     _is_spread(group.group_id, "the target", target, or_moves=False)
     _is_spread(group.group_id, "the current assignment", current, or_moves=True)
+    _is_spread(group.group_id, "what is assigned", assigned, or_moves=False)
 
 
 def _is_spread(
