@@ -1,9 +1,9 @@
 """Modern groups at scale: how long many members take to converge, and the cost of heartbeats.
 
 Joins: all members join at the same moment, each over its own connection, and heartbeat at the
-coordinator's interval. The time ends when each group's members are at one epoch, own every
-partition exactly once in equal shares, and have confirmed that. The batching of assignments is each
-server's default.
+coordinator's interval. The time ends when each group's members are at one epoch, own as many
+partitions as there are, and have confirmed that; then nobody may own another's. The batching of
+assignments is each server's default.
 
 Heartbeats: as in :mod:`bench.cases.heartbeats`, for members of consumer, share or streams groups.
 """

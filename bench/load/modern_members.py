@@ -206,15 +206,13 @@ class MemberLoad:
 def is_settled(members: Sequence[LoadMember], partitions: int) -> bool:
     """Return whether one group's members are at one epoch and have confirmed all partitions.
 
-    They all have the same subscription, so each has its fair share. Check with :func:`is_exclusive`
-    that no partition is owned twice.
+    How many each owns does not matter: a sticky assignor need not be even. Check with
+    :func:`is_exclusive` that no partition is owned twice.
     """
     epoch = members[0].epoch
-    counts = [member.count for member in members]
     return (
         epoch > 1
-        and sum(counts) == partitions
-        and max(counts) - min(counts) <= 1
+        and sum(member.count for member in members) == partitions
         and all(member.epoch == epoch and member.is_settled for member in members)
     )
 
