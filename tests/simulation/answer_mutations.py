@@ -365,7 +365,7 @@ PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (tombstones_not_compacted, 0, "the state on disk keeps what is deleted"),
     (who_left_comes_back, 0, "a member that leaves stays"),
     (offsets_never_expire, 1, "offsets never expire"),
-    (offsets_expire_early, 93, "offsets expire early"),
+    (offsets_expire_early, 139, "offsets expire early"),
     (offsets_of_members_expire, 15, "offsets expire though members use them"),
     (sessions_never_expire, 0, "sessions never expire"),
     (sessions_expire_early, 64, "sessions expire early"),

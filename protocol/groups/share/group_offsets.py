@@ -346,7 +346,9 @@ def delete(ctx: Context, request: Request, now: int) -> None:  # noqa: ARG001 - 
             continue
         topic_id = topic.topic_id
         if topic_id in state.initialized:
-            partitions[topic_id] = state.initialized[topic_id].partitions
+            begun = state.initializing.get(topic_id)
+            more = frozenset[int]() if begun is None else begun.partitions
+            partitions[topic_id] = state.initialized[topic_id].partitions | more
         elif topic_id in state.deleting:
             partitions[topic_id] = range(topic.partitions)
         else:

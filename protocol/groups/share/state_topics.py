@@ -75,9 +75,13 @@ class StateTopics:
         return replace(self, initializing=_less(self.initializing, topics))
 
     def removing(self, topics: Mapping[UUID, str]) -> StateTopics:
-        """Return this with topics whose share state is being deleted, in place of initialized."""
+        """Return this with topics whose share state is being deleted, in place of created.
+
+        More partitions of a topic that grows may be initializing: they are removed as well.
+        """
         return replace(
             self,
+            initializing=_without(self.initializing, topics),
             initialized=_without(self.initialized, topics),
             deleting={**self.deleting, **topics},
         )

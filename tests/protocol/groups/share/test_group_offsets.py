@@ -8,6 +8,7 @@ from kio.schema.alter_share_group_offsets.v0 import request as alter_request
 from kio.schema.delete_share_group_offsets.v0 import request as delete_request
 from kio.schema.describe_share_group_offsets.v1 import request as describe_request
 
+from protocol.groups.share.state_topics import StateTopic, StateTopics
 from protocol.wire.errors import ErrorCode
 from tests.protocol.groups.consumer.consumer_talk import ConsumerTalk
 from tests.protocol.groups.conversation import GROUP, topic_id
@@ -173,3 +174,24 @@ def test_offsets_set_while_share_state_is_created_stay() -> None:
     talk.holds_calls = False
     assert described(talk, a=[440]) == [("a", 440, 3, -3)]
     assert talk.group.state_topics.initialized[topic_id("a")].partitions == frozenset(range(450))
+
+
+def test_a_topic_of_which_more_is_initializing_is_removed_as_a_whole() -> None:
+    a, name = topic_id("a"), "a"
+    state = StateTopics(
+        initializing={a: StateTopic(name, frozenset({1}))},
+        initialized={a: StateTopic(name, frozenset({0}))},
+    )
+    assert state.removing({a: name}) == StateTopics(deleting={a: name})
+
+
+def test_offsets_are_deleted_while_more_are_set() -> None:
+    talk = ShareTalk()
+    altered(talk, b={0: 7})
+    talk.holds_calls = True
+    assert altered(talk, b={1: 3}) is None
+    assert deleted(talk, "b") is None
+    talk.answer_calls()
+    assert results(talk.answer(talk.tickets)) == [("b", NONE, None)]
+    assert not talk.group.state_topics
+    assert not talk.share_state.has_groups
