@@ -16,7 +16,7 @@ from protocol.wire.messages import (
 from protocol.wire.streams_messages import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from actors.cli.client import AdminClient
     from protocol.wire.embedded import TopicPartition
@@ -111,10 +111,7 @@ def _classic(client: AdminClient, group_id: str) -> GroupDescription | None:
 
 
 def _consumer(client: AdminClient, group_id: str) -> GroupDescription | None:
-    request = ConsumerGroupDescribeRequest(
-        group_ids=(group_id,), include_authorized_operations=False
-    )
-    group = _of_type(client, group_id, request)
+    group = _of_type(client, group_id, ConsumerGroupDescribeRequest)
     if group is None:
         return None
     members = tuple(
@@ -131,8 +128,7 @@ def _consumer(client: AdminClient, group_id: str) -> GroupDescription | None:
 
 def _share(client: AdminClient, group_id: str) -> GroupDescription | None:
     """Describe a share group: brokers do not tell its members' targets."""
-    request = ShareGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False)
-    group = _of_type(client, group_id, request)
+    group = _of_type(client, group_id, ShareGroupDescribeRequest)
     if group is None:
         return None
     members = tuple(
@@ -144,10 +140,7 @@ def _share(client: AdminClient, group_id: str) -> GroupDescription | None:
 
 def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
     """Describe a streams group, with its tasks and what they read."""
-    request = StreamsGroupDescribeRequest(
-        group_ids=(group_id,), include_authorized_operations=False
-    )
-    group = _of_type(client, group_id, request)
+    group = _of_type(client, group_id, StreamsGroupDescribeRequest)
     if group is None:
         return None
     members = tuple(
@@ -188,11 +181,12 @@ def _streams(client: AdminClient, group_id: str) -> GroupDescription | None:
     )
 
 
-def _of_type(client: AdminClient, group_id: str, request: Any) -> Any:
+def _of_type(client: AdminClient, group_id: str, api: Callable[..., Any]) -> Any:
     """Return what the API of one type says of a group; None: it is no group of that type.
 
     The broker may be too old for the type, or have it switched off.
     """
+    request = api(group_ids=(group_id,), include_authorized_operations=False)
     try:
         group = _only(client, group_id, request)
     except ApiNotServedError:

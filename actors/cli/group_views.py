@@ -41,19 +41,28 @@ def _offsets(client: AdminClient, group: GroupDescription, args: Namespace) -> N
     owners = _owners(group)
     partitions = sorted(committed.keys() | owners.keys())
     ends = admin.offsets_at(client, partitions, admin.LATEST)
-    header = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
-    header += ["CONSUMER-ID", "HOST", "CLIENT-ID"]
-    rows = []
+    epochs, rows = [], []
     for partition in partitions:
         offset, end = committed.get(partition), ends.get(partition)
         lag = end - offset.offset if offset is not None and end is not None else None
-        owner = owners.get(partition)
-        row = [group.group_id, *partition, offset and offset.offset, end, lag, *_who(owner)]
-        if args.verbose:
-            row.insert(3, offset.leader_epoch if offset and offset.leader_epoch >= 0 else None)
-        rows.append(row)
+        who = _who(owners.get(partition))
+        epochs.append(offset.leader_epoch if offset and offset.leader_epoch >= 0 else None)
+        rows.append([group.group_id, *partition, offset and offset.offset, end, lag, *who])
+    columns = ["CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]
+    _show_partitions(args, columns, rows, epochs)
+
+
+def _show_partitions(
+    args: Namespace,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    epochs: Sequence[int | None],
+) -> None:
+    """Print a row for each of a group's partitions; with ``--verbose``, its leader epoch too."""
+    header = ["GROUP", "TOPIC", "PARTITION", *columns]
     if args.verbose:
         header.insert(3, "LEADER-EPOCH")
+        rows = [[*row[:3], epoch, *row[3:]] for row, epoch in zip(rows, epochs, strict=True)]
     show(args, header, rows)
 
 
@@ -91,16 +100,10 @@ def _state(client: AdminClient, group: GroupDescription, args: Namespace) -> Non
 
 
 def _share_offsets(client: AdminClient, group: GroupDescription, args: Namespace) -> None:
-    header = ["GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG"]
-    rows = []
-    for partition, start in admin.share_offsets(client, group.group_id).items():
-        row = [group.group_id, *partition, start.offset, start.lag]
-        if args.verbose:
-            row.insert(3, start.leader_epoch)
-        rows.append(row)
-    if args.verbose:
-        header.insert(3, "LEADER-EPOCH")
-    show(args, header, rows)
+    found = admin.share_offsets(client, group.group_id)
+    rows = [[group.group_id, *where, start.offset, start.lag] for where, start in found.items()]
+    epochs = [start.leader_epoch for start in found.values()]
+    _show_partitions(args, ["START-OFFSET", "LAG"], rows, epochs)
 
 
 def _share_members(_client: AdminClient, group: GroupDescription, args: Namespace) -> None:

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,8 @@ import pytest
 
 from tests.clients import wire
 from tests.clients.confluent import create_topics
-from tests.waiting import WITHIN_S, until
+from tests.program import Program
+from tests.waiting import until
 
 Closing = Callable[[Callable[[], object]], object]
 
@@ -31,26 +31,15 @@ def program() -> Path:
     return BUILT
 
 
-class GoMember:
+class GoMember(Program):
     """One process of the Go program."""
 
     def __init__(self, program: Path, *arguments: str) -> None:
-        self.lines: list[str] = []
-        self._process = subprocess.Popen(
-            [str(program), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.lines.append(line.strip())
+        super().__init__([str(program), *arguments], errors=None)
 
     def commit(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write("commit\n")
-        self._process.stdin.flush()
+        """Commit offset 7 of each partition."""
+        self.say("commit")
 
     def owned(self) -> set[int]:
         """Partitions that it was given and not told to give up since."""
@@ -59,14 +48,6 @@ class GoMember:
             numbers = {int(p) for p in partitions.split(",") if p.isdigit()}
             owned = owned | numbers if what == "ASSIGNED" else owned - numbers
         return owned
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(WITHIN_S)
-        self._reader.join(WITHIN_S)
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
 
 
 @pytest.mark.timeout(300)

@@ -6,8 +6,6 @@ leave.
 
 from __future__ import annotations
 
-import subprocess
-import threading
 from contextlib import ExitStack
 
 import pytest
@@ -15,7 +13,8 @@ import pytest
 from tests.clients import servers, wire
 from tests.clients.confluent import create_topics
 from tests.clients.java import PROGRAMS, java
-from tests.waiting import WITHIN_S, until
+from tests.program import Program
+from tests.waiting import until
 
 PATIENCE_S = 90.0
 """A JVM starts, compiles its program and joins."""
@@ -26,42 +25,12 @@ pytestmark = [
 ]
 
 
-class ShareMember:
-    """One process with one share consumer; ``lines`` is what it printed."""
+class ShareMember(Program):
+    """One process with one share consumer."""
 
     def __init__(self, bootstrap: str, group_id: str, topic: str, client_id: str) -> None:
         self.client_id = client_id
-        self._process = subprocess.Popen(
-            java(PROGRAMS / "ShareMember.java", bootstrap, group_id, topic, client_id),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.lines.append(line.strip())
-
-    def leave(self) -> None:
-        """Let it close, and with that leave the group."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-        self._reader.join(WITHIN_S)
-
-    def end(self) -> None:
-        """End it, whatever it does."""
-        self._process.kill()
-        self._process.wait(WITHIN_S)
-        self._reader.join(WITHIN_S)
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
+        super().__init__(java(PROGRAMS / "ShareMember.java", bootstrap, group_id, topic, client_id))
 
 
 def test_two_consumers_share_the_partitions_through_a_kill_of_their_coordinator(
@@ -78,7 +47,7 @@ def test_two_consumers_share_the_partitions_through_a_kill_of_their_coordinator(
 
         def started(client_id: str) -> ShareMember:
             member = ShareMember(bootstrap, name, name, client_id)
-            stack.callback(member.end)
+            stack.callback(member.kill)
             return member
 
         first = started("first")

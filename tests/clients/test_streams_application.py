@@ -6,8 +6,6 @@ survives a ``kill -9`` of its coordinator, and takes the tasks over when the oth
 
 from __future__ import annotations
 
-import subprocess
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from bench.servers.kafka_jars import NoJavaError, streams_classpath
 from tests.clients import servers, wire
 from tests.clients.confluent import create_topics
 from tests.clients.java import JVM, PROGRAMS, run_java
+from tests.program import Program
 from tests.waiting import until
 
 PATIENCE_S = 120.0
@@ -33,30 +32,18 @@ pytestmark = [
 ]
 
 
-class Application:
-    """One process of the application; ``lines`` is what it printed."""
+class Application(Program):
+    """One process of the application."""
 
     def __init__(self, bootstrap: str, name: str, topic: str, directory: Path) -> None:
         try:
             classpath = streams_classpath()
         except NoJavaError as missing:
             pytest.skip(str(missing))
-        source = PROGRAMS / "StreamsApplication.java"
-        self._process = subprocess.Popen(
-            ["java", *JVM, "-cp", classpath, str(source), bootstrap, name, topic, str(directory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+        source = str(PROGRAMS / "StreamsApplication.java")
+        super().__init__(
+            ["java", *JVM, "-cp", classpath, source, bootstrap, name, topic, str(directory)]
         )
-        self.lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.lines.append(line.strip())
 
     def running(self) -> set[str]:
         """Return the active tasks while it is running; none while it rebalances."""
@@ -64,21 +51,6 @@ class Application:
         if not last.startswith("RUNNING active="):
             return set()
         return {each for each in last.split()[1].removeprefix("active=").split(",") if each}
-
-    def stop(self) -> None:
-        """Let it close, and with that leave the group."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-
-    def end(self) -> None:
-        """End it, whatever it does."""
-        self._process.kill()
-        self._process.wait(30)
-        self._reader.join(30)
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
 
 
 def test_two_processes_share_the_tasks_through_a_kill_of_their_coordinator(
@@ -90,7 +62,7 @@ def test_two_processes_share_the_tasks_through_a_kill_of_their_coordinator(
 
         def started(number: int) -> Application:
             application = Application(bootstrap, name, name, tmp_path / str(number))
-            stack.callback(application.end)
+            stack.callback(application.kill)
             return application
 
         first = started(1)
@@ -108,5 +80,5 @@ def test_two_processes_share_the_tasks_through_a_kill_of_their_coordinator(
         )
         assert "Stable" in printed, printed
         doomed.kill_coordinator(name)
-        second.stop()
+        second.leave()
         until(lambda: first.running() == TASKS, PATIENCE_S, "the first has all tasks again")
