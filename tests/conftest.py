@@ -30,6 +30,12 @@ STOP_S = 40.0
 WITH_SOCKETS = {"actors", "bench", "clients", "crash", "kafka_suite"}
 
 
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests out of garbage collections: they stay until the end."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def leaks_are_found_where_they_are_made(request: pytest.FixtureRequest) -> Iterator[None]:
     """Collect garbage after each module that has sockets, so that no later test is blamed."""

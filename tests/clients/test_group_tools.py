@@ -184,81 +184,92 @@ def both(bootstraps: tuple[str, str]) -> Iterator[Both]:
             made.close()
 
 
-def described(both: Both, tool: str) -> None:
-    """Describe the group in every view."""
-    for view in VIEWS:
-        both.run(tool, "--describe", "--group", GROUP, *view)
-        both.run(tool, "--describe", "--group", GROUP, *view, "--verbose")
-
-
-def members_come_and_go(
-    both: Both, tool: str, kind: type[ShareMember | StreamsMember], topic: str
-) -> None:
-    """Let two members join and leave, and ask for what is refused meanwhile.
-
-    ``topic`` is the tool's option that names a topic.
-    """
-    described(both, tool)
-    both.join(kind, "member-1")
-    described(both, tool)
-    both.join(kind, "member-2")
-    described(both, tool)
-    for view in VIEWS:
-        both.run_ours(tool, "--describe", "--group", GROUP, *view)
-        both.run_ours(tool, "--describe", "--group", GROUP, *view, "--verbose")
-    both.run(tool, "--list")
-    both.run(tool, "--list", "--state")
-    both.run(tool, "--list", "--state", "stable,empty")
-    both.run(tool, "--list", "--state", "empty")
-    both.run(tool, "--describe", "--all-groups", "--state")
-    both.run(tool, "--reset-offsets", "--group", GROUP, topic, TOPIC, "--to-earliest", "--execute")
-    both.run(tool, "--delete-offsets", "--group", GROUP, topic, TOPIC)
-    both.run(tool, "--delete", "--group", GROUP)
-    both.leave("member-1")
-    described(both, tool)
-    both.leave("member-2")
-    described(both, tool)
-
-
-def group_is_deleted(both: Both, tool: str) -> None:
-    """Delete the group, and see that nothing was printed in another way than on Kafka."""
-    both.run(tool, "--delete", "--group", "no-group")
-    both.run(tool, "--delete", "--group", GROUP)
-    described(both, tool)
-    both.run(tool, "--list")
-    assert not both.differences, "\n".join(both.differences)
-
-
 def test_kafka_share_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
+    describe = ("--describe", "--group", GROUP)
+
+    def described() -> None:
+        for view in VIEWS:
+            both.run(SHARE, *describe, *view)
+            both.run(SHARE, *describe, *view, "--verbose")
+
     def reset(*words: str) -> None:
         both.run(SHARE, "--reset-offsets", "--group", GROUP, *words)
 
-    members_come_and_go(both, SHARE, ShareMember, "--topic")
+    described()
+    both.join(ShareMember, "member-1")
+    described()
+    both.join(ShareMember, "member-2")
+    described()
+    for view in VIEWS:
+        both.run_ours(SHARE, *describe, *view)
+        both.run_ours(SHARE, *describe, *view, "--verbose")
+    both.run(SHARE, "--list")
+    both.run(SHARE, "--list", "--state")
+    both.run(SHARE, "--list", "--state", "stable,empty")
+    both.run(SHARE, "--list", "--state", "empty")
+    both.run(SHARE, "--describe", "--all-groups", "--state")
+    reset("--topic", TOPIC, "--to-earliest", "--execute")
+    both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
+    both.run(SHARE, "--delete", "--group", GROUP)
+    both.leave("member-1")
+    described()
+    both.leave("member-2")
+    described()
     both.run(SHARE, "--list", "--state")
     reset("--topic", TOPIC, "--to-earliest", "--dry-run")
     reset("--topic", TOPIC, "--to-latest", "--execute")
-    described(both, SHARE)
+    described()
     reset("--topic", f"{TOPIC}:0,2", "--to-earliest", "--execute")
     reset("--topic", f"{TOPIC}:9", "--to-earliest", "--execute")
     reset("--topic", "missing", "--to-earliest", "--execute")
     reset("--all-topics", "--to-datetime", "2026-01-01T00:00:00.000", "--execute")
     reset("--all-topics", "--to-earliest", "--execute")
-    described(both, SHARE)
+    described()
     both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", "missing")
     both.run(SHARE, "--delete-offsets", "--group", "no-group", "--topic", TOPIC)
     both.run(SHARE, "--delete-offsets", "--group", GROUP, "--topic", TOPIC)
-    described(both, SHARE)
-    group_is_deleted(both, SHARE)
+    described()
+    both.run(SHARE, "--delete", "--group", "no-group")
+    both.run(SHARE, "--delete", "--group", GROUP)
+    described()
+    both.run(SHARE, "--list")
+    assert not both.differences, "\n".join(both.differences)
 
 
 def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None:
+    describe = ("--describe", "--group", GROUP)
+
+    def described() -> None:
+        for view in VIEWS:
+            both.run(STREAMS, *describe, *view)
+            both.run(STREAMS, *describe, *view, "--verbose")
+
     def reset(*words: str) -> None:
         both.run(STREAMS, "--reset-offsets", "--group", GROUP, *words)
 
-    members_come_and_go(both, STREAMS, StreamsMember, "--input-topic")
+    described()
+    both.join(StreamsMember, "member-1")
+    described()
+    both.join(StreamsMember, "member-2")
+    described()
+    for view in VIEWS:
+        both.run_ours(STREAMS, *describe, *view)
+        both.run_ours(STREAMS, *describe, *view, "--verbose")
+    both.run(STREAMS, "--list")
+    both.run(STREAMS, "--list", "--state")
+    both.run(STREAMS, "--list", "--state", "stable,empty")
+    both.run(STREAMS, "--list", "--state", "empty")
+    both.run(STREAMS, "--describe", "--all-groups", "--state")
+    reset("--input-topic", TOPIC, "--to-earliest", "--execute")
+    both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", TOPIC)
+    both.run(STREAMS, "--delete", "--group", GROUP)
+    both.leave("member-1")
+    described()
+    both.leave("member-2")
+    described()
     reset("--input-topic", TOPIC, "--to-earliest", "--dry-run")
     reset("--input-topic", TOPIC, "--to-earliest", "--execute")
-    described(both, STREAMS)
+    described()
     both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", f"{TOPIC}:1")
     both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--input-topic", "missing")
     both.run(STREAMS, "--delete-offsets", "--group", "no-group", "--input-topic", TOPIC)
@@ -267,5 +278,9 @@ def test_kafka_streams_groups_prints_what_it_prints_on_kafka(both: Both) -> None
     reset("--all-input-topics", "--to-current", "--execute", "--export")
     reset("--all-input-topics", "--to-earliest", "--execute", "--delete-all-internal-topics")
     both.run(STREAMS, "--delete-offsets", "--group", GROUP, "--all-input-topics")
-    described(both, STREAMS)
-    group_is_deleted(both, STREAMS)
+    described()
+    both.run(STREAMS, "--delete", "--group", "no-group")
+    both.run(STREAMS, "--delete", "--group", GROUP)
+    described()
+    both.run(STREAMS, "--list")
+    assert not both.differences, "\n".join(both.differences)

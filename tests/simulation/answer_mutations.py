@@ -354,7 +354,7 @@ PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (leave_unwaited, 3, "LeaveGroup is answered before the commit"),
     (consumer_heartbeat_unwaited, 0, "ConsumerGroupHeartbeat is answered before the commit"),
     (delete_groups_unwaited, 19, "DeleteGroups is answered before the commit"),
-    (describe_groups_unwaited, 43, "DescribeGroups shows what is not committed"),
+    (describe_groups_unwaited, 45, "DescribeGroups shows what is not committed"),
     (list_groups_unwaited, 27, "ListGroups shows what is not committed"),
     (offset_fetch_waits_for_another_group, 6, "OffsetFetch shows what is not committed"),
     (catalog_answers_unwaited, 0, "changes of topics are answered before the commit"),

@@ -183,11 +183,11 @@ GROUP_MUTATIONS: Mapping[str, Mutation] = {
             GroupMix.MIXED,
             "a generation is ahead of the target",
         ),
-        (upgrade_forgets_who_owns_what, 36, GroupMix.MIXED, "classic members' partitions are free"),
+        (upgrade_forgets_who_owns_what, 44, GroupMix.MIXED, "classic members' partitions are free"),
         (answers_repeated_for_ever, 2, GroupMix.CONSUMER, "a new target does not end leases"),
         (downgrade_takes_targets_for_owned, 7, GroupMix.MIXED, "what classic members have is lost"),
         (sessions_not_armed_after_election, 1, GroupMix.CONSUMER, "a new leader expects nobody"),
         (workers_told_too_little, 1, GroupMix.CONSUMER, "a worker is not told who has gone"),
-        (zombie_commits, 29, GroupMix.MIXED, "a member that lost its place may still commit"),
+        (zombie_commits, 30, GroupMix.MIXED, "a member that lost its place may still commit"),
     )
 }

@@ -239,7 +239,7 @@ RULE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (voters_change_before_the_own_record, 53, "voters change before the epoch has a record"),
     (learners_renew_the_lease, 0, "an answer of a learner renews the lease"),
     (candidate_votes_for_another, 1, "a candidate votes for another one in its epoch"),
-    (late_votes_count, 300, "votes of an epoch before count"),
+    (late_votes_count, 313, "votes of an epoch before count"),
     (learner_promoted_behind, 0, "a replica that lacks records becomes a voter"),
     (snapshot_acknowledged_before_its_sync, 0, "a snapshot is acknowledged before its sync"),
     (snapshots_bind_nobody, 0, "a slice of a snapshot is answered without a promise"),
@@ -250,7 +250,7 @@ RULE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (waiting_forgotten_after_demotion, 3, "who waits is not told of the demotion"),
     (deferred_requests_forgotten, 0, "requests that wait for a lease are forgotten"),
     (fenced_members_heard, 1, "a replaced static member is taken for its successor"),
-    (deleted_topics_keep_offsets, 0, "offsets of deleted topics stay"),
+    (deleted_topics_keep_offsets, 7, "offsets of deleted topics stay"),
     (deleted_topics_forgotten_by_new_leaders, 17, "a new leader keeps offsets of deleted topics"),
 )
 RULE_MUTATIONS: Mapping[str, Mutation] = {

@@ -3,6 +3,7 @@
 ``ROLLCALL_SIMULATION_SEEDS`` says how many seeds to try (100), each another cluster.
 """
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
+from failover.simulation.__main__ import COLLECT_AFTER
 from failover.simulation.faults.table import FAULTS
 from failover.simulation.one_seed import Report, run_seed
 from failover.simulation.settings import CALM
@@ -26,7 +28,9 @@ print([run_seed(seed, groups=GroupMix.ALL).trace for seed in (3, 4)])
 
 
 def reports() -> Iterator[Report]:
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(
+        os.cpu_count(), initializer=gc.set_threshold, initargs=COLLECT_AFTER
+    ) as pool:
         yield from pool.map(run_seed, range(SEEDS), chunksize=4)
 
 
