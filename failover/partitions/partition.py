@@ -246,9 +246,9 @@ class Partition:
             self._append_turn(now)
         if result.replies or asked is not None:
             self.replies.add(result.replies, asked, depends_on)
-        tasks = result.tasks
-        if tasks or result.facts:
-            self._output.add(result.facts, self.replies.hold_calls(tasks) if tasks else ())
+        self._output.facts += result.facts
+        if result.tasks:
+            self._output.tasks += self.replies.hold_calls(result.tasks)
 
     # --- recovery after a handler raised
 

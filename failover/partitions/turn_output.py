@@ -8,8 +8,6 @@ from failover.partitions.containment import about
 from protocol.reasons import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from failover.effects import Effects
     from protocol.groups.effects import Task
     from protocol.groups.facts import Fact
@@ -20,17 +18,12 @@ class TurnOutput:
 
     def __init__(self, number: int) -> None:
         self._number = number
-        self._facts: list[Fact] = []
-        self._tasks: list[Task] = []
+        self.facts: list[Fact] = []
+        self.tasks: list[Task] = []
         self._notes: list[str] = []
 
     def __bool__(self) -> bool:
-        return bool(self._facts or self._tasks or self._notes)
-
-    def add(self, facts: Iterable[Fact], tasks: Iterable[Task]) -> None:
-        """Add what an event led to."""
-        self._facts += facts
-        self._tasks += tasks
+        return bool(self.facts or self.tasks or self._notes)
 
     def note(self, text: str) -> None:
         """Add a log message."""
@@ -43,19 +36,19 @@ class TurnOutput:
 
     def take_back(self, group_id: str) -> None:
         """Drop what is about a group: its records could not be written."""
-        self._facts = [each for each in self._facts if about(each) != group_id]
-        self._tasks = [each for each in self._tasks if about(each) != group_id]
+        self.facts = [each for each in self.facts if about(each) != group_id]
+        self.tasks = [each for each in self.tasks if about(each) != group_id]
 
     def drop_tasks(self) -> None:
         """Drop the tasks: the leadership that asked for them is over."""
-        self._tasks.clear()
+        self.tasks.clear()
 
     def flush(self, effects: Effects) -> None:
         """Pass everything on."""
-        effects.facts += self._facts
-        self._facts.clear()
+        effects.facts += self.facts
+        self.facts.clear()
         effects.notes += self._notes
         self._notes.clear()
-        if self._tasks:
-            effects.add_tasks(self._number, self._tasks)
-            self._tasks.clear()
+        if self.tasks:
+            effects.add_tasks(self._number, self.tasks)
+            self.tasks.clear()

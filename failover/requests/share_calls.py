@@ -115,7 +115,10 @@ class _Call:
 
 
 class ShareCalls:
-    """The calls of one process, in the order in which groups made them."""
+    """The calls of one process, in the order in which groups made them.
+
+    ``has_news``: an answer has arrived since the last :meth:`step`.
+    """
 
     def __init__(self, partitions: int, draw_ticket: Callable[[], Ticket]) -> None:
         """``partitions`` is how many ``__share_group_state`` has."""
@@ -125,14 +128,10 @@ class ShareCalls:
         self._under_way: list[_Call] = []
         self._of: dict[Ticket, _Call] = {}
         self._arrived: list[tuple[Ticket, Any]] = []
+        self.has_news = False
 
     def __bool__(self) -> bool:
         return bool(self._queue or self._under_way)
-
-    @property
-    def has_news(self) -> bool:
-        """Whether an answer has arrived since the last :meth:`step`."""
-        return bool(self._arrived)
 
     def begin(self, task: CallShareState, term: CallerTerm) -> None:
         """Take a call of a group."""
@@ -143,11 +142,12 @@ class ShareCalls:
         if ticket not in self._of:
             return False
         self._arrived.append((ticket, response))
+        self.has_news = True
         return True
 
     def step(self, now: int) -> tuple[list[Sending], list[tuple[int, ShareStateAnswered]]]:
         """Return the parts to send now, and the whole answers, each with its group's partition."""
-        arrived, self._arrived = self._arrived, []
+        arrived, self._arrived, self.has_news = self._arrived, [], False
         for ticket, response in arrived:
             self._answered(ticket, response, now)
         for call in self._under_way:
