@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from protocol.groups import settings as group_settings
 from protocol.groups.modern.form import ROLE_SHIFT, TaskRole
@@ -18,7 +18,7 @@ from protocol.groups.streams.status import (
     STALE_TOPOLOGY,
 )
 from protocol.groups.streams.task_numbers import SUBTOPOLOGY_MASK, SubtopologyNumbers
-from protocol.groups.streams.warming.warmups import acceptable_lag
+from protocol.groups.streams.warming.warmups import OFFSET_INTERVAL, acceptable_lag
 from protocol.groups.topic_numbers import TOPIC_SHIFT, by_topic
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import NO_THROTTLE
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.streams.group import StreamsGroup, StreamsGroupMember
     from protocol.groups.topic_numbers import Partition
-
-OFFSET_INTERVAL: Final = "streams.task.offset.interval.ms"
 
 
 def answer(  # noqa: PLR0913 - all that answers differ in

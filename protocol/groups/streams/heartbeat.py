@@ -35,7 +35,13 @@ from protocol.groups.streams.requests import (
 )
 from protocol.groups.streams.task_offsets import check_offsets, keep_offsets
 from protocol.groups.streams.topology import StreamsTopology, topology_record
-from protocol.groups.streams.warming.warmups import next_step, note_report, note_version, rename
+from protocol.groups.streams.warming.warmups import (
+    next_step,
+    note_report,
+    note_silence,
+    note_version,
+    rename,
+)
 from protocol.records import (
     Record,
     StreamsEndpoint,
@@ -125,6 +131,7 @@ def _is_steady(
         and own.endpoint_epoch == message.endpoint_information_epoch
         and own.shutdown_member_id is None
         and not own.has_news
+        and (own.plan is None or message.member_id not in own.plan.awaited)
         and (request.api_version < OFFSETS_SINCE) == (message.member_id in own.unable)
     )
 
@@ -172,6 +179,7 @@ def _beat(ctx: Context, request: Request, message: StreamsGroupHeartbeatRequest,
     assert member is group.members[member_id]
     keep_offsets(runtime, group.configured, message)
     note_report(ctx, runtime, message)
+    note_silence(ctx, runtime, member_id, now)
     next_step(ctx, runtime, now)
     interval_ms = modern_steps.renew_session(ctx, runtime, member, now)
     if message.shutdown_application and runtime.own.shutdown_member_id is None:

@@ -29,7 +29,9 @@ class StreamsSoftState:
     looked at in the next turns, None when nobody is waited for. ``plan`` is the present
     step towards the target. ``has_news``: a next step may be possible. ``must_step``: members have
     followed another plan, that of an earlier leader. ``unable`` are the members whose version of
-    the protocol reports no offsets. ``warmup_settings`` are the settings of the plan.
+    the protocol reports no offsets; ``silent`` are those that could, but have not said for too long
+    how far a task is. ``awaited_since`` is since when each of the others has not (ms).
+    ``warmup_settings`` are the settings of the plan.
     """
 
     endpoint_epoch: int = 0
@@ -45,4 +47,6 @@ class StreamsSoftState:
     has_news: bool = True
     must_step: bool = False
     unable: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
+    awaited_since: dict[str, int] = field(default_factory=dict)
     warmup_settings: tuple[int, int] | None = None

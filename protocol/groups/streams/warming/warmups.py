@@ -39,8 +39,12 @@ if TYPE_CHECKING:
 TASKS_AT_ONCE: Final = 500
 """Tasks of members, in any role, that are looked at in one turn: about a millisecond."""
 
+SILENT_INTERVALS: Final = 3
+"""Offset intervals after which a member that has said nothing of a task is not waited for."""
+
 WARMUP_REPLICAS: Final = "streams.num.warmup.replicas"
 ACCEPTABLE_LAG: Final = "streams.acceptable.recovery.lag"
+OFFSET_INTERVAL: Final = "streams.task.offset.interval.ms"
 
 
 def acceptable_lag(ctx: Context, runtime: ModernGroupRuntime) -> int:
@@ -124,9 +128,35 @@ def note_report(
     for gone in own.lags.keys() - group.members.keys():
         del own.lags[gone]
     own.lags[member_id] = told = lags(own.offsets.get(member_id, NOTHING), group.numbers)
+    if any(lag is not None for lag in told.values()):
+        own.silent.discard(member_id)
     awaited = () if own.plan is None else own.plan.awaited.get(member_id, ())
     limit = acceptable_lag(ctx, runtime)
     own.has_news |= any((lag := told.get(task)) is not None and lag <= limit for task in awaited)
+
+
+def note_silence(ctx: Context, runtime: ModernGroupRuntime, member_id: str, now: int) -> None:
+    """Wait no longer for a member that does not say how far its copy of a task is.
+
+    Its tasks move at once, as those of a member that cannot say it; until it does say it.
+    """
+    own = runtime.own
+    awaited = () if own.plan is None else own.plan.awaited.get(member_id, ())
+    told = own.lags.get(member_id, NO_LAGS)
+    if not awaited or any(told.get(task) is not None for task in awaited):
+        own.awaited_since.pop(member_id, None)
+        return
+    since = own.awaited_since.setdefault(member_id, now)
+    interval_ms = group_settings.integer(ctx, runtime.group_id, OFFSET_INTERVAL)
+    if now - since < SILENT_INTERVALS * interval_ms:
+        return
+    members = runtime.group.members.keys()
+    own.awaited_since = {
+        each: own.awaited_since[each] for each in own.awaited_since.keys() & members
+    }
+    del own.awaited_since[member_id]
+    own.silent = own.silent & members | {member_id}
+    own.has_news = True
 
 
 def rename(runtime: ModernGroupRuntime, old_id: str, new_id: str) -> None:
@@ -208,7 +238,7 @@ def _is_indexed(ctx: Context, runtime: ModernGroupRuntime) -> bool:
         return False
     for member_id, member in index.members.items():
         member.lags = own.lags.get(member_id, NO_LAGS)
-        member.reports = member_id not in own.unable
+        member.reports = member_id not in own.unable and member_id not in own.silent
     return True
 
 

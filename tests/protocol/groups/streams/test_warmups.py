@@ -120,6 +120,34 @@ def test_a_member_of_version_0_is_not_waited_for() -> None:
     assert told(talk.beat("A"))[1:] == ("0:01", "", "")
 
 
+@pytest.mark.parametrize("said", [{}, {"task_offsets": at(0, 2)["task_offsets"]}])
+def test_a_member_that_never_says_how_far_it_is_is_not_waited_for_forever(
+    said: dict[str, Any],
+) -> None:
+    talk = warming()
+    epoch = talk.group.epoch
+    for _ in range(3 * 6):
+        assert talk.group.epoch == epoch
+        talk.advance(10_000)
+        talk.beat("A")
+        talk.beat("B", **said)
+    assert talk.group.epoch == epoch + 1
+    assert told(talk.beat("A"))[1:] == ("0:01", "", "")
+    reports(talk, "A", "0:01", "")
+    assert told(talk.beat("B"))[1:] == ("0:2", "", "")
+
+
+def test_a_member_that_says_that_it_is_far_behind_is_waited_for() -> None:
+    talk = warming()
+    epoch = talk.group.epoch
+    talk.beat("B", **at(0, 2))
+    for _ in range(60):
+        talk.advance(10_000)
+        talk.beat("A")
+        talk.beat("B")
+    assert talk.group.epoch == epoch
+
+
 def test_a_task_stays_with_its_old_owner_if_the_new_one_leaves() -> None:
     talk = warming()
     talk.leave("B")
