@@ -12,6 +12,7 @@ import io
 import pickle
 from copyreg import __newobj__  # type: ignore[attr-defined]  # typeshed leaves it out
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from importlib import import_module
 from operator import attrgetter, methodcaller
 from types import MappingProxyType
@@ -149,6 +150,8 @@ class _Reducers(dict[type, "Callable[[Any], Any]"]):
         reduce: Callable[[Any], Any] = methodcaller("__reduce_ex__", pickle.HIGHEST_PROTOCOL)
         if is_dataclass(kind) and hasattr(kind, "__setstate__"):
             reduce = _by_fields([each.name for each in fields(kind)])
+        elif issubclass(kind, Enum):
+            reduce = _reduce_member
         self[kind] = reduce
         return reduce
 
@@ -219,6 +222,11 @@ def _reduce_mapping(value: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
 def _reduce_keys(value: Set[Any]) -> tuple[Any, ...]:
     """Store the keys of a dictionary, such as the partitions of a member, as a set."""
     return frozenset, (list(value),)
+
+
+def _reduce_member(value: Enum) -> tuple[Any, ...]:
+    """Store a member of an enumeration by value; some patch releases of Python call ``getattr``."""
+    return value.__class__, (value.value,)
 
 
 def _reduce_targets(value: FlatTargets) -> tuple[Any, ...]:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import ast
 import pickle
 import random
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from failover.recording.dump import About, Dump, read_dump, write_dump
-from failover.recording.pickles import NotReadableError, unpack
+from failover.recording.pickles import NotReadableError, pack, unpack
 from failover.recording.recorder import BYTES_MAX, STATE_INTERVAL_MS, Recording
 from failover.recording.replay import replay
 from failover.requests.memo import LeasedAnswers
 from protocol.config import Configs
 from protocol.groups.effects import Reply, Request
 from protocol.groups.group_types import TABLES
+from protocol.groups.modern.hard_state import ModernGroupState
+from protocol.groups.modern.reconcile import MemberState
 from protocol.wire import messages as m
+from protocol.wire.errors import ErrorCode
 from protocol.wire.frames import encode_request, encode_response
 from storage.log import MemoryLog
 from tests.failover.apis import asks
@@ -267,3 +271,16 @@ def test_groups_read_the_end_of_a_session_where_it_is_recorded() -> None:
             if is_read and node.attr == "session_deadline_ms":
                 readers.add(path.name)
     assert readers == {"invariants.py"}, "ctx.session_end reads it"
+
+
+@pytest.mark.parametrize(
+    "member", [ErrorCode.stale_member_epoch, MemberState.STABLE, ModernGroupState.STABLE]
+)
+def test_enumerations_are_packed_alike_by_every_patch_release_of_python(
+    member: Enum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Python 3.11.2 stores them: by a call of ``getattr``, which no recording may name."""
+    monkeypatch.setattr(
+        type(member), "__reduce_ex__", lambda self, _: (getattr, (type(self), self.name))
+    )
+    assert unpack(pack([member], [], 1_000), ()) == [member]
