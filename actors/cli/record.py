@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from actors.cli.discovery import call_cluster
 from actors.cli.session import FAILED, complain
 from actors.errors import BadInputError, FailureError
+from failover.partition_kinds import title_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +35,7 @@ def record(found: RegisteredCluster, node_id: int | None, out: Path) -> int:
     answers: list[Recorded] = call_cluster(found, question)
     for answer in answers:
         for partition, why in answer.missing:
-            complain(f"partition {partition} is not recorded: {why}")
+            complain(f"{title_of(partition)} is not recorded: {why}")
     data = b"".join(answer.data for answer in answers)
     if not data:
         complain("nothing is recorded: set incident.recording.max.bytes, for instance to 33554432")

@@ -15,6 +15,7 @@ from actors.cluster import data_dir, processes, ray_node, registry
 from actors.cluster.spec import REPLICATION_FACTOR, Address, ClusterSpec
 from actors.deployment import supervisor
 from actors.errors import BadInputError, FailureError
+from failover.partition_kinds import title_of
 from protocol.config import ConfigError, read_server_configs
 from protocol.properties import parse_properties
 
@@ -126,9 +127,8 @@ def drain(cluster: RegisteredCluster, node_id: int, *, end: bool) -> int:
 
     moved = call_cluster(cluster, question)
     for row in moved:
-        name = "the catalogue" if row.partition < 0 else f"partition {row.partition}"
         where = "stays: no standby can take over" if row.leader is None else f"to node {row.leader}"
-        print(f"{name} {where}")
+        print(f"{title_of(row.partition)} {where}")
     return FAILURE if any(row.leader is None for row in moved) else 0
 
 

@@ -12,6 +12,7 @@ import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
+from failover.partition_kinds import title_of
 from failover.recording.dump import About, write_dump
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ class Incidents:
             file.write(data)
         draft.rename(path)
         _log.warning(
-            "wrote what partition %d was told before it failed (%s) to %s",
-            recording.partition,
+            "wrote what %s was told before it failed (%s) to %s",
+            title_of(recording.partition),
             recording.why,
             path,
         )

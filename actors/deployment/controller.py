@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from actors.clock import boot_ms
 from actors.cluster.ray_peers import UNREACHED, assignor_name, coordinator_name
 from actors.console.page import Console
-from actors.deployment.status import LEADER, cluster_status, problems
+from actors.deployment.status import LEADER, cluster_status, partition_rows, problems
 from actors.tasks import Tasks
 from failover.control.healing import may_set_aside
 from failover.control.leadership_planner import (
@@ -208,7 +208,7 @@ class Controller:
         self._advice.drain(node_id)
         led = _led(await self._ask_status(node_id))
         left = await self._actors.ask(name, "hand_over", wait_s=HAND_OVER_S)
-        leaders = {row["partition"]: row["leader"] for row in _partitions(await self.status())}
+        leaders = {row["partition"]: row["leader"] for row in partition_rows(await self.status())}
         return [MovedLeadership(one, None if one in left else leaders[one]) for one in led]
 
     async def end_drain(self, node_id: int) -> None:
@@ -337,10 +337,6 @@ def _rebalance_ms(configs: Configs) -> int | None:
 
 def _led(status: Mapping[str, Any]) -> list[int]:
     return [row["partition"] for row in status["partitions"] if row["state"] == LEADER]
-
-
-def _partitions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [status["catalog"], *status["partitions"]]
 
 
 def _nodes_leading(statuses: Mapping[int, Mapping[str, Any]], partition: int) -> list[int]:

@@ -130,6 +130,11 @@ def _partition(spec: ClusterSpec, number: int, statuses: Mapping[int, Mapping[st
     }
 
 
+def partition_rows(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the rows of all partitions in a cluster's status: first the catalogue, then others."""
+    return [status["catalog"], *status["partitions"], *status["share_state"]]
+
+
 def as_text(status: Mapping[str, Any]) -> str:
     """Return the status as text."""
     lines = [
@@ -151,14 +156,13 @@ def as_text(status: Mapping[str, Any]) -> str:
             f"assignor {number}: {row['state']}, process {row['pid'] or '-'}, "
             f"{row['runs']} runs, {row['waiting']} waiting"
         )
-    for row in (*status["partitions"], *status["share_state"]):
+    for row in partition_rows(status)[1:]:
         leader = "none" if row["leader"] is None else row["leader"]
         lines.append(
             f"{title_of(row['partition'])}: leader {leader}, epoch {row['epoch']}, "
             f"in sync {_listed(row['in_sync'])} of {_listed(row['replicas'])}{_lease_of(row)}"
         )
-    rows = (status["catalog"], *status["partitions"], *status["share_state"])
-    lines += [row["problem"] for row in rows if "problem" in row]
+    lines += [row["problem"] for row in partition_rows(status) if "problem" in row]
     if status["under_replicated"]:
         names = map(title_of, status["under_replicated"])
         lines.append(f"under-replicated: {', '.join(names)}")

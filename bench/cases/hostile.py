@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 
+from actors.deployment.status import partition_rows
 from actors.peers.handshake import MAGIC
 from actors.serving.admission import raise_open_files_limit
 from actors.waiting import poll
@@ -353,7 +354,7 @@ def _epochs(server: Server) -> dict[int, int]:
     def look() -> dict[int, int]:
         with urllib.request.urlopen(url, timeout=STATUS_S) as answer:
             status = json.load(answer)
-        rows = (status["catalog"], *status["partitions"])
+        rows = partition_rows(status)
         return {int(row["partition"]): row["epoch"] for row in rows}
 
     epochs = poll(look, STATUS_S, is_done=lambda found: None not in found.values(), every_s=POLL_S)

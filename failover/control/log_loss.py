@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from failover.partition_kinds import title_of
 from storage.quorum import majority
 
 if TYPE_CHECKING:
@@ -25,13 +26,12 @@ def lost_majority(nodes: Sequence[int], rows: Mapping[int, PartitionStatus]) -> 
     if len(nodes) - len(empty) >= majority(len(nodes)):
         return None
     number = next(iter(rows.values())).partition
-    name = f"partition {number}" if number >= 0 else "the catalogue"
     named = (
         f"that of node {empty[0]} is" if len(empty) == 1 else f"those of nodes {_list(empty)} are"
     )
     return (
-        f"{name} has no majority of readable logs: {named} empty; stop the cluster and put "
-        "back the directories that were there (one that was set aside ends in .corrupt-1, …)."
+        f"{title_of(number)} has no majority of readable logs: {named} empty; stop the cluster and"
+        " put back the directories that were there (one that was set aside ends in .corrupt-1, …)."
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from failover.partition_kinds import title_of
 from protocol.groups.limits import BATCH_BYTES, GROUP_BYTES_MAX
 from protocol.reasons import shown
 from protocol.wire.apis import API
@@ -88,7 +89,7 @@ def _since(number: int, log: Log, replica: Replica, offset: int) -> list[Batch]:
     end_offset = batches[-1].end_offset if batches else offset
     unwritten = replica.appended_since(end_offset)
     if unwritten is None:
-        raise PartitionFailed(f"partition {number}: the batches from {end_offset} on are not there")
+        raise PartitionFailed(f"{title_of(number)}: the batches from {end_offset} on are not there")
     return [*batches, *unwritten]
 
 

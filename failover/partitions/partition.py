@@ -14,6 +14,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from failover.partition_kinds import title_of
 from failover.partitions.coalescing import Runs
 from failover.partitions.containment import (
     HandlerFailed,
@@ -260,7 +261,7 @@ class Partition:
         if groups is None:
             name = type(event).__name__
             self._failure = PartitionFailed(
-                f"partition {self.number} failed on {name} and must be reloaded"
+                f"{title_of(self.number)} failed on {name} and must be reloaded"
             )
             raise self._failure from error
         for group_id in groups:
@@ -293,7 +294,7 @@ class Partition:
             raise
         except Exception as error:
             self._failure = PartitionFailed(
-                f"partition {self.number}: group {shown(group_id)} cannot be built again"
+                f"{title_of(self.number)}: group {shown(group_id)} cannot be built again"
             )
             raise self._failure from error
 
@@ -545,7 +546,7 @@ class Partition:
         try:
             farewell = self.machine.handle(Resigned(), now)
         except Exception as error:
-            self._output.note(f"partition {self.number} is read again: {reason(error)}")
+            self._output.note(f"{title_of(self.number)} is read again: {reason(error)}")
             return False
         effects.facts += farewell.facts
         effects.add_tasks(self.number, farewell.tasks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from failover.partition_kinds import title_of
 from protocol.records import BadRecord, UnknownRecordType
 from storage.log import UnknownRecordError
 
@@ -27,7 +28,7 @@ def replay(
         return _replay_each(machine, adapter, rows)
     except BadRecord as error:
         raise UnknownRecordError(
-            f"partition {number}: {error}; use the program that wrote it."
+            f"{title_of(number)}: {error}; use the program that wrote it."
         ) from error
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from actors.cluster.spec import Address, ClusterSpec
 from actors.deployment.controller import Controller
+from failover.partition_kinds import CATALOG, PLACED
 from failover.partitions.status import PartitionStatus
 from tests.failover.control.test_healing import leads, row
 from tests.waiting import WITHIN_S, until_async
@@ -23,7 +24,8 @@ SPEC = ClusterSpec(
     secret=b"",
     replicas_wanted=3,
 )
-EVERYTHING = range(-1, 3)
+AT_HOME = {CATALOG.first: 0, **{kind.number(n): n for kind in PLACED for n in range(3)}}
+ON_NODE_2 = dict.fromkeys(AT_HOME, 2)
 
 
 def status(rows: list[PartitionStatus], *, is_damaged: bool = False) -> dict[str, Any]:
@@ -55,9 +57,9 @@ def test_a_damaged_node_begins_empty_only_when_a_majority_without_it_is_sound(
 ) -> None:
     """S7: node 0 runs, but as an empty learner; node 1 is damaged; node 2 has everything."""
     statuses = {
-        0: status([row(n, is_voter=is_voter) for n in EVERYTHING]),
+        0: status([row(n, is_voter=is_voter) for n in AT_HOME]),
         1: status([], is_damaged=True),
-        2: status([leads(0, 2, partition=n) for n in EVERYTHING]),
+        2: status([leads(0, 2, partition=n) for n in AT_HOME]),
     }
 
     async def test() -> None:
@@ -78,7 +80,7 @@ class Willing(Cluster):
     """Coordinators of which each hands over what it is told to."""
 
     def __init__(self, leader: int) -> None:
-        self.leaders = dict.fromkeys(EVERYTHING, leader)
+        self.leaders = dict.fromkeys(AT_HOME, leader)
         super().__init__({})
         self._show()
 
@@ -102,10 +104,7 @@ class Willing(Cluster):
         return await super().ask(name, method, *arguments, wait_s=wait_s)
 
 
-@pytest.mark.parametrize(
-    ("enabled", "home"),
-    [("true", {-1: 0, 0: 0, 1: 1, 2: 2}), ("false", dict.fromkeys(EVERYTHING, 2))],
-)
+@pytest.mark.parametrize(("enabled", "home"), [("true", AT_HOME), ("false", ON_NODE_2)])
 def test_a_cluster_that_starts_is_ready_when_preferred_nodes_lead(
     enabled: str, home: dict[int, int]
 ) -> None:

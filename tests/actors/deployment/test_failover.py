@@ -138,7 +138,10 @@ def test_a_drained_coordinator_leads_nothing_until_the_drain_ends(shared: Runnin
     drained = rollcall("drain", "0", "--data-dir", cluster.data_dir)
     assert drained.returncode == 0, drained.stderr
     said = drained.stdout.splitlines()
-    moved = ["the catalogue to node "] * (catalog == 0) + ["partition 0 to node "]
+    moved = ["the catalogue to node "] * (catalog == 0) + [
+        "partition 0 to node ",
+        "share state partition 0 to node ",
+    ]
     assert [line.rstrip("12") for line in said] == moved
     row = cluster.status()["coordinators"][0]
     assert (row["state"], row["leads"]) == ("Draining", [])
