@@ -19,6 +19,9 @@ from tests.simulation.hash_seeds import said
 
 SEEDS = int(os.environ.get("ROLLCALL_SIMULATION_SEEDS", "100"))
 ENOUGH = 60
+"""From so many seeds on every fault is expected; up to as many again are tried for a rare one."""
+
+MORE = 10
 
 TRACE = """
 from failover.simulation.one_seed import run_seed
@@ -27,24 +30,29 @@ print([run_seed(seed, groups=GroupMix.ALL).trace for seed in (3, 4)])
 """
 
 
-def reports() -> Iterator[Report]:
+def reports(first: int, count: int) -> Iterator[Report]:
     with ProcessPoolExecutor(
         os.cpu_count(), initializer=gc.set_threshold, initargs=COLLECT_AFTER
     ) as pool:
-        yield from pool.map(run_seed, range(SEEDS), chunksize=4)
+        yield from pool.map(run_seed, range(first, first + count), chunksize=4)
 
 
-@pytest.mark.timeout(120 + SEEDS * 10)
+@pytest.mark.timeout(120 + SEEDS * 20)
 def test_no_fault_breaks_what_clients_and_replicas_rely_on() -> None:
     injected: Counter[str] = Counter()
-    for report in reports():
-        injected.update(report.injected)
-        assert report.violation is None, (
-            f"{report.violation}: python -m failover.simulation --seed {report.seed}"
-        )
+    faults = {each.name for each in FAULTS}
+    seeds = 0
+    while seeds < SEEDS or (ENOUGH <= seeds < 2 * SEEDS and not faults <= injected.keys()):
+        count = min(SEEDS, MORE if seeds else SEEDS)
+        for report in reports(seeds, count):
+            injected.update(report.injected)
+            assert report.violation is None, (
+                f"{report.violation}: python -m failover.simulation --seed {report.seed}"
+            )
+        seeds += count
     if SEEDS >= ENOUGH:
-        assert {each.name for each in FAULTS if not injected[each.name]} == set()
-    assert set(injected) <= {each.name for each in FAULTS}, "add a row to the table of faults"
+        assert faults - injected.keys() == set(), "a rare fault needs a few more seeds, no others"
+    assert injected.keys() <= faults, "add a row to the table of faults"
 
 
 def test_a_quiet_cluster_stays_quiet() -> None:
