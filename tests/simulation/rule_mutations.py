@@ -236,7 +236,7 @@ RULE_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (follower_believes_the_watermark, 0, "a follower commits what was not compared"),
     (vote_remembered_into_the_next_epoch, 3, "a refused candidate is taken for the one voted for"),
     (voters_not_undone, 135, "a truncated change of voters stays in force"),
-    (voters_change_before_the_own_record, 53, "voters change before the epoch has a record"),
+    (voters_change_before_the_own_record, 3, "voters change before the epoch has a record"),
     (learners_renew_the_lease, 0, "an answer of a learner renews the lease"),
     (candidate_votes_for_another, 1, "a candidate votes for another one in its epoch"),
     (late_votes_count, 313, "votes of an epoch before count"),
