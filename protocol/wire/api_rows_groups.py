@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from protocol.wire import messages as m
 from protocol.wire import refusals
@@ -22,6 +23,11 @@ from protocol.wire.api_makers import (
     share_state,
 )
 from protocol.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kio.static.protocol import Entity
+
+    from protocol.wire.api import Api
 
 UNCHANGED: Final = timedelta(milliseconds=-1)
 
@@ -196,6 +202,27 @@ MEMBERS: Final = (
 )
 """Requests that members of groups send."""
 
+
+def _described(
+    versions: tuple[int, int],
+    shapes: tuple[type[Entity], type[Entity]],
+    described: type[Entity],
+    asked: str,
+) -> Api:
+    """Build the row of a request that describes groups; ``asked`` is its field with their ids."""
+    traits = GroupsField(
+        names=attrgetter(asked),
+        cut=lambda request, wanted: replace(
+            request, **{asked: tuple(filter(wanted, getattr(request, asked)))}
+        ),
+        parts="groups",
+        writes=never,
+        weight=RARE,
+    )
+    refuse = refusals.in_every_group(shapes[1], described, asked)
+    return costly(groups(versions, shapes, DESCRIBE_GROUP, traits, refuse))
+
+
 ABOUT_GROUPS: Final = (
     by_name_until(
         9,
@@ -216,23 +243,11 @@ ABOUT_GROUPS: Final = (
             refusals.offset_fetch,
         ),
     ),
-    costly(
-        groups(
-            (0, 6),
-            (m.DescribeGroupsRequest, m.DescribeGroupsResponse),
-            DESCRIBE_GROUP,
-            GroupsField(
-                names=lambda request: request.groups,
-                cut=lambda request, wanted: m.DescribeGroupsRequest(
-                    groups=tuple(filter(wanted, request.groups)),
-                    include_authorized_operations=request.include_authorized_operations,
-                ),
-                parts="groups",
-                writes=never,
-                weight=RARE,
-            ),
-            refusals.describe_groups,
-        )
+    _described(
+        (0, 6),
+        (m.DescribeGroupsRequest, m.DescribeGroupsResponse),
+        m.DescribedGroup,
+        "groups",
     ),
     all_groups((0, 5), (m.ListGroupsRequest, m.ListGroupsResponse), DESCRIBE_GROUP),
     groups(
@@ -266,60 +281,23 @@ ABOUT_GROUPS: Final = (
             weight=RARE,
         ),
     ),
-    costly(
-        groups(
-            (0, 1),
-            (m.ConsumerGroupDescribeRequest, m.ConsumerGroupDescribeResponse),
-            DESCRIBE_GROUP,
-            GroupsField(
-                names=lambda request: request.group_ids,
-                cut=lambda request, wanted: m.ConsumerGroupDescribeRequest(
-                    group_ids=tuple(filter(wanted, request.group_ids)),
-                    include_authorized_operations=request.include_authorized_operations,
-                ),
-                parts="groups",
-                writes=never,
-                weight=RARE,
-            ),
-            refusals.consumer_group_describe,
-        )
+    _described(
+        (0, 1),
+        (m.ConsumerGroupDescribeRequest, m.ConsumerGroupDescribeResponse),
+        m.DescribedConsumerGroup,
+        "group_ids",
     ),
-    costly(
-        groups(
-            (1, 1),
-            (m.ShareGroupDescribeRequest, m.ShareGroupDescribeResponse),
-            DESCRIBE_GROUP,
-            GroupsField(
-                names=lambda request: request.group_ids,
-                cut=lambda request, wanted: m.ShareGroupDescribeRequest(
-                    group_ids=tuple(filter(wanted, request.group_ids)),
-                    include_authorized_operations=request.include_authorized_operations,
-                ),
-                parts="groups",
-                writes=never,
-                weight=RARE,
-            ),
-            refusals.share_group_describe,
-        )
+    _described(
+        (1, 1),
+        (m.ShareGroupDescribeRequest, m.ShareGroupDescribeResponse),
+        m.DescribedShareGroup,
+        "group_ids",
     ),
-    costly(
-        groups(
-            (0, 1),
-            (streams.StreamsGroupDescribeRequest, streams.StreamsGroupDescribeResponse),
-            DESCRIBE_GROUP,
-            GroupsField(
-                names=lambda request: request.group_ids,
-                cut=lambda request, wanted: streams.StreamsGroupDescribeRequest(
-                    group_ids=tuple(filter(wanted, request.group_ids)),
-                    include_authorized_operations=request.include_authorized_operations,
-                    include_topology_description=request.include_topology_description,
-                ),
-                parts="groups",
-                writes=never,
-                weight=RARE,
-            ),
-            refusals.streams_group_describe,
-        )
+    _described(
+        (0, 1),
+        (streams.StreamsGroupDescribeRequest, streams.StreamsGroupDescribeResponse),
+        streams.DescribedStreamsGroup,
+        "group_ids",
     ),
 )
 """Requests about groups from administrators and members."""
@@ -351,7 +329,9 @@ SHARE_GROUP_OFFSETS: Final = (
             writes=never,
             weight=RARE,
         ),
-        refusals.describe_share_group_offsets,
+        refusals.in_every_group(
+            m.DescribeShareGroupOffsetsResponse, m.DescribeShareGroupOffsetsResponseGroup, "groups"
+        ),
     ),
     group(
         (0, 0),

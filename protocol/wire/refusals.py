@@ -109,65 +109,22 @@ def refused_fetch(group: m.OffsetFetchRequestGroup, why: Refusal) -> m.OffsetFet
     )
 
 
-def describe_groups(request: m.DescribeGroupsRequest, why: Refusal) -> Entity:
-    """Put the error in every group."""
-    return blank(
-        m.DescribeGroupsResponse,
-        groups=tuple(
-            blank(m.DescribedGroup, group_id=group, error_code=why.code, error_message=why.message)
-            for group in request.groups
-        ),
-    )
+def in_every_group(response: type[Entity], described: type[Entity], asked: str) -> Refuse:
+    """Put the error in every group; ``asked`` is the request's field with the groups or ids."""
 
-
-def consumer_group_describe(request: m.ConsumerGroupDescribeRequest, why: Refusal) -> Entity:
-    """Put the error in every group."""
-    return blank(
-        m.ConsumerGroupDescribeResponse,
-        groups=tuple(
+    def refuse(request: Any, why: Refusal) -> Entity:
+        groups = tuple(
             blank(
-                m.DescribedConsumerGroup,
-                group_id=group,
+                described,
+                group_id=each if isinstance(each, str) else each.group_id,
                 error_code=why.code,
                 error_message=why.message,
             )
-            for group in request.group_ids
-        ),
-    )
+            for each in getattr(request, asked)
+        )
+        return blank(response, groups=groups)
 
-
-def share_group_describe(request: m.ShareGroupDescribeRequest, why: Refusal) -> Entity:
-    """Put the error in every group."""
-    return blank(
-        m.ShareGroupDescribeResponse,
-        groups=tuple(
-            blank(
-                m.DescribedShareGroup,
-                group_id=group,
-                error_code=why.code,
-                error_message=why.message,
-            )
-            for group in request.group_ids
-        ),
-    )
-
-
-def describe_share_group_offsets(
-    request: m.DescribeShareGroupOffsetsRequest, why: Refusal
-) -> Entity:
-    """Put the error in every group."""
-    return blank(
-        m.DescribeShareGroupOffsetsResponse,
-        groups=tuple(
-            blank(
-                m.DescribeShareGroupOffsetsResponseGroup,
-                group_id=group.group_id,
-                error_code=why.code,
-                error_message=why.message,
-            )
-            for group in request.groups
-        ),
-    )
+    return refuse
 
 
 def share_state(
@@ -204,22 +161,6 @@ def streams_group_heartbeat(_request: Any, why: Refusal) -> Entity:
         error_code=why.code,
         error_message=why.message,
         status=(),
-    )
-
-
-def streams_group_describe(request: streams.StreamsGroupDescribeRequest, why: Refusal) -> Entity:
-    """Put the error in every group."""
-    return blank(
-        streams.StreamsGroupDescribeResponse,
-        groups=tuple(
-            blank(
-                streams.DescribedStreamsGroup,
-                group_id=group,
-                error_code=why.code,
-                error_message=why.message,
-            )
-            for group in request.group_ids
-        ),
     )
 
 
