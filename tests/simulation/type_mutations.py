@@ -188,7 +188,7 @@ def streams_heartbeat_unwaited() -> list[Patch]:
 
 def streams_warmup_never_ends() -> list[Patch]:
     """Let members report in vain that a warm-up task has caught up."""
-    return [(streams_heartbeat, "note_report", lambda ctx, runtime, message: None)]
+    return [(migrations._Planner, "_is_caught_up", lambda self, lag: False)]
 
 
 def streams_standby_beside_what_stays() -> list[Patch]:
