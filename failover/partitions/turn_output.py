@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from failover.partition_kinds import title_of
 from failover.partitions.containment import about
 from protocol.reasons import shown
 
@@ -31,7 +32,7 @@ class TurnOutput:
 
     def note_restored(self, what: str, group_id: str, why: str) -> None:
         """Add a log message about a group that was built again."""
-        then = f"the group was built again from the log of partition {self._number}"
+        then = f"the group was built again from the log of {title_of(self._number)}"
         self.note(f"{what} for group {shown(group_id)} failed: {why}; {then}")
 
     def take_back(self, group_id: str) -> None:
