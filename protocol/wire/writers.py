@@ -3,7 +3,8 @@
 kio's writer reads fields by name, so it takes any version of a message that has them. It is Python
 and walks the fields: 2.5 µs for the smallest answer, 14 µs for a JoinGroup's. Answers that a server
 returns repeatedly as the very same object are therefore encoded once (:data:`remembering`); so are
-the structs that one message has many times (:data:`protocol.wire.convert.SHARED_ITEMS`).
+the structs that one message has many times (:data:`protocol.wire.convert.SHARED_ITEMS`). A struct
+whose bytes exist already is copied (:mod:`protocol.wire.written`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from kio.serial._serialize import get_field_writer
 from kio.serial.writers import compact_array_writer, legacy_array_writer
 
 from protocol.wire.convert import SHARED_ITEMS, default_of, once_each, unwrap
+from protocol.wire.written import WRITTEN_STRUCTS, WrittenAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,9 @@ Encode: TypeAlias = "Callable[[Any], bytes]"
 Write: TypeAlias = "Callable[[Any, Any], None]"
 remembering: Final = once_each
 """Cache the bytes of the last few thousand messages, recognised by identity alone."""
+
+PRESENT: Final = b"\x01"
+"""What precedes a nullable struct that is not null."""
 
 
 @cache
@@ -45,17 +50,21 @@ def encoder(shape: type[Entity]) -> Encode:
 
 
 @cache
-def _has_shared(shape: type[Entity]) -> bool:
+def _is_special(shape: type[Entity]) -> bool:
+    """Whether a struct has others that are not to be written one field after the other."""
     kinds: list[Any] = [unwrap(column)[0] for column in fields(shape)]
     structs = [kind for kind in kinds if hasattr(kind, "__dataclass_fields__")]
-    return any(kind.__name__ in SHARED_ITEMS or _has_shared(kind) for kind in structs)
+    return any(
+        kind.__name__ in SHARED_ITEMS or kind in WRITTEN_STRUCTS or _is_special(kind)
+        for kind in structs
+    )
 
 
 @cache
 def _writer(shape: type[Entity]) -> Write:
-    """Return kio's writer, or one that encodes each shared struct once."""
+    """Return kio's writer, or one that encodes each shared struct once, and copies written ones."""
     whole: Write = entity_writer(shape)
-    if not _has_shared(shape):
+    if not _is_special(shape):
         return whole
     plain: list[tuple[str, Write]] = []
     tagged: list[tuple[str, object]] = []
@@ -87,9 +96,21 @@ def _field_writer(shape: type[Entity], column: Field[Any]) -> Write:
         in_array: Any = compact_array_writer if shape.__flexible__ else legacy_array_writer
         made: Write = in_array(write_item)
         return made
-    return get_field_writer(
+    write: Write = get_field_writer(
         column, flexible=shape.__flexible__, is_request_header=False, is_tag=False
     )
+    return _copy_or(write) if kind in WRITTEN_STRUCTS else write
+
+
+def _copy_or(write: Write) -> Write:
+    def write_field(buffer: io.BytesIO, item: Any) -> None:
+        if isinstance(item, WrittenAssignment):
+            buffer.write(PRESENT)
+            buffer.write(item.written)
+        else:
+            write(buffer, item)
+
+    return write_field
 
 
 def _write_once(encode: Encode) -> Write:

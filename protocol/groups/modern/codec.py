@@ -25,7 +25,9 @@ class RecordCodec:
     current assignments are bytes: ``read_target``, ``read_current`` and ``write_current`` know
     their format; each gets the numbers of the group's units (``ModernGroup.unit_numbers``).
     ``write_owned`` encodes the part of a current assignment that stays the same from one epoch to
-    the next. ``unknown_member`` is the value for a member of which only the assignment was read.
+    the next; ``owned_in_target`` takes it from a target assignment with the same partitions (None:
+    its format is another). ``unknown_member`` is the value for a member of which only the
+    assignment was read.
     ``regex_key`` is called with a group id and an expression, ``regex`` with its matches, the
     version of the topics and the time (Unix ms); None: members cannot subscribe by expression.
     """
@@ -42,5 +44,6 @@ class RecordCodec:
     read_current: Callable[[bytes, Any], CurrentAssignment]
     write_current: Callable[[CurrentAssignment, Any, bytes | None], bytes]
     write_owned: Callable[[Mapping[Partition, int], Any], bytes]
+    owned_in_target: Callable[[bytes], bytes] | None = None
     regex_key: type[Any] | None = None
     regex: Callable[[Sequence[str], int, int], Entity] | None = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.modern.hard_state import ModernGroupMember
     from protocol.groups.modern.runtime import ModernGroupRuntime
-    from protocol.groups.topic_numbers import Partition
+    from protocol.groups.topic_numbers import Partition, TopicNumbers
 
 
 def find_group(
@@ -178,19 +178,32 @@ def emit_assignment(
     assert isinstance(group, ModernGroup)
     member = group.members[member_id]
     codec = group.kind.codec
-    if member.encoded_assignment is None or member.encoded_assignment[0] is not assignment.assigned:
-        member.encoded_assignment = (
-            assignment.assigned,
-            codec.write_owned(assignment.assigned, group.unit_numbers(ctx.numbers)),
-        )
-    value = codec.write_current(
-        current, group.unit_numbers(ctx.numbers), member.encoded_assignment[1]
-    )
+    assigned, units = assignment.assigned, group.unit_numbers(ctx.numbers)
+    has, target = assigned.keys(), member.cached_target
+    has_target = target is not None and target[1] == has
+    if target is not None and has_target:
+        member.cached_target = (target[0], has)  # share one object
+    known = member.encoded_assignment
+    if known is None or known[0] is not assigned:
+        if target is not None and has_target and codec.owned_in_target:
+            owned = codec.owned_in_target(target[0])
+        else:
+            owned = codec.write_owned(assigned, units)
+        member.encoded_assignment = known = (assigned, owned)
+    value = codec.write_current(current, units, known[1])
     ctx.emitted = (value, assignment)
     ctx.emit(Record(codec.current_key(group_id, member_id), value))
-    cached_target, has = member.cached_target, assignment.assigned.keys()
-    if cached_target is not None and cached_target[1] == has:
-        member.cached_target = (cached_target[0], has)  # share one object
+
+
+def encoded_assignment(
+    group: ModernGroup[Any], member: ModernGroupMember, numbers: TopicNumbers
+) -> bytes:
+    """Return a member's partitions as its record has them, which was usually just written."""
+    assigned, known = member.assignment.assigned, member.encoded_assignment
+    if known is None or known[0] is not assigned:
+        owned = group.kind.codec.write_owned(assigned, group.unit_numbers(numbers))
+        member.encoded_assignment = known = (assigned, owned)
+    return known[1]
 
 
 def emit_tombstones(ctx: Context, group: ModernGroup[Any], member_id: str) -> None:

@@ -23,16 +23,14 @@ from protocol.groups.share import initialization
 from protocol.groups.share.group import KIND, ShareGroup
 from protocol.groups.share.records import UNKNOWN_MEMBER
 from protocol.groups.share.requests import check_epoch, check_heartbeat
-from protocol.groups.topic_numbers import by_topic
 from protocol.records import ShareGroupMemberMetadataValue
 from protocol.wire.errors import ErrorCode, KafkaError
 from protocol.wire.messages import (
     NO_THROTTLE,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
-    ShareHeartbeatAssignment,
-    ShareHeartbeatTopicPartitions,
 )
+from protocol.wire.written import WrittenAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from protocol.groups.context import Context
     from protocol.groups.effects import ClientInfo, Request
     from protocol.groups.modern.hard_state import ModernGroupMember
-    from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.groups.modern.runtime import ModernGroupRuntime, Session
     from protocol.groups.share.group import ShareGroupMember
 
@@ -94,7 +91,7 @@ def _steady_answer(
     """
     modern.arm(ctx, runtime, session, now + session.session_timeout_ms)
     interval_ms = modern_steps.heartbeat_interval_ms(ctx, runtime)
-    session.answer = answer = _answer(ctx, session.member, interval_ms, with_assignment=False)
+    session.answer = answer = _answer(session.member, interval_ms, None)
     return answer
 
 
@@ -122,7 +119,10 @@ def _beat(ctx: Context, request: Request, message: ShareGroupHeartbeatRequest, n
         or message.subscribed_topic_names is not None
         or before.assigned != member.assignment.assigned
     )
-    answer = _answer(ctx, member, interval_ms, with_assignment=with_assignment)
+    told = None
+    if with_assignment:
+        told = modern_members.encoded_assignment(runtime.group, member, ctx.numbers)
+    answer = _answer(member, interval_ms, told)
     ctx.reply(request.ticket, answer, group_id)
 
 
@@ -167,8 +167,9 @@ def _said(
 
 
 def _answer(
-    ctx: Context, member: ModernGroupMember, interval_ms: int, *, with_assignment: bool
+    member: ModernGroupMember, interval_ms: int, told: bytes | None
 ) -> ShareGroupHeartbeatResponse:
+    """Answer a member; ``told`` is its encoded assignment, if that is news."""
     return ShareGroupHeartbeatResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -176,17 +177,7 @@ def _answer(
         member_id=member.member_id,
         member_epoch=member.assignment.epoch,
         heartbeat_interval=timedelta(milliseconds=interval_ms),
-        assignment=_assignment(ctx, member.assignment) if with_assignment else None,
-    )
-
-
-def _assignment(ctx: Context, assignment: MemberAssignment) -> ShareHeartbeatAssignment:
-    uuids = ctx.numbers.uuids
-    return ShareHeartbeatAssignment(
-        topic_partitions=tuple(
-            ShareHeartbeatTopicPartitions(topic_id=uuids[topic], partitions=tuple(indexes))
-            for topic, indexes in by_topic(assignment.assigned)
-        )
+        assignment=None if told is None else WrittenAssignment(told),
     )
 
 

@@ -41,8 +41,13 @@ UNKNOWN_MEMBER: Final = ShareGroupMemberMetadataValue(
 
 
 def write_owned(partitions: Mapping[Partition, int], numbers: TopicNumbers) -> bytes:
-    """Encode the partitions of a current assignment, and its end."""
-    return write_target(partitions, numbers)[_VERSION.stop :]
+    """Encode the partitions of a current assignment, and its end: as in an answer to the member."""
+    return owned_in_target(write_target(partitions, numbers))
+
+
+def owned_in_target(target: bytes) -> bytes:
+    """Return the part of a target assignment that a current assignment has, too."""
+    return target[_VERSION.stop :]
 
 
 def write_current(
@@ -85,4 +90,5 @@ CODEC: Final = RecordCodec(
     read_current=read_current,
     write_current=write_current,
     write_owned=write_owned,
+    owned_in_target=owned_in_target,
 )

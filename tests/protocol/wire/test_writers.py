@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,9 +16,16 @@ from kio.schema.offset_commit.v6.request import OffsetCommitRequest as OffsetCom
 from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestV9
 
 from protocol.wire.apis import API
+from protocol.wire.convert import blank
 from protocol.wire.kafka_4_4.index import request_shape, response_shape
+from protocol.wire.messages import (
+    ShareGroupHeartbeatResponse,
+    ShareHeartbeatAssignment,
+    ShareHeartbeatTopicPartitions,
+)
 from protocol.wire.readers import UnreadableError, decoder
 from protocol.wire.writers import encoder, remembering
+from protocol.wire.written import WrittenAssignment
 from tests.effort import examples
 from tests.protocol.wire.strategies import messages
 
@@ -48,6 +58,26 @@ def test_a_remembered_answer_is_written_once_and_another_equal_one_is_its_own() 
     first, equal = [1], [1]
     assert once(first) == once(first) == once(equal) == b"bytes"
     assert calls[0] is first and calls[1] is equal and len(calls) == 2
+
+
+@pytest.mark.parametrize("topics", [0, 1, 300])
+def test_an_assignment_that_is_written_already_is_copied(topics: int) -> None:
+    assignment = ShareHeartbeatAssignment(
+        topic_partitions=tuple(
+            ShareHeartbeatTopicPartitions(topic_id=UUID(int=n + 1), partitions=(0, n))
+            for n in range(topics)
+        )
+    )
+    written = WrittenAssignment(encoder(ShareHeartbeatAssignment)(assignment))
+    answer = blank(ShareGroupHeartbeatResponse, member_id="m", assignment=assignment)
+    write = encoder(ShareGroupHeartbeatResponse)
+    assert write(replace(answer, assignment=written)) == write(answer)
+    assert written == assignment == pickle.loads(pickle.dumps(written))
+    assert hash(written) == hash(assignment)
+    assert decoder(ShareGroupHeartbeatResponse)(write(answer), 0) == answer
+    assert write(replace(answer, assignment=None))[-2:] == b"\xff\0"
+    if topics:
+        assert written != WrittenAssignment(b"\x01\0")
 
 
 HEARTBEAT = b"\x02g\x00\x00\x00\x05\x02m\x00"
