@@ -9,14 +9,14 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from protocol.record_types.consumer import EMPTY_CLASSIC_METADATA, ClassicMemberMetadata
 from protocol.wire import compact
 from protocol.wire.writers import encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from protocol.record_types.classic import (
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         MemberMetadata,
         OffsetCommitKey,
         OffsetCommitValue,
+        Written,
     )
     from protocol.record_types.consumer import ConsumerGroupMemberMetadataValue
     from protocol.record_types.share import (
+        ShareGroupMemberMetadataValue,
         ShareGroupStatePartitionMetadataValue,
         ShareTopicPartitions,
     )
@@ -50,6 +52,8 @@ NO_DELIVERY_COUNT: Final = -1
 _INT64_INT64: Final = struct.Struct(">qq")
 NAMES_REMEMBERED: Final = 16_384
 _BYTES_OF: Final = attrgetter("written")
+
+WrittenT = TypeVar("WrittenT", bound="Written")
 
 
 def offset_commit_key(key: OffsetCommitKey) -> bytes:
@@ -92,19 +96,20 @@ def group_metadata(value: GroupMetadataValue) -> bytes:
             _string(value.leader),
             _INT64.pack(value.current_state_timestamp),
             _INT32.pack(len(members)),
-            *_written(members),
+            *_written(members, _member),
         ]
     )
 
 
-def _written(members: Sequence[MemberMetadata]) -> list[bytes]:
+def _written(values: Sequence[WrittenT], write: Callable[[WrittenT], bytes]) -> list[bytes]:
+    """Return the bytes of values that cache them."""
     try:
-        return [*map(_BYTES_OF, members)]
+        return [*map(_BYTES_OF, values)]
     except AttributeError:
-        for member in members:
-            if not hasattr(member, "written"):
-                object.__setattr__(member, "written", _member(member))
-        return [*map(_BYTES_OF, members)]
+        for value in values:
+            if not hasattr(value, "written"):
+                object.__setattr__(value, "written", write(value))
+        return [*map(_BYTES_OF, values)]
 
 
 def _member(member: MemberMetadata) -> bytes:
@@ -169,6 +174,19 @@ def member_metadata(value: ConsumerGroupMemberMetadataValue) -> bytes:
     )
 
 
+def share_member_metadata(value: ShareGroupMemberMetadataValue) -> bytes:
+    """Encode the metadata of a share group's member, which may read many topics."""
+    return b"".join(
+        [
+            compact.string(value.rack_id),
+            compact.string(value.client_id),
+            compact.string(value.client_host),
+            compact.names(value.subscribed_topic_names),
+            compact.NO_TAGS,
+        ]
+    )
+
+
 def share_snapshot_key(key: ShareSnapshotKey) -> bytes:
     """Encode the key of one partition's share state; a new group has thousands."""
     return b"".join(
@@ -209,7 +227,10 @@ def _share_state_batch(batch: ShareStateBatch) -> bytes:
 
 
 def share_partitions(value: ShareGroupStatePartitionMetadataValue) -> bytes:
-    """Encode which partitions of a share group have share state; there may be 100,000."""
+    """Encode which partitions of a share group have share state; there may be 100,000.
+
+    Each topic is encoded once and cached: the record has all of them whenever one changes.
+    """
     return b"".join(
         [
             *_share_topics(value.initializing_topics),
@@ -225,17 +246,20 @@ def share_partitions(value: ShareGroupStatePartitionMetadataValue) -> bytes:
 
 
 def _share_topics(topics: Sequence[ShareTopicPartitions]) -> list[bytes]:
-    parts = [compact.uvarint(len(topics) + 1)]
-    for each in topics:
-        partitions = each.partitions
-        parts += [
-            _uuid(each.topic_id),
-            compact.name(each.topic_name),
+    return [compact.uvarint(len(topics) + 1), *_written(topics, _share_topic)]
+
+
+def _share_topic(topic: ShareTopicPartitions) -> bytes:
+    partitions = topic.partitions
+    return b"".join(
+        [
+            _uuid(topic.topic_id),
+            compact.name(topic.topic_name),
             compact.uvarint(len(partitions) + 1),
             struct.pack(f">{len(partitions)}i", *partitions),
             compact.NO_TAGS,
         ]
-    return parts
+    )
 
 
 def _uuid(topic_id: UUID | None) -> bytes:

@@ -401,7 +401,12 @@ _CONSUMER = (
     _replayed(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )
 _SHARE = (
-    _replayed(10, ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    _replayed(
+        10,
+        ShareGroupMemberMetadataKey,
+        ShareGroupMemberMetadataValue,
+        write=record_writers.share_member_metadata,
+    ),
     _replayed(11, ShareGroupMetadataKey, ShareGroupMetadataValue),
     _replayed(12, ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
     _replayed(

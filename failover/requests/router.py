@@ -126,12 +126,13 @@ class Requests:
     # --- waiting
 
     def tick(self, now: int) -> None:
-        """Answer what has waited long enough."""
+        """Answer what has waited long enough, and let more be sent."""
         self._state.effects.replies += self._delayed_replies.due(now)
         for request in self._pending_lookups.due(now):
             self._answer_here(request, now)
         for request in self._forwards.overdue(now):
             self._refuse(request, ErrorCode.not_controller)
+        self._share_calls.tick()
 
     def next_deadline(self) -> int | None:
         """Return when to call :meth:`tick` next; None: not at all."""

@@ -3,9 +3,10 @@
 As Kafka's persister, it belongs to the node and not to a group. The share state of a group's
 partitions is in several partitions of ``__share_group_state``, led by any nodes. A call is a few
 parts, each to one of them; at most :data:`PARTS_SENT` of a call and :data:`CALLS_MAX` calls are
-under way, and the others wait. A part whose coordinator has moved, or is not reached, is sent again
-a few times, ever later. A call ends with the leadership that made it: a new leader of the group
-asks again.
+under way, and the others wait. The calls send in rotation, and only so much in a turn that clients
+are served in between: share state that this node leads itself is changed in the same turn. A part
+whose coordinator has moved, or is not reached, is sent again a few times, ever later. A call ends
+with the leadership that made it: a new leader of the group asks again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ PARTS_SENT: Final = 4
 """Parts of a call that are sent and not answered."""
 
 PARTITIONS_MAX: Final = 50
-"""Partitions of topics in a part: a few milliseconds of a share coordinator."""
+"""Partitions of topics in a part: about two milliseconds of a share coordinator."""
+
+TURN_PARTITIONS: Final = 50
+"""In one turn, no more parts are sent once they are about so many partitions."""
 
 ATTEMPTS: Final = 6
 """How often a part is sent: for about six seconds, longer than an election takes."""
@@ -117,7 +121,8 @@ class _Call:
 class ShareCalls:
     """The calls of one process, in the order in which groups made them.
 
-    ``has_news``: an answer has arrived since the last :meth:`step`.
+    ``has_news``: an answer has arrived since the last :meth:`step`. Parts are sent until ``_room``,
+    in partitions, is used up; :meth:`tick` makes room again.
     """
 
     def __init__(self, partitions: int, draw_ticket: Callable[[], Ticket]) -> None:
@@ -125,9 +130,10 @@ class ShareCalls:
         self._partitions = partitions
         self._draw_ticket = draw_ticket
         self._queue: deque[_Call] = deque()
-        self._under_way: list[_Call] = []
+        self._under_way: deque[_Call] = deque()
         self._of: dict[Ticket, _Call] = {}
         self._arrived: list[tuple[Ticket, Any]] = []
+        self._room = TURN_PARTITIONS
         self.has_news = False
 
     def __bool__(self) -> bool:
@@ -145,6 +151,10 @@ class ShareCalls:
         self.has_news = True
         return True
 
+    def tick(self) -> None:
+        """Make room for the parts of another turn."""
+        self._room = TURN_PARTITIONS
+
     def step(self, now: int) -> tuple[list[Sending], list[tuple[int, ShareStateAnswered]]]:
         """Return the parts to send now, and the whole answers, each with its group's partition."""
         arrived, self._arrived, self.has_news = self._arrived, [], False
@@ -155,7 +165,7 @@ class ShareCalls:
                 self._lost(call, ticket, now)
         done = [call for call in self._under_way if self._is_done(call)]
         if done:
-            self._under_way = [call for call in self._under_way if call not in done]
+            self._under_way = deque(call for call in self._under_way if call not in done)
         while self._queue and len(self._under_way) < CALLS_MAX:
             call = self._queue.popleft()
             if call.term.holds:
@@ -163,8 +173,7 @@ class ShareCalls:
                 cut = parts.split(message, self._partitions, PARTITIONS_MAX)
                 call.waiting.extend(_Part(number, part) for number, part in cut)
                 self._under_way.append(call)
-        sendings = [each for call in self._under_way for each in self._sendings(call, now)]
-        return sendings, [_answer(call) for call in done if call.term.holds]
+        return [*self._sendings(now)], [_answer(call) for call in done if call.term.holds]
 
     def next_deadline(self) -> int | None:
         """Return when :meth:`step` is next due; None: only an answer changes anything."""
@@ -177,10 +186,26 @@ class ShareCalls:
             default=None,
         )
 
-    def _sendings(self, call: _Call, now: int) -> Iterator[Sending]:
+    def _sendings(self, now: int) -> Iterator[Sending]:
+        """Send a part of one call after the other, while there is room."""
+        calls, refused = self._under_way, 0
+        while self._room > 0 and refused < len(calls):
+            call = calls[0]
+            calls.rotate(-1)
+            sending = self._sending(call, now)
+            if sending is None:
+                refused += 1
+                continue
+            refused = 0
+            topics = sending.message.topics  # type: ignore[attr-defined]  # every request has them
+            self._room -= sum(len(topic.partitions) for topic in topics)
+            yield sending
+
+    def _sending(self, call: _Call, now: int) -> Sending | None:
+        """Send the next part of a call that may be sent; None: there is none."""
         for _ in range(len(call.waiting)):
             if len(call.sent) >= PARTS_SENT:
-                return
+                break
             part = call.waiting.popleft()
             if part.due_ms <= now and not call.term.may_send(now):
                 part.due_ms = now + LEASE_MS
@@ -192,7 +217,8 @@ class ShareCalls:
             part.due_ms = now + ANSWER_MS
             call.sent[ticket] = part
             self._of[ticket] = call
-            yield Sending(ticket, part.number, part.message, call.task.group_id)
+            return Sending(ticket, part.number, part.message, call.task.group_id)
+        return None
 
     def _lost(self, call: _Call, ticket: Ticket, now: int) -> None:
         message = call.sent[ticket].message

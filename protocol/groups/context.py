@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from protocol.groups.effects import HeartbeatLease, SessionHolder, Task, Ticket
     from protocol.groups.facts import Fact
     from protocol.groups.hard_group import HardGroup
-    from protocol.groups.modern.reconcile import MemberAssignment
     from protocol.groups.modern.runtime import ModernGroupRuntime
     from protocol.groups.topics import Topic, Topics
     from protocol.records import Record
@@ -62,10 +61,11 @@ class Context:
     (ids of consumer groups in use by topic name). ``group_configs`` are the dynamic configs of
     groups, by group id. ``topic_hashes`` are cached for the topics they were made of;
     ``rack_hashes`` (of topics with the racks of their partitions) while the racks stay the same.
-    ``topics_version`` counts the topics images that had new topics. ``emitted`` holds the
-    assignment that a member last got, with the bytes of its record, so that its replay need not
-    decode them. ``executor`` runs assignors in place; it is set at the first such run. ``last_run``
-    is the number of the last run of any group. ``share_calls`` are the requests to share
+    ``topics_version`` counts the topics images that had new topics. ``emitted`` holds what the
+    value of the record that is emitted stands for (a member's assignment, a group's share state),
+    with that value, so that its replay need not decode it. ``executor`` runs assignors in place; it
+    is set at the first such run. ``last_run`` is the number of the last run of any group.
+    ``share_calls`` are the requests to share
     coordinators that are not answered yet, by number; ``last_share_call`` is the newest.
     ``offset_counts`` are for metrics. ``failures`` are groups to rebuild from the log, by group id;
     they are not served until then.
@@ -134,7 +134,7 @@ class Context:
         self.topic_hashes: dict[str, tuple[Topic, int]] = {}
         self.rack_hashes: dict[str, tuple[Topic, int]] = {}
         self.topics_version = 0
-        self.emitted: tuple[bytes, MemberAssignment] | None = None
+        self.emitted: tuple[Entity | bytes, Any] | None = None
         self.executor: Executor | None = None
         self.last_run = rng.getrandbits(40)  # a late answer to an earlier shard will not match
         self.timers = Timers()

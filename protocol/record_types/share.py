@@ -2,6 +2,7 @@
 
 import uuid
 
+from protocol.record_types.classic import Written
 from protocol.record_types.consumer import TargetTopicPartitions
 from protocol.wire.schema import Flexible, Legacy, entity, key, wire
 
@@ -99,7 +100,7 @@ class ShareGroupStatePartitionMetadataKey(Legacy):
 
 
 @entity
-class ShareTopicPartitions(Flexible):
+class ShareTopicPartitions(Flexible, Written):
     """Partitions of a topic whose share state exists or is being created."""
 
     topic_id: uuid.UUID | None = wire("uuid")

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from itertools import chain
 from typing import Any
 
 from kio.schema.read_share_group_state.v0 import request as read_request
 
+from failover.partition_kinds import SHARE_STATE
+from failover.requests.share_calls import TURN_PARTITIONS
 from protocol.wire import messages as m
 from protocol.wire.errors import ErrorCode
+from storage.log import AppendBatch
+from tests.failover.apis import asks
 from tests.failover.working import Working, working_driver
 
 HEARTBEAT, DESCRIBE = 76, 77
 
 
-def beat(driver: Working, epoch: int, *topics: str, member_id: str = "a") -> Any:
-    message = m.ShareGroupHeartbeatRequest(
-        group_id="g",
+def heartbeat(
+    epoch: int, *topics: str, member_id: str = "a", group_id: str = "g"
+) -> m.ShareGroupHeartbeatRequest:
+    return m.ShareGroupHeartbeatRequest(
+        group_id=group_id,
         member_id=member_id,
         member_epoch=epoch,
         rack_id=None,
         subscribed_topic_names=topics or None,
     )
-    return driver.ask(HEARTBEAT, 1, message)
+
+
+def beat(driver: Working, epoch: int, *topics: str, member_id: str = "a") -> Any:
+    return driver.ask(HEARTBEAT, 1, heartbeat(epoch, *topics, member_id=member_id))
 
 
 def indexes(answer: Any) -> list[int]:
@@ -69,3 +79,37 @@ def test_a_share_coordinator_is_found_and_keeps_share_state() -> None:
     message = read_request.ReadShareGroupStateRequest(group_id="g", topics=(data,))
     (result,) = driver.ask(84, 0, message).results
     assert [each.error_code for each in result.partitions] == [ErrorCode.none]
+
+
+def created(driver: Working) -> list[str]:
+    """Take out what was written last; the groups of the share state, once for each partition."""
+    written, driver.written = driver.written, []
+    rows = [
+        key
+        for writes in written
+        for write in writes
+        if isinstance(write, AppendBatch) and write.partition in SHARE_STATE.numbers(1)
+        for key, value in write.batch.records
+        if value is not None and not write.batch.control
+    ]
+    return [key[4 : 4 + int.from_bytes(key[2:4])].decode() for key in rows]
+
+
+def test_clients_are_served_while_much_share_state_is_created() -> None:
+    """A turn creates a part of it, and a group with little of it waits for a few turns."""
+    driver = working_driver()
+    for name, partitions in (("many", 1_000), ("few", 3)):
+        driver.ask(19, 7, asks.create_topics(name, partitions=partitions))
+    driver.give(HEARTBEAT, 1, heartbeat(0, "many", group_id="large"))
+    driver.pump()
+    driver.give(HEARTBEAT, 1, heartbeat(0, "few", group_id="small"))
+    turns = [created(driver)]
+    while sum(map(len, turns)) < 1_003:
+        assert driver.host.next_deadline() == 0, "the next turn is due at once"
+        driver.host.tick(driver.now)
+        driver.pump()
+        turns.append(created(driver))
+    assert max(map(len, turns)) <= TURN_PARTITIONS + 3
+    assert "small" in chain(*turns[:4])
+    driver.wait(0)
+    assert (driver.host.next_deadline() or 1) > 0

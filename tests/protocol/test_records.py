@@ -27,6 +27,8 @@ from protocol.records import (
     OffsetCommitValue,
     Record,
     RecordType,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMemberMetadataValue,
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
     ShareSnapshotKey,
@@ -365,6 +367,18 @@ def test_share_state_is_the_bytes_that_kio_writes(
         key = ShareSnapshotKey("gröup", topic_id, 2**31 - 1)
         assert encode_key(key)[2:] == encoder(ShareSnapshotKey)(key)
         assert encode_value(key, value) == b"\0\0" + encoder(ShareSnapshotValue)(value)
+
+
+@pytest.mark.parametrize("names", [(), ("täglich",), ("t",) * 200], ids=len)
+@pytest.mark.parametrize("rack_id", [None, "", "räck"])
+def test_a_share_members_metadata_is_the_bytes_that_kio_writes(
+    rack_id: str | None, names: tuple[str, ...]
+) -> None:
+    value = ShareGroupMemberMetadataValue(
+        rack_id=rack_id, client_id="cliënt", client_host="/1.2.3.4", subscribed_topic_names=names
+    )
+    written = encode_value(ShareGroupMemberMetadataKey("g", "m"), value)
+    assert written == b"\0\0" + encoder(ShareGroupMemberMetadataValue)(value)
 
 
 @pytest.mark.parametrize("topics", [(), (SHARE_PARTITIONS,), (SHARE_PARTITIONS,) * 130])

@@ -12,7 +12,6 @@ from protocol.groups.share.records import CODEC
 from protocol.groups.share.soft_state import InitializationState
 from protocol.groups.share.state_topics import StateTopics
 from protocol.groups.timers import TimerKind
-from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.records import ShareGroupStatePartitionMetadataKey
 
 if TYPE_CHECKING:
@@ -72,19 +71,18 @@ class ShareGroup(ModernGroup[ShareGroupMember]):
         """Return the share state."""
         return (self.state_topics,)
 
-    def assignable(self, topic: Topic) -> tuple[int, ...]:
-        """Return the partitions whose share state is initialized."""
+    def assignable(self, topic: Topic) -> tuple[int, ...] | None:
+        """Return the partitions whose share state is initialized; None: all of them."""
         state = self.state_topics.initialized.get(topic.topic_id)
         if state is None:
             return ()
+        if len(state.partitions) == topic.partitions:
+            return None
         return tuple(sorted(each for each in state.partitions if each < topic.partitions))
 
     def without_unavailable(self, target: Set[Partition], numbers: TopicNumbers) -> Set[Partition]:
         """Leave out partitions whose share state was deleted since the target was computed."""
-        state, uuids = self.state_topics, numbers.uuids
-        if all(state.has(uuids[each >> TOPIC_SHIFT], each & INDEX_MASK) for each in target):
-            return target
-        return {each for each in target if state.has(uuids[each >> TOPIC_SHIFT], each & INDEX_MASK)}
+        return self.state_topics.having(target, numbers)
 
 
 def share_group_of(runtime: ModernGroupRuntime) -> ShareGroup:

@@ -38,15 +38,14 @@ if TYPE_CHECKING:
 
 RETRY_INTERVAL: Final = "group.share.initialize.retry.interval.ms"
 
-MANY_PARTITIONS: Final = 500
-"""While share state is asked for of so many partitions, no more is asked for."""
+ASKED_MAX: Final = 500
+"""Partitions whose share state is asked for at a time: a few milliseconds of work."""
 
 
 def update(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Ask for the share state of subscribed partitions that have none, unless it is asked for.
 
-    While much share state is being created, more is asked for when that is done, all at once: the
-    group's record lists all partitions and grows large.
+    While much share state is being created, more is asked for when that is done.
     """
     group = share_group_of(runtime)
     soft: InitializationState = runtime.own
@@ -58,12 +57,14 @@ def update(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
         and checked[2] == group.metadata_hash
     ):
         return
-    if _asked_for(ctx, group, soft, now) >= MANY_PARTITIONS:
+    left = ASKED_MAX - _asked_for(ctx, group, soft, now)
+    if left <= 0:
         return
-    wanted = _missing(ctx, group, soft, now)
+    wanted, are_all = _missing(ctx, group, soft, left, now)
     if wanted:
         _begin(ctx, runtime, wanted, now)
-    soft.checked = (ctx.topics, group.state_topics, group.metadata_hash)
+    if are_all:
+        soft.checked = (ctx.topics, group.state_topics, group.metadata_hash)
 
 
 def _asked_for(ctx: Context, group: ShareGroup, soft: InitializationState, now: int) -> int:
@@ -78,19 +79,30 @@ def _asked_for(ctx: Context, group: ShareGroup, soft: InitializationState, now: 
 
 
 def _missing(
-    ctx: Context, group: ShareGroup, soft: InitializationState, now: int
-) -> dict[UUID, StateTopic]:
-    """Return the partitions to ask for: without share state, and not asked for recently."""
-    retry_ms = ctx.configs.integer(RETRY_INTERVAL)
-    wanted = {}
-    for name in group.topics:
+    ctx: Context, group: ShareGroup, soft: InitializationState, left: int, now: int
+) -> tuple[dict[UUID, StateTopic], bool]:
+    """Return at most ``left`` partitions to ask for, and whether these are all.
+
+    They have no share state, and were not asked for recently. The search goes on where it ended, so
+    that partitions whose coordinator is away do not keep others waiting.
+    """
+    since_ms = now - ctx.configs.integer(RETRY_INTERVAL)
+    wanted: dict[UUID, StateTopic] = {}
+    names = list(group.topics)
+    first = names.index(soft.last_asked) + 1 if soft.last_asked in group.topics else 0
+    for name in names[first:] + names[:first]:
         topic = ctx.topics.by_name(name)
-        missing = (
-            None if topic is None else _missing_of(group.state_topics, soft, topic, now - retry_ms)
-        )
-        if topic is not None and missing:
-            wanted[topic.topic_id] = StateTopic(name, missing)
-    return wanted
+        if topic is None:
+            continue
+        missing = _missing_of(group.state_topics, soft, topic, since_ms)
+        if missing and left <= 0:
+            return wanted, False
+        if missing:
+            some = missing if len(missing) <= left else frozenset(sorted(missing)[:left])
+            wanted[topic.topic_id] = StateTopic(name, some)
+            soft.last_asked = name
+            left -= len(missing)
+    return wanted, left >= 0
 
 
 def _missing_of(
@@ -178,7 +190,9 @@ def _not_initialized(
 
 def write(ctx: Context, group_id: str, state: StateTopics) -> None:
     """Write which partitions have share state; this creates a group that is not there yet."""
-    ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group_id), state.record()))
+    value = state.record()
+    ctx.emitted = (value, state)
+    ctx.emit(Record(ShareGroupStatePartitionMetadataKey(group_id), value))
 
 
 def initialized(

@@ -72,19 +72,25 @@ def initialize(
     job: Job,
 ) -> None:
     """Ask for the share state of partitions, each with its start offset (-1: not known)."""
-    topics = {
-        topic_id: [
-            {"partition": index, "state_epoch": state_epoch, "start_offset": offset}
-            for index, offset in sorted(offsets.items())
-        ]
-        for topic_id, offsets in start_offsets.items()
-    }
+    shape = _partition_shape(INITIALIZE)
+    rows: dict[tuple[int, int], Entity] = {}  # topics that are alike share them
+    topics = {}
+    for topic_id, offsets in start_offsets.items():
+        asked = sorted(offsets.items())
+        for each in asked:
+            if each not in rows:
+                index, offset = each
+                rows[each] = shape(partition=index, state_epoch=state_epoch, start_offset=offset)
+        topics[topic_id] = tuple([rows[each] for each in asked])
     _send(ctx, INITIALIZE, group_id, topics, job)
 
 
 def delete(ctx: Context, group_id: str, partitions: Mapping[UUID, Iterable[int]], job: Job) -> None:
     """Remove the share state of partitions."""
-    topics = {key: [{"partition": n} for n in sorted(all_)] for key, all_ in partitions.items()}
+    shape = _partition_shape(DELETE)
+    topics = {
+        key: tuple(shape(partition=n) for n in sorted(all_)) for key, all_ in partitions.items()
+    }
     _send(ctx, DELETE, group_id, topics, job)
 
 
@@ -92,8 +98,9 @@ def summarize(
     ctx: Context, group_id: str, partitions: Mapping[UUID, Iterable[int]], job: Job
 ) -> None:
     """Ask for the start offsets of partitions."""
+    shape = _partition_shape(SUMMARIZE)
     topics = {
-        key: [{"partition": n, "leader_epoch": -1} for n in dict.fromkeys(all_)]
+        key: tuple(shape(partition=n, leader_epoch=-1) for n in dict.fromkeys(all_))
         for key, all_ in partitions.items()
     }
     _send(ctx, SUMMARIZE, group_id, topics, job)
@@ -103,26 +110,26 @@ def _send(
     ctx: Context,
     key: int,
     group_id: str,
-    topics: Mapping[UUID, list[dict[str, int]]],
+    topics: Mapping[UUID, tuple[Entity, ...]],
     job: Job,
 ) -> None:
     request: Any = apis.API[key].request
     topic_shape = _element(request, "topics")
-    partition_shape = _element(topic_shape, "partitions")
     message: Entity = request(
         group_id=group_id,
         topics=tuple(
-            blank(
-                topic_shape,
-                topic_id=topic_id,
-                partitions=tuple(partition_shape(**row) for row in rows),
-            )
+            blank(topic_shape, topic_id=topic_id, partitions=rows)
             for topic_id, rows in topics.items()
         ),
     )
     ctx.last_share_call += 1
     ctx.share_calls[ctx.last_share_call] = (group_id, job)
     ctx.submit(CallShareState(group_id=group_id, call=ctx.last_share_call, request=message))
+
+
+def _partition_shape(key: int) -> Any:
+    """Return the class of what a request says of one partition."""
+    return _element(_element(apis.API[key].request, "topics"), "partitions")
 
 
 def _element(shape: Any, name: str) -> type[Entity]:

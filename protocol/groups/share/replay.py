@@ -28,8 +28,11 @@ def replay_state_topics(
     value: ShareGroupStatePartitionMetadataValue | None,
 ) -> None:
     """Apply the progress of the topics' share state; a tombstone means that there is none."""
+    emitted, ctx.emitted = ctx.emitted, None
     if value is not None:
-        GROUPS.found(ctx, key.group_id).state_topics = StateTopics.of(value)
+        is_known = emitted is not None and emitted[0] is value
+        state = emitted[1] if emitted is not None and is_known else StateTopics.of(value)
+        GROUPS.found(ctx, key.group_id).state_topics = state
         return
     group = GROUPS.find(ctx, key.group_id)
     if group is not None:

@@ -17,8 +17,9 @@ class InitializationState:
     """When the share state of each initializing topic was last asked for (Unix ms).
 
     ``checked``: the topics, the share state and the subscribed topics for which nothing was left to
-    ask for.
+    ask for. ``last_asked``: the topic that was last asked for.
     """
 
     asked_ms: dict[UUID, int] = field(default_factory=dict)
     checked: tuple[Topics, StateTopics, int] | None = None
+    last_asked: str = ""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from protocol.groups.topic_numbers import INDEX_MASK, TOPIC_SHIFT
 from protocol.records import (
     ShareGroupStatePartitionMetadataValue,
     ShareTopic,
@@ -21,14 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
     from uuid import UUID
 
+    from protocol.groups.topic_numbers import Partition, TopicNumbers
+
 ValueT = TypeVar("ValueT")
 
 
-class StateTopic(NamedTuple):
-    """A topic's name, and those of its partitions that are in one state."""
+@dataclass(frozen=True, slots=True)
+class StateTopic:
+    """A topic's name, and those of its partitions that are in one state.
+
+    ``row`` caches the topic as its group's record has it.
+    """
 
     name: str
     partitions: frozenset[int]
+    row: ShareTopicPartitions | None = field(default=None, compare=False, repr=False)
 
 
 def _none() -> Mapping[UUID, ValueT]:
@@ -37,11 +45,17 @@ def _none() -> Mapping[UUID, ValueT]:
 
 @dataclass(frozen=True, slots=True)
 class StateTopics:
-    """A group's topics by the progress of their share state; ``deleting`` maps ids to names."""
+    """A group's topics by the progress of their share state; ``deleting`` maps ids to names.
+
+    ``numbered`` caches the initialized partitions of the topics that were asked for by number.
+    """
 
     initializing: Mapping[UUID, StateTopic] = field(default_factory=_none)
     initialized: Mapping[UUID, StateTopic] = field(default_factory=_none)
     deleting: Mapping[UUID, str] = field(default_factory=_none)
+    numbered: dict[int, Set[int]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __bool__(self) -> bool:
         return bool(self.initializing or self.initialized or self.deleting)
@@ -50,6 +64,19 @@ class StateTopics:
         """Whether the share state of a partition is initialized."""
         topic = self.initialized.get(topic_id)
         return topic is not None and partition in topic.partitions
+
+    def having(self, partitions: Set[Partition], numbers: TopicNumbers) -> Set[Partition]:
+        """Return those of some partitions whose share state is initialized."""
+        numbered = self.numbered
+        for each in partitions:
+            number = each >> TOPIC_SHIFT
+            if number not in numbered:
+                topic = self.initialized.get(numbers.uuids[number])
+                numbered[number] = frozenset() if topic is None else topic.partitions
+        lost = [
+            each for each in partitions if each & INDEX_MASK not in numbered[each >> TOPIC_SHIFT]
+        ]
+        return partitions - frozenset(lost) if lost else partitions
 
     def beginning(self, topics: Mapping[UUID, StateTopic]) -> StateTopics:
         """Return this with more partitions that are initializing; none of them is being deleted.
@@ -129,17 +156,23 @@ class StateTopics:
 
 
 def _rows(topics: Mapping[UUID, StateTopic]) -> tuple[ShareTopicPartitions, ...]:
-    return tuple(
-        ShareTopicPartitions(
+    ordered = sorted(topics.items(), key=lambda item: item[0].int)
+    return tuple([_row(topic_id, topic) for topic_id, topic in ordered])
+
+
+def _row(topic_id: UUID, topic: StateTopic) -> ShareTopicPartitions:
+    row = topic.row
+    if row is None or row.topic_id is not topic_id:
+        row = ShareTopicPartitions(
             topic_id=topic_id, topic_name=topic.name, partitions=tuple(sorted(topic.partitions))
         )
-        for topic_id, topic in sorted(topics.items())
-    )
+        object.__setattr__(topic, "row", row)
+    return row
 
 
 def _read(rows: Iterable[ShareTopicPartitions]) -> Mapping[UUID, StateTopic]:
     return {
-        row.topic_id: StateTopic(row.topic_name, frozenset(row.partitions))
+        row.topic_id: StateTopic(row.topic_name, frozenset(row.partitions), row)
         for row in rows
         if row.topic_id is not None
     }
@@ -151,8 +184,9 @@ def _joined(
     joined = dict(topics)
     for topic_id, topic in more.items():
         known = joined.get(topic_id)
-        had = frozenset[int]() if known is None else known.partitions
-        joined[topic_id] = StateTopic(topic.name, had | topic.partitions)
+        if known is not None:
+            topic = StateTopic(topic.name, known.partitions | topic.partitions)  # noqa: PLW2901
+        joined[topic_id] = topic
     return joined
 
 
@@ -162,9 +196,10 @@ def _less(
     kept = {}
     for topic_id, topic in topics.items():
         less = gone.get(topic_id)
-        partitions = topic.partitions if less is None else topic.partitions - less.partitions
-        if partitions:
-            kept[topic_id] = topic._replace(partitions=partitions)
+        if less is None:
+            kept[topic_id] = topic
+        elif partitions := topic.partitions - less.partitions:
+            kept[topic_id] = StateTopic(topic.name, partitions)
     return kept
 
 

@@ -278,6 +278,7 @@ def test_a_list_of_share_partitions_that_is_too_large_to_write_is_refused_as_by_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     driver = working_driver()
+    monkeypatch.setattr(initialization, "ASKED_MAX", 3_000)
     driver.ask(19, 7, asks.create_topics("many", partitions=3_000))
     monkeypatch.setattr(containment, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(containment, "GROUP_BYTES_MAX", 10_000)
@@ -297,6 +298,7 @@ def test_a_share_group_whose_later_list_is_too_large_keeps_what_it_had(
 ) -> None:
     """The list is written by timers, too: then nobody is refused, and it is tried again later."""
     driver = working_driver()
+    monkeypatch.setattr(initialization, "ASKED_MAX", 3_000)
     driver.ask(19, 7, asks.create_topics("many", partitions=3_000))
     real = initialization.initialized
 

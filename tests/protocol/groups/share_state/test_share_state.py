@@ -18,7 +18,14 @@ from kio.schema.read_share_group_state_summary.v1 import request as summary_requ
 from kio.schema.write_share_group_state.v1 import request as write_request
 
 from failover.routing import partition_for
-from protocol.groups.effects import Elected, Resigned, TimersDue, TopicsDeleted
+from protocol.groups.effects import (
+    Elected,
+    Resigned,
+    ShareStateAnswered,
+    TimersDue,
+    TopicsDeleted,
+)
+from protocol.groups.share import initialization
 from protocol.groups.share_state import parts, requests, store
 from protocol.groups.share_state import shard as share_state_shard
 from protocol.groups.share_state import state as state_module
@@ -37,6 +44,7 @@ from protocol.records import (
     decode_share_state,
     encode,
 )
+from protocol.wire.apis import error_response
 from protocol.wire.errors import ErrorCode
 from protocol.wire.messages import (
     WriteShareGroupStateResponse,
@@ -288,6 +296,43 @@ def test_much_share_state_is_created_and_then_assigned() -> None:
     assert talk.group.state_topics.initializing == {}
     talk.beat("A")
     assert talk.owned("A") == [450]
+
+
+def test_very_much_share_state_is_asked_for_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(initialization, "ASKED_MAX", 600)
+    talk = StateTalk(topics={"a": 1_450, "b": 30, "c": 10}, holds_calls=True)
+    talk.join("A", topics=("a", "b", "c"))
+    talk.join("B", topics=("a", "b", "c"))
+    sizes = []
+    while talk.calls:
+        (call,) = talk.calls
+        sizes.append(sum(len(topic.partitions) for topic in call.request.topics))
+        talk.answer_calls(1)
+    assert sizes == [600, 600, 290]
+    assert talk.group.state_topics.initializing == {}
+    assert len(talk.states[GROUP]) == 1_490
+    talk.settle()
+    talk.beat("A")
+    talk.beat("B")
+    assert sum(map(sum, map(talk.owned, ("A", "B")))) == 1_490
+
+
+def test_share_state_that_cannot_be_created_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(initialization, "ASKED_MAX", 5)
+    talk = StateTalk(topics={"a": 5, "b": 5, "c": 5}, holds_calls=True)
+    talk.join("A", topics=("a", "b", "c"))
+    asked = []
+    for _ in range(4):
+        call = talk.calls.popleft()
+        asked.append({topic.topic_id for topic in call.request.topics})
+        answer = error_response(83, call.request, ErrorCode.coordinator_not_available)
+        event = ShareStateAnswered(group_id=GROUP, call=call.call, response=answer)
+        talk.handle(event)
+        talk.advance(5_000)  # a heartbeat interval
+    assert set.union(*asked[:3]) == {topic_id(name) for name in "abc"}
+    assert asked[0] == asked[3]
 
 
 @pytest.mark.parametrize("is_done", [False, True])
