@@ -24,12 +24,15 @@ _NOT_ASKED: Final = ""
 
 
 class TopicNumbers:
-    """The topic ids seen so far: ``ids`` (16 bytes each) and ``uuids`` by number."""
+    """The topic ids seen so far: ``ids`` (16 bytes each) and ``uuids`` by number.
 
-    __slots__ = ("_image", "_names", "_numbers", "ids", "uuids")
+    ``numbers`` has the numbers by topic id: to be read only, where a call would cost too much.
+    """
+
+    __slots__ = ("_image", "_names", "ids", "numbers", "uuids")
 
     def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
+        self.numbers: dict[bytes, int] = {}
         self.ids: list[bytes] = []
         self.uuids: list[UUID] = []
         self._image: Topics | None = None
@@ -37,16 +40,16 @@ class TopicNumbers:
 
     def number(self, topic_id: bytes) -> int:
         """Return the topic's number; a new topic gets the next one."""
-        number = self._numbers.get(topic_id)
+        number = self.numbers.get(topic_id)
         if number is None:
-            number = self._numbers[topic_id] = len(self.ids)
+            number = self.numbers[topic_id] = len(self.ids)
             self.ids.append(topic_id)
             self.uuids.append(UUID(bytes=topic_id))
         return number
 
     def known(self, topic_id: UUID | None) -> int | None:
         """Return the number of a topic that an assignment has had; None: no assignment has."""
-        return None if topic_id is None else self._numbers.get(topic_id.bytes)
+        return None if topic_id is None else self.numbers.get(topic_id.bytes)
 
     def name(self, number: int, topics: Topics) -> str | None:
         """Return a topic's name, cached per topics image; None if the image lacks the topic."""

@@ -24,7 +24,8 @@ from protocol.records import (
     encode,
 )
 from protocol.unread import Row
-from protocol.wire.messages import OwnedTopicPartitions
+from protocol.wire.frames import encode_response
+from protocol.wire.messages import OwnedTopicPartitions, ShareGroupHeartbeatRequest
 from tests.failover.apis import asks
 from tests.failover.working import beat, working_driver
 from tests.protocol.groups.earlier import EARLIER
@@ -33,6 +34,8 @@ MEMBERS = 100
 TOGETHER = 10
 """Members whose first requests arrive in one turn."""
 PARTITIONS = 300
+SHARE_MEMBERS = 5
+SHARE_TOPICS = 100
 INTERVAL_MS = 1_500
 """More than the assignment interval."""
 LIMITS = {
@@ -40,6 +43,7 @@ LIMITS = {
     "consumer settle": 140,
     "consumer full heartbeat": 77,
     "consumer heartbeat": 42,
+    "share new assignment": 650,
     "classic join": 73,
     "classic sync": 53,
     "classic heartbeat": 35,
@@ -160,6 +164,55 @@ class MemberLoad(Load):
         self.beat({member: {} for member in self.epochs})
 
 
+class ShareLoad(Load):
+    """Members of a share group that each read many topics, and what they know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.topics = [f"t{number:03}" for number in range(SHARE_TOPICS)]
+        self.driver.ask(19, 7, asks.create_topics(*self.topics, partitions=2))
+        self.epochs = {f"member-{number}": 0 for number in range(SHARE_MEMBERS)}
+        self.assigned = 0
+
+    def beat(self, says: Mapping[str, Sequence[str] | None]) -> None:
+        """Let members heartbeat, with these topics; their answers are encoded, too."""
+        requests = [
+            ShareGroupHeartbeatRequest(
+                group_id="g",
+                member_id=member,
+                member_epoch=self.epochs[member],
+                rack_id=None,
+                subscribed_topic_names=None if topics is None else tuple(topics),
+            )
+            for member, topics in says.items()
+        ]
+        for member, answer in zip(says, self.ask(76, 1, requests), strict=True):
+            assert not answer.error_code, answer
+            self._counted(lambda told=answer: encode_response(76, 1, 0, told))
+            self.epochs[member] = answer.member_epoch
+            if answer.assignment is not None:
+                self.assigned += len(answer.assignment.topic_partitions)
+
+    def join(self) -> None:
+        self.beat(dict.fromkeys(self.epochs, self.topics))
+        for _ in range(3):
+            self.wait(INTERVAL_MS)
+            self.beat(dict.fromkeys(self.epochs))
+
+    def subscribe(self, topics: int) -> None:
+        """Let one member read fewer topics, or all."""
+        self.beat({"member-0": self.topics[:topics]})
+
+    def learn(self) -> None:
+        """Let the others get the new target, which their record has as well."""
+        self.wait(INTERVAL_MS)
+        self.assigned = 0
+        others = [member for member in self.epochs if member != "member-0"]
+        self.requests = self.calls = 0  # the target itself is counted elsewhere
+        self.beat(dict.fromkeys(others))
+        assert self.assigned >= len(others) * SHARE_TOPICS // 2, "many topics are news"
+
+
 class ClassicLoad(Load):
     """Members of a classic group, and what they know."""
 
@@ -192,6 +245,14 @@ def test_members_of_consumer_groups_join_settle_and_heartbeat_in_few_calls() -> 
         "consumer full heartbeat": load.calls_per_request(load.say_all),
         "consumer heartbeat": load.calls_per_request(load.say_nothing),
     }
+    assert {name: count for name, count in counts.items() if count > LIMITS[name]} == {}
+
+
+def test_members_of_share_groups_get_new_assignments_of_many_topics_in_few_calls() -> None:
+    load = ShareLoad()
+    load.join()
+    load.subscribe(10)
+    counts = {"share new assignment": load.calls_per_request(load.learn)}
     assert {name: count for name, count in counts.items() if count > LIMITS[name]} == {}
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from bench.load.joining import GroupPlan, Joiner, heartbeat
-from bench.load.kinds import LOAD_KINDS
+from bench.load.kinds import LOAD_KINDS, LoadKind
 from bench.load.modern_members import LoadMember, MemberLoad, is_exclusive, is_settled
 from bench.report.rounds import latencies
 from protocol import record_writers
@@ -28,6 +28,9 @@ from tests.work.one_node import OneNode, Work
 TOPIC = "work"
 MEMBER_BYTES = 210
 """A static member's part of its group's record, with one partition assigned, is not longer."""
+
+STORM_PARTITIONS = 4
+"""Of a topic."""
 
 SIZES = [250, 500, pytest.param(1_000, marks=pytest.mark.thorough)]
 """How many members."""
@@ -171,13 +174,15 @@ def offset_commit(topic_id: UUID, partition: int) -> OffsetCommitRequest:
 
 
 class Storm:
-    """A consumer group whose members subscribe to other topics all the time."""
+    """A group whose members subscribe to other topics all the time."""
 
-    def __init__(self, members: int, topics: int, request_ms: float) -> None:
+    def __init__(
+        self, members: int, topics: int, request_ms: float, kind: LoadKind = LOAD_KINDS["consumer"]
+    ) -> None:
         self._rng = random.Random(1263)
-        self.node = OneNode(request_ms)
+        self.node = OneNode(request_ms, **{"group.share.max.size": "1000"})
         names = [f"storm-{number:03}" for number in range(topics)]
-        self.node.create_topics(names, 4)
+        self.node.create_topics(names, STORM_PARTITIONS)
         self._subscriptions = [
             tuple(sorted(self._rng.sample(names, topics // 10))) for _ in range(members)
         ]
@@ -185,7 +190,7 @@ class Storm:
         lines = self.node.open(members)
         self.load.add(
             [
-                LoadMember("restless", f"m{number:04}", each, line)
+                LoadMember("restless", f"m{number:04}", each, line, kind)
                 for number, (each, line) in enumerate(zip(self._subscriptions, lines, strict=True))
             ]
         )
@@ -231,3 +236,33 @@ def test_a_storm_of_changes_costs_each_change_a_few_records_and_lets_it_not_wait
     taken = latencies(storm.load.changes_taken_s)
     assert taken["p50_ms"] <= 10
     assert taken["p99_ms"] <= 150
+
+
+@pytest.mark.parametrize("members", [100, pytest.param(500, marks=pytest.mark.thorough)])
+def test_a_storm_of_changes_writes_what_changed_in_a_share_group_and_lets_no_change_wait(
+    members: int,
+) -> None:
+    """A member that is told its assignment takes it at once; only changed targets are written."""
+    topics = members // 5
+    storm = Storm(members, topics, 2.0, LOAD_KINDS["share"])
+    node, seconds, changes = storm.node, 8, 320
+    joined = node.records.copy()
+    assert joined[0] <= topics * STORM_PARTITIONS + 5, "the share state of each, and of the log"
+    assert joined[15] <= 2 * topics
+    storm.rage(7, 40)  # by then it is a lasting unrest
+    before = node.records.copy()
+    storm.load.changes_taken_s = array("d")
+    work = node.measure(lambda: storm.rage(seconds, 40))
+    records = node.records - before
+    assert work.runs <= seconds
+    heartbeats = members // 4 * seconds
+    assert work.asked <= changes * 4 + heartbeats, "changes, new assignments, heartbeats"
+    assert records[0] == records[15] == 0, "share state does not change"
+    assert records[11] <= changes
+    assert records[10] <= changes
+    assert records[13] <= work.runs * members / 2
+    assert records[14] <= records[13] + changes
+    written = records[13] + records[14]
+    assert work.record_bytes <= written * (80 + 25 * topics // 10), "a tenth of the topics each"
+    assert work.turns <= 3 * work.asked
+    assert latencies(storm.load.changes_taken_s)["p99_ms"] <= 10

@@ -53,10 +53,12 @@ def write_target(partitions: Iterable[Partition], numbers: TopicNumbers) -> byte
 def read_target(data: bytes, numbers: TopicNumbers) -> frozenset[Partition]:
     """Decode a member's target assignment."""
     count, at = read_uvarint(data, len(_VERSION))
-    number = numbers.number
+    known = numbers.numbers
     partitions: list[Partition] = []
     for _ in range(count - 1):
-        base = number(data[at : at + _UUID_BYTES]) << TOPIC_SHIFT
+        topic_id = data[at : at + _UUID_BYTES]
+        number = known.get(topic_id)
+        base = (numbers.number(topic_id) if number is None else number) << TOPIC_SHIFT
         at += _UUID_BYTES
         if data[at] == 2:  # one partition
             partitions.append(base | _INT(data, at + 1)[0])

@@ -53,17 +53,18 @@ class ReconcileInput:
 
     ``owned`` are the partitions that the member itself reports, None when it does not report them.
     ``is_subscribed`` returns, by a topic's number, whether the member subscribes to it; ``is_free``
-    whether no other member holds a partition. ``has_changed``: the subscription is new.
-    ``partition_epoch`` is the assignment epoch of new partitions; None: ``epoch``. ``in_place``
-    returns what a member may get in the stead of something that it holds, without giving it up
-    first. ``noun`` and ``units`` name the group's type and what members hold, for a message.
+    whether no other member holds a partition; None: that does not matter, and nobody waits.
+    ``has_changed``: the subscription is new. ``partition_epoch`` is the assignment epoch of new
+    partitions; None: ``epoch``. ``in_place`` returns what a member may get in the stead of
+    something that it holds, without giving it up first. ``noun`` and ``units`` name the group's
+    type and what members hold, for a message.
     """
 
     epoch: int
     target: Set[Partition]
     owned: Set[Partition] | None
     is_subscribed: Callable[[int], bool]
-    is_free: Callable[[Partition], bool]
+    is_free: Callable[[Partition], bool] | None
     has_changed: bool = False
     partition_epoch: int | None = None
     in_place: Callable[[Partition], Iterable[Partition]] | None = None
@@ -90,6 +91,13 @@ def reconcile(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment
 
 def _towards_target(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssignment:
     target = _subscribed(inputs.target, inputs)
+    is_free = inputs.is_free
+    since = inputs.epoch if inputs.partition_epoch is None else inputs.partition_epoch
+    if is_free is None:
+        has_all = now.assigned.keys() == target
+        assigned = now.assigned if has_all else dict.fromkeys(target, since)
+        after = MemberAssignment(inputs.epoch, now.epoch, MemberState.STABLE, assigned, {})
+        return _changed(now, after)
     kept = {partition: now.assigned[partition] for partition in now.assigned.keys() & target}
     changing: dict[Partition, Partition] = {}
     if len(kept) < len(now.assigned):
@@ -100,7 +108,7 @@ def _towards_target(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssi
             kept.update((p, now.assigned[p]) for p in changing.values())
             return _changed(now, MemberAssignment(now.epoch, now.epoch, state, kept, leaving))
     wanted = target - kept.keys()
-    free = [p for p in wanted if p in now.revoking or inputs.is_free(p)]
+    free = [p for p in wanted if p in now.revoking or is_free(p)]
     state = MemberState.STABLE
     if len(free) < len(wanted):
         state = MemberState.UNRELEASED_PARTITIONS
@@ -108,7 +116,6 @@ def _towards_target(now: MemberAssignment, inputs: ReconcileInput) -> MemberAssi
         kept.update((p, now.assigned[p]) for after, p in changing.items() if after in waiting)
     assigned = now.assigned  # keep the same object while its content is the same
     if free or len(kept) < len(assigned):
-        since = inputs.epoch if inputs.partition_epoch is None else inputs.partition_epoch
         kept.update(dict.fromkeys(free, since))
         assigned = kept
     return _changed(now, MemberAssignment(inputs.epoch, now.epoch, state, assigned, {}))

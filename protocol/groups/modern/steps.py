@@ -194,14 +194,15 @@ def reconcile_member(
     ):
         return
     wanted = group.without_unavailable(target.of_member(ctx, group, member), ctx.numbers)
-    refine, is_free = group.kind.refine, group.is_free(member)
+    refine, awaits_revocation = group.kind.refine, group.kind.form.awaits_revocation
+    is_free = group.is_free(member) if awaits_revocation else None
     present = wanted if refine is None else refine(ctx, runtime, member, wanted)
     if present is None:
         if assignment.epoch != JOIN_EPOCH:
             return
         present, is_free = wanted, _nothing_is_free  # it needs an epoch
     member_id = member.member_id
-    owned = given.owned() if group.kind.form.awaits_revocation else NOTHING
+    owned = given.owned() if awaits_revocation else NOTHING
     after = reconcile(
         assignment,
         ReconcileInput(
@@ -211,7 +212,7 @@ def reconcile_member(
             is_subscribed=_wants(ctx, group, member),
             is_free=is_free,
             has_changed=given.has_changed,
-            partition_epoch=None if group.kind.form.awaits_revocation else NO_EPOCH,
+            partition_epoch=None if awaits_revocation else NO_EPOCH,
             in_place=group.kind.form.in_place,
             noun=group.type_name,
             units=group.kind.form.noun,
