@@ -14,6 +14,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from protocol.config_error import ConfigError, invalid
 from protocol.config_table import (
     BROKER_CONFIGS,
     GROUP_CONFIGS,
@@ -24,6 +25,7 @@ from protocol.config_table import (
 )
 from protocol.config_topics import TOPIC_CONFIGS
 from protocol.config_unused import UNUSED_CONFIGS, UNUSED_PREFIXES
+from protocol.listeners import check_listeners
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,10 +50,6 @@ __all__ = (
     "validate",
     "validate_group",
 )
-
-
-class ConfigError(Exception):
-    """A config is wrong; ``str(error)`` is one sentence for the user who set it."""
 
 
 class Scope(IntEnum):
@@ -119,8 +117,8 @@ class Configs:
         return value
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """Return a list."""
-        value = self._values[name]
+        """Return a list; one that has no default is empty until it is set."""
+        value = () if self._values[name] is None else self._values[name]
         assert isinstance(value, tuple), name
         return value
 
@@ -158,9 +156,10 @@ def read_server_configs(properties: Mapping[str, str]) -> ServerFile:
             find(name)
     for name, text in overrides.items():
         if any(unicodedata.category(character) == "Cc" for character in text):
-            raise ConfigError(f"Invalid value {text!r} for configuration {name}: control character")
+            raise invalid(name, repr(text), "control character")
     configs = Configs(overrides)
     _check_assignors(configs)
+    check_listeners(configs)
     return ServerFile(configs, tuple(others))
 
 
@@ -338,7 +337,7 @@ def _typed(row: ConfigRow, text: str) -> Value:
 
 
 def _invalid(row: ConfigRow, text: str, why: str) -> ConfigError:
-    return ConfigError(f"Invalid value {text} for configuration {row.name}: {why}")
+    return invalid(row.name, text, why)
 
 
 def _check_together(values: Mapping[str, Value]) -> None:

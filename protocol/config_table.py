@@ -232,6 +232,24 @@ _CLUSTER = (
          is_read=False),
 )  # fmt: skip
 
+_LISTENERS = (
+    _text("listeners", ("PLAINTEXT://:9092",),
+          "Where coordinators listen: PLAINTEXT://HOST:PORT. An empty host is the Ray node's"
+          " address. {node.id} and {ray.node.address} are replaced by a coordinator's own. Of several"
+          " coordinators on a host, by node id, the first listens on the port, the next on the port"
+          " + 1 and so on; port 0 is any free port.", importance=HIGH, distinct=True),
+    ConfigRow(name="advertised.listeners", type=ConfigType.LIST, default=None, importance=HIGH,
+              doc="The addresses that clients are given, if not those of listeners: in the same"
+              " form, with the same placeholders and consecutive ports. A port with {node.id} is"
+              " used as it is."),
+    ConfigRow(name="controller.listener.names", type=ConfigType.LIST, default=None,
+              importance=HIGH,
+              doc="The listeners of Kafka's controllers: they are not opened here."),
+    _int("replica.port", 0, 0,
+         "The port on which coordinators listen for each other; of several coordinators on a host,"
+         " the next ones, by node id, have the following ports. 0 is any free port.", high=65535),
+)  # fmt: skip
+
 _OFFSETS = (
     _int("offset.metadata.max.bytes", 4096, None, "The longest metadata of a committed offset.",
          importance=HIGH),
@@ -403,6 +421,7 @@ _STREAMS_WARMUP = (
 
 BROKER_CONFIGS: Final = _table(
     _CLUSTER,
+    _LISTENERS,
     _OFFSETS,
     _COORDINATOR,
     _CLASSIC,

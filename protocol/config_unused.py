@@ -12,7 +12,6 @@ UNUSED_CONFIGS: Final = frozenset(
     """
 add.partitions.to.txn.retry.backoff.max.ms
 add.partitions.to.txn.retry.backoff.ms
-advertised.listeners
 alter.config.policy.class.name
 alter.log.dirs.replication.quota.window.num
 alter.log.dirs.replication.quota.window.size.seconds
@@ -29,7 +28,6 @@ config.providers
 connection.failed.authentication.delay.ms
 connections.max.reauth.ms
 controlled.shutdown.enable
-controller.listener.names
 controller.performance.always.log.threshold.ms
 controller.performance.sample.period.ms
 controller.quorum.append.linger.ms
@@ -66,7 +64,6 @@ internal.metadata.max.batch.size.in.bytes
 kafka.metrics.polling.interval.secs
 kafka.metrics.reporters
 listener.security.protocol.map
-listeners
 log.cleaner.backoff.ms
 log.cleaner.dedupe.buffer.size
 log.cleaner.delete.retention.ms

@@ -69,10 +69,12 @@ OURS = {
     "replica.heartbeat.interval.ms",
     "replica.lease.ms",
     "replica.election.timeout.ms",
+    "replica.port",
 }
 OUR_DEFAULTS = {
     "offsets.topic.num.partitions",
     "node.id",
+    "controller.listener.names",  # Kafka's has none
     "socket.listen.backlog.size",
     "queued.max.request.bytes",
 }
@@ -217,10 +219,10 @@ def test_values_that_cannot_hold_together_are_refused() -> None:
 
 def test_a_servers_file_may_hold_what_only_kafka_uses() -> None:
     file = read_server_configs(
-        {"num.partitions": "4", "listeners": "PLAINTEXT://:9092", "listener.name.x.ssl.y": "z"}
+        {"num.partitions": "4", "process.roles": "broker", "listener.name.x.ssl.y": "z"}
     )
     assert file.configs.integer("num.partitions") == 4
-    assert file.unused == ("listeners", "listener.name.x.ssl.y")
+    assert file.unused == ("process.roles", "listener.name.x.ssl.y")
     assert all(prefix.endswith(".") for prefix in UNUSED_PREFIXES)
 
 
