@@ -235,9 +235,9 @@ _CLUSTER = (
 _LISTENERS = (
     _text("listeners", ("PLAINTEXT://:9092",),
           "Where coordinators listen: PLAINTEXT://HOST:PORT. An empty host is the Ray node's"
-          " address. {node.id} and {ray.node.address} are replaced by a coordinator's own. Of several"
-          " coordinators on a host, by node id, the first listens on the port, the next on the port"
-          " + 1 and so on; port 0 is any free port.", importance=HIGH, distinct=True),
+          " address; {node.id} and {ray.node.address} are replaced by a coordinator's own. Of"
+          " several coordinators on a host, by node id, the first listens on the port, the next on"
+          " the port + 1 and so on; port 0 is any free port.", importance=HIGH, distinct=True),
     ConfigRow(name="advertised.listeners", type=ConfigType.LIST, default=None, importance=HIGH,
               doc="The addresses that clients are given, if not those of listeners: in the same"
               " form, with the same placeholders and consecutive ports. A port with {node.id} is"

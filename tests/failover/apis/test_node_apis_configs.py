@@ -151,3 +151,17 @@ def test_the_clusters_secret_is_never_shown() -> None:
     assert entry.is_sensitive and entry.value is None
     assert {one.value for one in entry.synonyms} == {None}
     assert "hush" not in repr(keeper.configs)
+
+
+def test_where_a_coordinator_listens_is_shown_and_cannot_be_changed() -> None:
+    keeper = Keeper(advertised_listeners=" PLAINTEXT://k{node.id}:9092 ")
+    names = ("listeners", "advertised.listeners", "replica.port")
+    shown = {entry.name: entry for entry in describe(keeper, BROKER, "0", *names).configs}
+    assert {name: shown[name].value for name in names} == {
+        "listeners": "PLAINTEXT://:9092",
+        "advertised.listeners": "PLAINTEXT://k{node.id}:9092",
+        "replica.port": "0",
+    }
+    assert all(entry.read_only for entry in shown.values())
+    (unset,) = describe(Keeper(), BROKER, "0", "advertised.listeners").configs
+    assert unset.value is None
