@@ -131,6 +131,9 @@ _CLUSTER = (
     _int("replica.election.timeout.ms", 1000, 1,
          "How long a standby waits for a silent leader before it stands for election: between this"
          " and twice this. A broken connection is noticed at once and does not wait."),
+    _int("replica.replace.after.ms", 600_000, 0,
+         "How long the host of a coordinator may be away before the coordinator starts, empty, on"
+         " another host. 0: it waits for its host."),
     _flag("auto.leader.rebalance.enable", True,
           "Move leadership back to preferred nodes for balance. Some clients rebalance on a move.",
           importance=HIGH),

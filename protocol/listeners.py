@@ -48,7 +48,7 @@ class ListenerConfigs(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class ConfiguredListener:
     """A listener as ``text`` in ``config`` defines it; host and port may contain placeholders.
 
     An empty ``host`` means the address of the coordinator's Ray node.
@@ -113,7 +113,7 @@ class ListenerAddress:
     advertised_port: int | None
 
 
-def parse_listener(config: str, text: str) -> Listener:
+def parse_listener(config: str, text: str) -> ConfiguredListener:
     """Parse ``NAME://HOST:PORT``; the host may be empty, and an IPv6 address is in brackets."""
     name, has_name, address = text.strip().partition("://")
     if not (has_name and name):
@@ -127,12 +127,12 @@ def parse_listener(config: str, text: str) -> Listener:
             raise invalid(config, text, f"an IPv6 address must be in brackets: [{host}]")
     if colon != ":" or not port:
         raise invalid(config, text, f"it has no port: it must end as in {PLAINTEXT}://HOST:9092")
-    listener = Listener(config=config, text=text, name=name.upper(), host=host, port=port)
+    listener = ConfiguredListener(config=config, text=text, name=name.upper(), host=host, port=port)
     _check(listener)
     return listener
 
 
-def _check(listener: Listener) -> None:
+def _check(listener: ConfiguredListener) -> None:
     """Refuse a host or a port that no node could have; the samples are those of a node 1."""
     for found in _PLACEHOLDER.findall(listener.host + listener.port):
         if found not in (NODE_ID, RAY_NODE_ADDRESS):
@@ -220,7 +220,9 @@ def _check_advertised(
         )
 
 
-def _listeners(configs: ListenerConfigs) -> list[tuple[Listener, Listener | None]]:
+def _listeners(
+    configs: ListenerConfigs,
+) -> list[tuple[ConfiguredListener, ConfiguredListener | None]]:
     """Return each listener with what is advertised for it; None: the listener itself."""
     bound = _parsed(configs, LISTENERS)
     _check_ports(bound)
@@ -239,7 +241,7 @@ def _listeners(configs: ListenerConfigs) -> list[tuple[Listener, Listener | None
     return pairs
 
 
-def _parsed(configs: ListenerConfigs, config: str) -> tuple[Listener, ...]:
+def _parsed(configs: ListenerConfigs, config: str) -> tuple[ConfiguredListener, ...]:
     parsed = tuple(parse_listener(config, text) for text in configs.strings(config))
     if not parsed:
         raise invalid(config, "", "it must not be empty")
@@ -249,9 +251,9 @@ def _parsed(configs: ListenerConfigs, config: str) -> tuple[Listener, ...]:
     return parsed
 
 
-def _check_ports(listeners: Sequence[Listener]) -> None:
+def _check_ports(listeners: Sequence[ConfiguredListener]) -> None:
     """Refuse a port that two listeners have, unless one has an IPv4 and one an IPv6 address."""
-    by_port: dict[str, list[Listener]] = {}
+    by_port: dict[str, list[ConfiguredListener]] = {}
     for one in listeners:
         if not one.is_any_port:
             by_port.setdefault(one.port, []).append(one)
@@ -262,8 +264,8 @@ def _check_ports(listeners: Sequence[Listener]) -> None:
 
 
 def _for_clients(
-    configs: ListenerConfigs, config: str, listeners: Sequence[Listener]
-) -> tuple[Listener, ...]:
+    configs: ListenerConfigs, config: str, listeners: Sequence[ConfiguredListener]
+) -> tuple[ConfiguredListener, ...]:
     """Return the listeners that are not for Kafka's controllers: one, which is not encrypted."""
     controllers = {name.upper() for name in configs.strings(CONTROLLERS)}
     found = tuple(one for one in listeners if one.name not in controllers)
@@ -285,7 +287,7 @@ def _for_clients(
     return found
 
 
-def _texts(listeners: Iterable[Listener]) -> str:
+def _texts(listeners: Iterable[ConfiguredListener]) -> str:
     return ",".join(one.text for one in listeners)
 
 

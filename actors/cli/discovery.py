@@ -66,6 +66,7 @@ def _on_ray(address: str, *, tell_address: bool) -> RegisteredCluster:
         data_dir=spec.data_dir,
         address=address,
         bootstrap=spec.bootstrap,
+        console=f"http://{spec.console}",
         partitions=spec.partitions,
         workers=spec.workers,
         node=None,

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.cluster.listening_ports import DEFAULT_PORT, LOCAL_HOST
 from actors.errors import CommandError
 from actors.skip_hypothesis import skip_hypothesis
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 BAD_INPUT: Final = 2
-DEFAULT_HOST: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 9092
 
 
 def entry() -> int:
@@ -89,6 +88,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_which(drain)
     drain.set_defaults(run=_drain)
+    replaced = commands.add_parser("replace", help="start a coordinator, empty, on another host")
+    replaced.add_argument("node_id", type=int, metavar="NODE", help="the coordinator's node id")
+    replaced.add_argument(
+        "--to", metavar="HOST", help="the address of its Ray node (default: a spare host)"
+    )
+    _add_which(replaced)
+    replaced.set_defaults(run=_replace)
     down = commands.add_parser("down", help="stop a cluster")
     _add_which(down)
     down.set_defaults(run=_down)
@@ -129,16 +135,15 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--host",
-        default=DEFAULT_HOST,
         metavar="H",
-        help="the address to listen on (default: %(default)s)",
+        help=f"the address to listen on (default: {LOCAL_HOST}; with --address, that of each host)",
     )
     parser.add_argument(
         "--port",
         type=_port,
-        default=DEFAULT_PORT,
         metavar="P",
-        help="coordinator i listens on P+i; 0 chooses free ports (default: %(default)s)",
+        help="the i-th coordinator of a host listens on P+i; 0 chooses free ports "
+        f"(default: {DEFAULT_PORT})",
     )
     parser.add_argument(
         "--address",
@@ -214,6 +219,13 @@ def _down(args: argparse.Namespace) -> int:
     from actors.cli.up import down
 
     return down(args.data_dir, args.address)
+
+
+def _replace(args: argparse.Namespace) -> int:
+    from actors.cli.discovery import find_cluster
+    from actors.cli.up import replace_coordinator
+
+    return replace_coordinator(find_cluster(args.data_dir, args.address), args.node_id, args.to)
 
 
 def _drain(args: argparse.Namespace) -> int:

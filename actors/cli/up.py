@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -12,26 +13,25 @@ from typing import TYPE_CHECKING, Final
 
 from actors.cli.discovery import PARENT_VARIABLE, call_cluster, find_cluster
 from actors.cluster import data_dir, processes, ray_node, registry
-from actors.cluster.spec import REPLICATION_FACTOR, Address, ClusterSpec
+from actors.cluster.listening_ports import choose_ports
 from actors.deployment import supervisor
+from actors.deployment.planning import PlanRequest, cluster_file, plan_cluster
 from actors.errors import BadInputError, FailureError
 from failover.partition_kinds import title_of
 from protocol.config import ConfigError, read_server_configs
 from protocol.properties import parse_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from actors.cluster.ray_node import RayNode
     from actors.cluster.registry import RegisteredCluster
+    from actors.cluster.spec import ClusterSpec
     from actors.deployment.controller import MovedLeadership
+    from actors.deployment.planning import ClusterPlan
 
 FAILURE: Final = 1
 LOCAL: Final = "local"
-SECRET: Final = "cluster.secret"
-PARTITIONS: Final = "offsets.topic.num.partitions"
-WORKERS: Final = "group.coordinator.background.threads"
-WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
 STOP_S: Final = 40.0
 """Longer than a cluster ever takes to stop."""
 
@@ -43,8 +43,8 @@ class UpOptions:
     config: Path | None
     settings: Sequence[str]
     data_dir: Path
-    host: str
-    port: int
+    host: str | None
+    port: int | None
     address: str
     detach: bool
     accepts_copies: bool = False
@@ -55,26 +55,31 @@ def up(options: UpOptions) -> int:
     signals = supervisor.Signals()
     if parent := os.environ.pop(PARENT_VARIABLE, ""):
         processes.die_with_parent(signal.SIGTERM, int(parent))
-    overrides = _overrides(options)
-    spec, file = _plan(options, overrides)
+    request = PlanRequest(
+        data_dir=options.data_dir.absolute(),
+        overrides=_overrides(options),
+        host=options.host,
+        port=options.port,
+    )
+    before = data_dir.open_data_dir(request.data_dir)
+    _clear_directory(request.data_dir)
+    data_dir.check_unlocked(request.data_dir)
+    plan = _plan_here(options, request, before) if options.address == LOCAL else None
     begun = registry.RegisteredCluster(
-        cluster_id=spec.cluster_id,
-        data_dir=spec.data_dir,
+        data_dir=str(request.data_dir),
         address="",
-        bootstrap=spec.bootstrap,
-        partitions=spec.partitions,
-        workers=spec.workers,
-        node=ray_node.new() if options.address == LOCAL else None,
+        node=None if plan is None else ray_node.new(),
         owner=processes.identified(os.getpid()),
         auth_mode=os.environ.get("RAY_AUTH_MODE", ""),
         is_ready=False,
     )
-    cluster = supervisor.begin(signals, begun, partial(_start, options, spec, file, begun))
+    begun = begun if plan is None else _registered(begun, plan.spec)
+    cluster = supervisor.begin(signals, begun, partial(_start, options, request, plan, begun))
     if cluster is None:
         return FAILURE if options.detach else 0
     try:
-        ready = f"READY bootstrap={spec.bootstrap} console=http://{spec.console}"
-        print(f"{ready} data={spec.data_dir}", flush=True)
+        ready = f"READY bootstrap={cluster.bootstrap} console={cluster.console}"
+        print(f"{ready} data={cluster.data_dir}", flush=True)
     except OSError:
         supervisor.stop(cluster)
         raise
@@ -110,7 +115,7 @@ def _stop(cluster: RegisteredCluster) -> None:
         processes.send(cluster.owner, signal.SIGTERM)
         if not processes.wait_gone([cluster.owner], STOP_S):
             processes.send(cluster.owner, signal.SIGKILL)
-        left = registry.load(cluster.cluster_id)
+        left = registry.load(cluster.data_dir)
         if left is None:
             return
         cluster = left
@@ -132,7 +137,19 @@ def drain(cluster: RegisteredCluster, node_id: int, *, end: bool) -> int:
     return FAILURE if any(row.leader is None for row in moved) else 0
 
 
-# --- planning
+def replace_coordinator(cluster: RegisteredCluster, node_id: int, host: str | None) -> int:
+    """Start a coordinator, empty, on another host, and print which."""
+
+    def question() -> str:
+        from actors.deployment import actors
+
+        return actors.replace_coordinator(node_id, host)
+
+    print(f"coordinator {node_id} starts on {call_cluster(cluster, question)}")
+    return 0
+
+
+# --- what is asked for
 
 
 def _overrides(options: UpOptions) -> Mapping[str, str]:
@@ -162,51 +179,6 @@ def _overrides(options: UpOptions) -> Mapping[str, str]:
     return dict(found.configs.overrides)
 
 
-def _plan(
-    options: UpOptions, overrides: Mapping[str, str]
-) -> tuple[ClusterSpec, data_dir.ClusterFile]:
-    """Validate and decide everything that is possible before a process is started."""
-    from protocol.config import Configs
-
-    if options.host in WILDCARDS:
-        raise BadInputError(
-            f"--host {options.host} is not an address that clients can use: give another one."
-        )
-    configs = Configs(overrides)
-    directory = options.data_dir.absolute()
-    before = data_dir.open_data_dir(directory)
-    _clear_directory(directory)
-    data_dir.check_unlocked(directory)
-    partitions, replicas = configs.integer(PARTITIONS), configs.integer(REPLICATION_FACTOR)
-    if before is not None:
-        for name, wanted, fixed in (
-            (PARTITIONS, partitions, before.partitions),
-            (REPLICATION_FACTOR, replicas, before.replicas),
-        ):
-            if name in overrides and wanted != fixed:
-                raise BadInputError(
-                    f"{directory} was created with {name}={fixed}, "
-                    f"which cannot be changed to {wanted} after the first start."
-                )
-        partitions, replicas = before.partitions, before.replicas
-    ports = data_dir.choose_ports(
-        options.host, options.port, partitions, before.ports if before else ()
-    )
-    given = configs.text(SECRET)
-    cluster = data_dir.ClusterFile(
-        cluster_id=before.cluster_id if before else data_dir.new_cluster_id(),
-        partitions=partitions,
-        ports=ports,
-        replicas=replicas,
-        secret=given or (before.secret if before else data_dir.new_secret()),
-        directories=before.directories if before else (),
-    )
-    data_dir.save(directory, cluster)
-    if options.accepts_copies:
-        data_dir.accept_copies(directory, partitions)
-    return _spec(options, overrides, cluster), cluster
-
-
 def _clear_directory(directory: Path) -> None:
     """Remove what killed clusters left, and an orphaned cluster on ``directory``."""
     registry.remove_leftovers()
@@ -229,56 +201,78 @@ def _clear_directory(directory: Path) -> None:
     supervisor.stop(found)
 
 
-def _spec(
-    options: UpOptions, overrides: Mapping[str, str], cluster: data_dir.ClusterFile
-) -> ClusterSpec:
-    from protocol.config import Configs
-
-    fixed = {PARTITIONS: str(cluster.partitions), REPLICATION_FACTOR: str(cluster.replicas)}
-    return ClusterSpec(
-        cluster_id=cluster.cluster_id,
-        listeners=tuple(Address(host=options.host, port=port) for port in cluster.ports[:-1]),
-        console=Address(host=options.host, port=cluster.ports[-1]),
-        data_dir=str(options.data_dir.absolute()),
-        overrides={**{k: v for k, v in overrides.items() if k != SECRET}, **fixed},
-        workers=Configs(overrides).integer(WORKERS),
-        secret=cluster.secret.encode(),
-        replicas_wanted=cluster.replicas,
-        directories=cluster.directories,
-    )
-
-
 # --- starting
 
 
+def _plan_here(
+    options: UpOptions, request: PlanRequest, before: data_dir.ClusterFile | None
+) -> ClusterPlan:
+    """Decide everything for a cluster on its own Ray, before a process is started."""
+    file = cluster_file(request, before)
+    plan = plan_cluster(
+        request, file, [""] * file.partitions, lambda _, *ports: choose_ports(*ports)
+    )
+    data_dir.save(request.data_dir, plan.file)
+    if options.accepts_copies:
+        data_dir.accept_copies(request.data_dir, file.partitions)
+    return plan
+
+
 def _start(
-    options: UpOptions, spec: ClusterSpec, file: data_dir.ClusterFile, begun: RegisteredCluster
+    options: UpOptions, request: PlanRequest, plan: ClusterPlan | None, begun: RegisteredCluster
 ) -> None:
-    """Start everything and record that the cluster is READY; call it in a child process."""
+    """Start everything and record that the cluster is READY; call it in a child process.
+
+    Without a plan, the cluster is planned with the hosts of the Ray cluster.
+    """
     node = ray_node.start(begun.node) if begun.node is not None else None
     from actors.deployment.actors import connected
+    from actors.deployment.hosts import Hosts, plan_on_hosts
     from actors.deployment.starting import create, refuse_second_cluster, scale_workers
 
-    with connected(node.address if node is not None else options.address) as address:
+    with (
+        connected(node.address if node is not None else options.address) as address,
+        contextlib.ExitStack() as stack,
+    ):
         refuse_second_cluster()
-        spec = scale_workers(spec)
-        cluster = replace(begun, address=address, workers=spec.workers, node=node)
+        if plan is None:
+            hosts = stack.enter_context(contextlib.closing(Hosts(str(request.data_dir))))
+            plan = plan_on_hosts(request, hosts)
+            hosts.save(plan.file)
+            if options.accepts_copies:
+                hosts.accept_copies(plan.spec.partitions)
+            save = hosts.save
+        else:
+            save = partial(data_dir.save, request.data_dir)
+        spec = replace(scale_workers(plan.spec), environment=_environment(node))
+        cluster = replace(_registered(begun, spec), address=address, node=node)
         registry.save(cluster)
-        create(spec, _environment(node), _Operator(spec.data_dir, file))
+        console = create(spec, _Operator(plan.file, save))
         owner = None if options.detach else begun.owner
-        registry.save(replace(cluster, owner=owner, is_ready=True))
+        registry.save(replace(cluster, owner=owner, console=console, is_ready=True))
+
+
+def _registered(begun: RegisteredCluster, spec: ClusterSpec) -> RegisteredCluster:
+    """Return the cluster's file in the registry, with what its plan says."""
+    return replace(
+        begun,
+        cluster_id=spec.cluster_id,
+        bootstrap=spec.bootstrap,
+        partitions=spec.partitions,
+        workers=spec.workers,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Operator:
-    """Records the cluster's directories, and prints problems."""
+    """Records the cluster's directories by ``save``, and prints problems."""
 
-    directory: str
     file: data_dir.ClusterFile
+    save: Callable[[data_dir.ClusterFile], None]
 
     def formed(self, directories: tuple[str, ...]) -> None:
         """Write the directories into the cluster file."""
-        data_dir.save(Path(self.directory), replace(self.file, directories=directories))
+        self.save(replace(self.file, directories=directories, revision=self.file.revision + 1))
 
     def say(self, sentence: str) -> None:
         """Print it to standard error: standard output is for READY."""

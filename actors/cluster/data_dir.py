@@ -1,7 +1,7 @@
-"""The data directory: its cluster, its ports, and the lock that lets only one cluster use it.
+"""The data directory: its cluster, and the lock that lets only one cluster use it.
 
 =================  ===========================================================================
-``cluster.json``   the cluster's id and secret, its partitions, replicas, ports and directories
+``cluster.json``   the cluster's id and secret, its partitions, replicas, ports and hosts
 ``lock``           held by the process that runs the cluster
 ``node-<i>/``      the log of coordinator *i*; beside it ``node-<i>.incarnation`` and ``.mark``,
                    which distinguish it from a copy (:mod:`storage.disk.witness`)
@@ -17,7 +17,6 @@ import fcntl
 import json
 import os
 import secrets
-import socket
 import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,12 +28,13 @@ from storage.disk import witness
 from storage.disk.directory import STALE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 CLUSTER_FILE: Final = "cluster.json"
 LOCK_FILE: Final = "lock"
-FORMAT: Final = 2
-"""2: partitions have several replicas, so the cluster has a secret and knows its directories."""
+FORMAT: Final = 3
+"""3: coordinators have hosts. 2: partitions have several replicas; the cluster has a secret."""
+FORMATS_READ: Final = (2, FORMAT)
 LOCK_S: Final = 5.0
 
 
@@ -44,7 +44,11 @@ class ClusterFile:
 
     ``replicas`` is ``offsets.topic.replication.factor``; it and ``partitions`` are fixed at the
     first start. ``secret`` is known only to the cluster's coordinators. ``directories`` are the
-    ids of the nodes' directories that the cluster was formed from; empty before that.
+    ids of the nodes' directories that the cluster was formed from; empty before that. ``hosts``
+    are the addresses of the Ray nodes on which the coordinators ran last, by node id; empty on
+    the cluster's own Ray. ``replica_nodes`` are the nodes of each partition
+    (:class:`actors.cluster.spec.ClusterSpec`). On several hosts, each has a copy of the file;
+    the one with the highest ``revision`` is the newest.
     """
 
     cluster_id: str
@@ -53,6 +57,9 @@ class ClusterFile:
     replicas: int
     secret: str = field(repr=False)
     directories: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    replica_nodes: tuple[tuple[int, ...], ...] = ()
+    revision: int = 0
     format: int = FORMAT
 
 
@@ -80,10 +87,21 @@ def open_data_dir(path: Path) -> ClusterFile | None:
 
 def _read(file: Path) -> ClusterFile:
     try:
-        row = json.loads(file.read_text())
-        if (found := int(row["format"])) != FORMAT:
+        return parse(file.read_text(), str(file))
+    except OSError as error:
+        raise BadInputError(_unreadable(str(file), error)) from error
+
+
+def parse(text: str, where: str) -> ClusterFile:
+    """Return the cluster that a cluster file describes.
+
+    Raises :class:`actors.errors.BadInputError`, with ``where`` the file is.
+    """
+    try:
+        row = json.loads(text)
+        if (found := int(row["format"])) not in FORMATS_READ:
             raise BadInputError(
-                f"{file} has format {found}, but this version reads format {FORMAT}. "
+                f"{where} has format {found}, but this version reads format {FORMAT}. "
                 "Use the version that wrote it, or another data directory."
             )
         return ClusterFile(
@@ -91,12 +109,24 @@ def _read(file: Path) -> ClusterFile:
                 **row,
                 "ports": tuple(map(int, row["ports"])),
                 "directories": tuple(map(str, row["directories"])),
+                "hosts": tuple(map(str, row.get("hosts", ()))),
+                "replica_nodes": tuple(
+                    tuple(map(int, nodes)) for nodes in row.get("replica_nodes", ())
+                ),
+                "format": FORMAT,
             }
         )
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise BadInputError(
-            f"{file} cannot be read ({error}). Put it back, or use another directory."
-        ) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadInputError(_unreadable(where, error)) from error
+
+
+def _unreadable(where: str, error: Exception) -> str:
+    return f"{where} cannot be read ({error}). Put it back, or use another directory."
+
+
+def render(cluster: ClusterFile) -> str:
+    """Return the text of a cluster file."""
+    return json.dumps(asdict(cluster), indent=2) + "\n"
 
 
 def save(path: Path, cluster: ClusterFile) -> None:
@@ -107,9 +137,14 @@ def save(path: Path, cluster: ClusterFile) -> None:
     """
     file = path / CLUSTER_FILE
     try:
-        write_whole(file, json.dumps(asdict(cluster), indent=2) + "\n", mode=0o600)
+        write_whole(file, render(cluster), mode=0o600)
     except OSError as error:
         raise BadInputError(f"{file} cannot be written: {error.strerror}.") from error
+
+
+def read_secret(path: Path) -> bytes:
+    """Return the cluster's secret; raises :class:`actors.errors.BadInputError`."""
+    return _read(path / CLUSTER_FILE).secret.encode()
 
 
 def accept_copies(path: Path, nodes: int) -> None:
@@ -166,6 +201,7 @@ def hold_lock(path: str) -> IO[str]:
 
     Waits a little, as a predecessor that was just killed may not have ended yet.
     """
+    Path(path).mkdir(parents=True, exist_ok=True)
     lock = (Path(path) / LOCK_FILE).open("a")
     poll(
         lambda: fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB),
@@ -189,56 +225,3 @@ def _refusing(path: Path) -> Iterator[None]:
             f"The data directory {path} is in use by a running cluster. "
             "Stop it with `rollcall down`, or choose another --data-dir."
         ) from None
-
-
-# --- ports
-
-
-def choose_ports(host: str, first: int, count: int, before: Sequence[int]) -> tuple[int, ...]:
-    """Return ``count`` ports for the listeners and one for the console.
-
-    The listeners' ports start at ``first``; 0 means the ports of the last start if they are free,
-    else any free ports. The console never takes a listener's port.
-    """
-    if first:
-        if first + count > 65_536:
-            raise BadInputError(f"--port {first} leaves no room for {count} listeners below 65536.")
-        wanted = tuple(range(first, first + count))
-        for port in wanted:
-            if why := bind_error(host, port):
-                raise BadInputError(f"Cannot listen on {host}:{port}: {why}.")
-        if len(before) == count + 1 and not bind_error(host, before[-1]):
-            return (*wanted, before[-1])
-        return (*wanted, *_free_ports(host, 1, wanted))
-    if why := bind_error(host, 0):
-        raise BadInputError(f"Cannot listen on {host}: {why}.")
-    if len(before) == count + 1 and not any(bind_error(host, port) for port in before):
-        return tuple(before)
-    return _free_ports(host, count + 1, ())
-
-
-def _free_ports(host: str, count: int, but: Sequence[int]) -> tuple[int, ...]:
-    with contextlib.ExitStack() as stack:
-        found: list[int] = []
-        while len(found) < count:
-            probe = stack.enter_context(_socket(host))
-            probe.bind((host, 0))
-            port = int(probe.getsockname()[1])
-            if port not in but:
-                found.append(port)
-        return tuple(found)
-
-
-def bind_error(host: str, port: int) -> str:
-    """Return why the address cannot be bound now; "" if it can."""
-    try:
-        with _socket(host) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
-
-
-def _socket(host: str) -> socket.socket:
-    return socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)

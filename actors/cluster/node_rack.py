@@ -20,9 +20,17 @@ VARIABLE: Final = "ROLLCALL_RACK"
 LABEL: Final = "ray.io/availability-zone"
 
 
+def own_rack(labels: Mapping[str, str]) -> str | None:
+    """Return the rack of this process's Ray node, whose labels these are; None if it has none."""
+    return os.environ.get(VARIABLE, "").strip() or rack_of(labels)
+
+
+def rack_of(labels: Mapping[str, str]) -> str | None:
+    """Return the rack of a Ray node with these labels; None if they name none."""
+    return labels.get(LABEL, "").strip() or None
+
+
 def with_node_rack(spec: ClusterSpec, labels: Mapping[str, str]) -> ClusterSpec:
     """Return the cluster as the coordinators of this Ray node see it; ``labels`` are the node's."""
-    rack = os.environ.get(VARIABLE, "").strip() or labels.get(LABEL, "").strip()
-    if not rack:
-        return spec
-    return replace(spec, overrides={**spec.overrides, RACK: rack})
+    rack = own_rack(labels)
+    return spec if rack is None else replace(spec, overrides={**spec.overrides, RACK: rack})

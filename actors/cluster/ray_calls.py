@@ -33,8 +33,8 @@ ACTOR_OPTIONS: Final[Mapping[str, Any]] = {
 }
 """The options of all our actors. Ray does not retry calls: that is up to the caller."""
 
-SPREAD: Final[Mapping[str, Any]] = {"scheduling_strategy": "SPREAD"}
-"""Spreads actors over the Ray nodes."""
+HOST_SHARE: Final = 0.0001
+"""What an actor takes of the resource that each Ray node has for its address."""
 
 
 def connect(address: str) -> None:
@@ -60,7 +60,7 @@ def ray_address() -> str:
 
 
 def machine_address() -> str:
-    """Return this machine's address, as Ray sees it."""
+    """Return the address of this process's Ray node, or of the machine without one."""
     address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]  # as Ray does
     return address
 
@@ -81,6 +81,27 @@ def living_nodes() -> list[str]:
     return sorted(row["NodeID"] for row in rows if row["Alive"])
 
 
+def living_hosts() -> dict[str, str]:
+    """Return the addresses of all living Ray nodes, sorted, each with the id of one node there."""
+    rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
+    found = {row["NodeManagerAddress"]: row["NodeID"] for row in rows if row["Alive"]}
+    return dict(sorted(found.items()))
+
+
+def host_labels() -> dict[str, Mapping[str, str]]:
+    """Return the addresses of all living Ray nodes, each with the labels of one node there."""
+    rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
+    return {row["NodeManagerAddress"]: row.get("Labels", {}) for row in rows if row["Alive"]}
+
+
+def on_host(address: str) -> Mapping[str, Any]:
+    """Return options that keep an actor on the Ray nodes with this address; "": on any node.
+
+    While there is no such node, a restart of the actor waits for one.
+    """
+    return {"resources": {f"node:{address}": HOST_SHARE}} if address else {}
+
+
 def near(node_id: str) -> Mapping[str, Any]:
     """Return options that place an actor on this Ray node, or on another one if it is lost."""
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=True)}
@@ -90,6 +111,13 @@ def actor(plain: type, name: str, *arguments: object, **options: Any) -> Any:
     """Create an actor from a plain class; return its handle."""
     remote: Any = ray.remote(plain)
     return remote.options(**ACTOR_OPTIONS, **options, name=name).remote(*arguments)
+
+
+def helper(plain: type, node_id: str, *arguments: object) -> Any:
+    """Create an actor on this Ray node only, which ends with this process; return its handle."""
+    place = NodeAffinitySchedulingStrategy(node_id, soft=False)
+    remote: Any = ray.remote(plain)
+    return remote.options(num_cpus=0, scheduling_strategy=place).remote(*arguments)
 
 
 def find(name: str) -> Any | None:

@@ -49,7 +49,7 @@ def assignor_name(number: int) -> str:
 class Actors:
     """Finds actors by name without blocking the event loop, and caches their handles.
 
-    A handle stays valid when its actor restarts.
+    A handle stays valid when its actor restarts, but not when it is created again on another host.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,11 @@ class Actors:
         """Call a method of an actor and return its result; raises one of :data:`UNREACHED`."""
         async with asyncio.timeout(wait_s):
             handle = await self._find(name)
-            return await getattr(handle, method).remote(*arguments)
+            try:
+                return await getattr(handle, method).remote(*arguments)
+            except CallError:
+                self._found.pop(name, None)
+                raise
 
     async def tell(self, name: str, method: str, *arguments: object) -> None:
         """Call a method of an actor without waiting for its result."""
@@ -96,7 +100,8 @@ class RayWorkers:
 class RayPeers:
     """The other processes as a coordinator sees them (``ControlPlane`` in its module)."""
 
-    def __init__(self, node_id: int, nodes: int) -> None:
+    def __init__(self, node_id: int, nodes: int, secret: bytes) -> None:
+        self.secret = secret
         self._others = [number for number in range(nodes) if number != node_id]
         self._actors = Actors()
         self._forwards: dict[int, ForwardQueue] = {}

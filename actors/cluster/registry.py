@@ -6,6 +6,7 @@ The file is written before anything is started and removed after everything has 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import operator
 import os
@@ -37,18 +38,20 @@ class RegisteredCluster:
 
     ``node`` is the Ray cluster that was started for it; None if it runs on another one at
     ``address``, to which processes connect in ``auth_mode`` (RAY_AUTH_MODE; empty: Ray's default).
-    ``address`` is empty until an actor may exist. ``owner`` is the ``rollcall up`` process that
+    ``address`` is empty until an actor may exist; so is what the cluster's plan decides, if other
+    hosts must be asked for it. ``owner`` is the ``rollcall up`` process that
     starts it, or in whose foreground it runs.
     """
 
-    cluster_id: str
     data_dir: str
     address: str
-    bootstrap: str
-    partitions: int
-    workers: int
     node: RayNode | None
     owner: Process | None
+    cluster_id: str = ""
+    bootstrap: str = ""
+    console: str = ""
+    partitions: int = 0
+    workers: int = 0
     auth_mode: str = ""
     is_ready: bool = True
 
@@ -111,17 +114,17 @@ def still_listening(cluster: RegisteredCluster) -> list[str]:
 
 def save(running: RegisteredCluster) -> None:
     """Write a cluster's file."""
-    write_whole(_file(running.cluster_id), json.dumps(asdict(running), indent=2))
+    write_whole(_file(running.data_dir), json.dumps(asdict(running), indent=2))
 
 
-def load(cluster_id: str) -> RegisteredCluster | None:
-    """Return a cluster by its id; None if it is not registered."""
-    return _read(_file(cluster_id))
+def load(data_dir: str) -> RegisteredCluster | None:
+    """Return the cluster that was started on a data directory; None if it is not registered."""
+    return _read(_file(data_dir))
 
 
 def forget(running: RegisteredCluster) -> None:
     """Remove a cluster's file."""
-    _file(running.cluster_id).unlink(missing_ok=True)
+    _file(running.data_dir).unlink(missing_ok=True)
 
 
 def on(data_dir: Path) -> RegisteredCluster | None:
@@ -195,8 +198,8 @@ def _read(file: Path) -> RegisteredCluster | None:
         return None
 
 
-def _file(cluster_id: str) -> Path:
-    return _directory() / f"{cluster_id}.json"
+def _file(data_dir: str) -> Path:
+    return _directory() / f"{hashlib.sha256(data_dir.encode()).hexdigest()[:32]}.json"
 
 
 def _directory() -> Path:

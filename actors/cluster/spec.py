@@ -1,19 +1,21 @@
-"""The definition of a cluster as values, which every actor gets."""
+"""The definition of a cluster as values, which every actor gets; it contains no secret."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from failover.catalogue.cluster_view import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from failover.identity import Identity
 
 REPLICATION_FACTOR = "offsets.topic.replication.factor"
+WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
+"""Addresses at which a listener is reached by every address of its host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,36 +31,72 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorPlace:
+    """The host of a coordinator, and its addresses.
+
+    ``ray_host`` is the address of its Ray node; empty on the cluster's own Ray, which has one node.
+    It listens at ``listener`` for clients, which are given ``advertised``, and at ``peer`` for
+    the other coordinators (port 0: any free port).
+    """
+
+    ray_host: str
+    listener: Address
+    advertised: Address
+    peer: Address
+
+    @property
+    def internal(self) -> Address:
+        """The address at which the cluster's own processes reach the listener."""
+        is_everywhere = self.listener.host in WILDCARDS
+        return replace(self.listener, host=self.peer.host) if is_everywhere else self.listener
+
+
+def on_one_host(host: str, ports: Iterable[int]) -> tuple[CoordinatorPlace, ...]:
+    """Return the places of coordinators that listen at these ports of one host."""
+    addresses = [Address(host=host, port=port) for port in ports]
+    peer = Address(host=host, port=0)
+    return tuple(
+        CoordinatorPlace(ray_host="", listener=address, advertised=address, peer=peer)
+        for address in addresses
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """A cluster: its listeners, its data directory and its configs.
+    """A cluster: the places of its coordinators, its data directory and its configs.
 
     Coordinator *i* is node *i* and leads partition *i* of ``__consumer_offsets`` and of
-    ``__share_group_state``. ``overrides`` are the configs that differ from their defaults, as text.
+    ``__share_group_state``. The data directory has the same path on every host. ``overrides`` are
+    the configs that differ from their defaults, as text. The host of ``console`` is empty if it is
+    that of the controller's Ray node.
 
-    ``replicas_wanted`` is ``offsets.topic.replication.factor``. ``secret`` authenticates
-    coordinators to each other. ``directories`` are the ids of the data directories that the cluster
-    was formed from, by node id; empty at the first start.
+    ``replicas_wanted`` is ``offsets.topic.replication.factor``. ``directories`` are the ids of
+    the data directories that the cluster was formed from, by node id; empty at the first start.
+    ``replica_nodes`` are the nodes of each partition, the preferred leader first; empty: each
+    partition's replicas are on consecutive nodes. ``environment`` is added to that of the
+    coordinators.
     """
 
     cluster_id: str
-    listeners: tuple[Address, ...]
+    places: tuple[CoordinatorPlace, ...]
     console: Address
     data_dir: str
     overrides: Mapping[str, str]
     workers: int
-    secret: bytes = field(repr=False)
     replicas_wanted: int = 1
     directories: tuple[str, ...] = ()
+    replica_nodes: tuple[tuple[int, ...], ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def partitions(self) -> int:
         """The number of ``__consumer_offsets`` partitions, and of coordinators."""
-        return len(self.listeners)
+        return len(self.places)
 
     @property
     def bootstrap(self) -> str:
         """The value of ``bootstrap.servers`` for clients."""
-        return ",".join(str(address) for address in self.listeners)
+        return ",".join(str(place.advertised) for place in self.places)
 
     @property
     def replicas(self) -> int:
@@ -67,9 +105,12 @@ class ClusterSpec:
 
     @property
     def shortage(self) -> str:
-        """A sentence if there are fewer replicas than configured; else empty."""
+        """A sentence if there are fewer replicas than configured, or too few hosts; else empty."""
+        from failover.control.host_placement import missing
+
         if self.replicas == self.replicas_wanted:
-            return ""
+            hosts = [place.ray_host for place in self.places]
+            return missing(hosts, self.replicas) if any(hosts) else ""
         there = (
             "is 1 coordinator" if self.partitions == 1 else f"are {self.partitions} coordinators"
         )
@@ -103,9 +144,14 @@ class ClusterSpec:
             voters=voters,
         )
 
+    def with_place(self, node_id: int, place: CoordinatorPlace) -> ClusterSpec:
+        """Return the cluster with a coordinator at another place."""
+        places = (*self.places[:node_id], place, *self.places[node_id + 1 :])
+        return replace(self, places=places)
+
     def node(self, node_id: int, *, up: bool) -> Node:
         """Return node ``node_id`` as the catalogue records it."""
-        address = self.listeners[node_id]
+        address = self.places[node_id].advertised
         rack = self.overrides.get("broker.rack") or None
         return Node(node_id, address.host, address.port, up, rack)
 
@@ -127,6 +173,8 @@ class ClusterSpec:
 
     def placement(self) -> tuple[tuple[int, ...], ...]:
         """Return the nodes of each partition, the preferred leader first."""
+        if self.replica_nodes:
+            return self.replica_nodes
         count = self.partitions
         return tuple(
             tuple((first + more) % count for more in range(self.replicas)) for first in range(count)

@@ -38,11 +38,13 @@ class Console:
         self._connections = 0
         self._asking: asyncio.Task[Mapping[str, Any]] | None = None
 
-    async def open(self, host: str, port: int) -> None:
-        """Listen."""
+    async def open(self, host: str, port: int) -> int:
+        """Listen; return the port. Raises OSError if the address cannot be bound."""
         self._server = await asyncio.start_server(
             self._serve, host, port, limit=REQUEST_BYTES_MAX, reuse_address=True
         )
+        found: int = self._server.sockets[0].getsockname()[1]
+        return found
 
     def close(self) -> None:
         """Stop listening."""

@@ -275,12 +275,12 @@ class Coordinator:
         return self._pump
 
     async def _listen(self, pump: Pump, disk: RocksLog) -> None:
-        address = self.spec.listeners[self.node_id]
+        place = self.spec.places[self.node_id]
         me = LocalNode(
             cluster_id=self.spec.cluster_id,
             node_id=self.node_id,
             directory_id=self.directory_id,
-            secret=self.spec.secret,
+            secret=self._control_plane.secret,
             incarnation=disk.incarnation,
         )
         links = pump.links = Peers(
@@ -291,12 +291,13 @@ class Coordinator:
             vouch=disk.vouch,
             patience_ms=self._configs.integer(PATIENCE),
         )
-        await self._binding.bind(partial(links.open, address.host), address.host)
+        peer, address = place.peer, place.listener
+        await self._binding.bind(partial(links.open, peer.host, peer.port), str(peer))
         self._tasks.spawn(
-            self._control_plane.announce_peer_address(self.node_id, address.host, links.port)
+            self._control_plane.announce_peer_address(self.node_id, peer.host, links.port)
         )
         opening = partial(pump.listener.open, address.host, address.port)
-        await self._binding.bind(opening, f"{address.host}:{address.port}")
+        await self._binding.bind(opening, str(address))
 
     async def _load(self, pump: Pump) -> None:
         began_ms = self.now()
@@ -400,7 +401,7 @@ class Coordinator:
         """Return the address of this node's peer listener, if it listens."""
         if self._links is None or not self._links.port:
             return None
-        return self.spec.listeners[self.node_id].host, self._links.port
+        return self.spec.places[self.node_id].peer.host, self._links.port
 
     # --- calls from the controller and operators
 
@@ -478,6 +479,7 @@ class Coordinator:
         host = None if pump is None else pump.host
         return {
             "pid": os.getpid(),
+            "place": self.spec.places[self.node_id],
             "state": "Draining" if self._is_draining and host is not None else self.state,
             "failure": self.failure
             or self._binding.trouble

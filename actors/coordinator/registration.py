@@ -19,7 +19,12 @@ RETRY_S: Final = 0.2
 
 
 class ControlPlane(Forwarding, Protocol):
-    """Calls to the cluster's other processes; replicas have their own links."""
+    """Calls to the cluster's other processes; replicas have their own links.
+
+    The links are authenticated with ``secret``, which is the cluster's.
+    """
+
+    secret: bytes
 
     async def node_changed(self, leader: int, node: Node) -> bool:
         """Tell ``leader`` that a node is up or down; False if it does not lead the catalogue."""

@@ -14,13 +14,14 @@ import signal
 import socket
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from actors.cluster import ray_calls, ray_peers
 from actors.cluster.ray_calls import NOT_ANSWERED, NOT_CONNECTED, find
 from actors.cluster.ray_peers import CONTROLLER, Actors, coordinator_name, first_line
-from actors.errors import BadInputError, FailureError
+from actors.errors import BadInputError, CommandError, FailureError
 from actors.skip_hypothesis import skip_hypothesis
 from actors.telemetry.log_file import log_to_file
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from actors.cluster.spec import ClusterSpec
     from actors.coordinator.coordinator import Recorded
     from actors.deployment.controller import MovedLeadership
+    from actors.deployment.host_watch import HostControl
     from failover.catalogue.cluster_view import Node
     from protocol.groups.effects import Request
     from protocol.groups.facts import MemberEvent
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 AUTO: Final = "auto"
 CONNECT_S: Final = 5.0
 STOP_S: Final = 10.0
+REPLACE_S: Final = 90.0
 EXPORT_S: Final = 2.0
 """How long the last export of metrics may take, if metrics are exported."""
 
@@ -62,6 +65,7 @@ class CoordinatorActor:
 
     def __init__(self, spec: ClusterSpec, node_id: int) -> None:
         skip_hypothesis()
+        from actors.cluster.data_dir import read_secret
         from actors.cluster.node_rack import with_node_rack
         from actors.coordinator.coordinator import Coordinator
         from actors.telemetry.observer import Telemetry, open_metrics
@@ -72,7 +76,8 @@ class CoordinatorActor:
             "rollcall.cluster_id": spec.cluster_id,
         }
         telemetry = Telemetry(resource)
-        ours = ray_peers.RayPeers(node_id, spec.partitions)
+        secret = read_secret(Path(spec.data_dir))
+        ours = ray_peers.RayPeers(node_id, spec.partitions, secret)
         workers = ray_peers.RayWorkers()
         spec = with_node_rack(spec, ray_calls.own_node_labels())  # each label has one value
         self._coordinator = Coordinator(spec, node_id, ours, telemetry, workers=workers)
@@ -177,13 +182,15 @@ class CoordinatorActor:
 class ControllerActor:
     """The controller's process."""
 
-    def __init__(self, spec: ClusterSpec) -> None:
+    def __init__(self, spec: ClusterSpec, hosts: HostControl) -> None:
         from actors.cluster.data_dir import hold_lock
         from actors.deployment.controller import Controller
 
         log_to_file(spec.text_log_path(CONTROLLER))
         self._lock = hold_lock(spec.data_dir)
-        self._controller = Controller(spec, Actors())
+        host = spec.console.host or ray_calls.machine_address()
+        spec = replace(spec, console=replace(spec.console, host=host))
+        self._controller = Controller(spec, Actors(), hosts)
         self._starting = asyncio.get_running_loop().create_task(self._controller.start())
 
     async def ready(self) -> str:
@@ -193,6 +200,10 @@ class ControllerActor:
         except OSError as error:
             return str(error)
         return ""
+
+    async def console(self) -> str:
+        """Return the console's URL."""
+        return f"http://{self._controller.spec.console}"
 
     async def settle(self) -> None:
         """Move leaderships to the preferred nodes, for a limited time."""
@@ -209,6 +220,13 @@ class ControllerActor:
     async def end_drain(self, node_id: int) -> None:
         """Allow a drained node to lead again."""
         await self._controller.end_drain(node_id)
+
+    async def replace(self, node_id: int, host: str | None) -> tuple[str, str]:
+        """Move a coordinator to another host; return the host, or "" and why that failed."""
+        try:
+            return await self._controller.replace(node_id, host), ""
+        except CommandError as error:
+            return "", str(error)
 
     async def status(self) -> dict[str, Any]:
         """Return the cluster as ``rollcall status`` shows it."""
@@ -252,6 +270,7 @@ def connected(address: str) -> Iterator[str]:
 def _must_listen(address: str) -> None:
     """Raise BadInputError if nothing listens there: Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdigit():
         raise BadInputError(f"--address needs auto, local or HOST:PORT, not {address!r}.")
     if host in {"localhost", "127.0.0.1", "::1"}:
@@ -295,14 +314,14 @@ def status() -> dict[str, Any]:
     return _ask_controller("status")  # type: ignore[no-any-return]
 
 
-def _ask_controller(method: str, *arguments: object) -> Any:
+def _ask_controller(method: str, *arguments: object, wait_s: float = STOP_S) -> Any:
     controller = find(CONTROLLER)
     if controller is None:
         raise FailureError(
             "No Rollcall cluster is running on this Ray. Start one with `rollcall up`."
         )
     try:
-        return ray_calls.answer(getattr(controller, method).remote(*arguments), STOP_S)
+        return ray_calls.answer(getattr(controller, method).remote(*arguments), wait_s)
     except NOT_ANSWERED as error:
         raise FailureError(f"The controller does not answer: {first_line(error)}") from error
 
@@ -315,6 +334,16 @@ def drain(node_id: int, *, end: bool = False) -> list[MovedLeadership]:
         _ask_controller("end_drain", node_id)
         return []
     return _ask_controller("drain", node_id)  # type: ignore[no-any-return]
+
+
+def replace_coordinator(node_id: int, host: str | None) -> str:
+    """Move a coordinator to a host, or to a spare one; return the host."""
+    if not 0 <= node_id < running_spec().partitions:
+        raise BadInputError(f"There is no coordinator {node_id}.")
+    to, why = _ask_controller("replace", node_id, host, wait_s=REPLACE_S)
+    if why:
+        raise FailureError(why)
+    return str(to)
 
 
 def events(node_id: int, group_id: str) -> list[MemberEvent]:

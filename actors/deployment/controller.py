@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.clock import boot_ms
 from actors.cluster.ray_peers import UNREACHED, assignor_name, coordinator_name
 from actors.console.page import Console
+from actors.deployment.host_watch import HostWatch
 from actors.deployment.status import LEADER, cluster_status, partition_rows, problems
 from actors.tasks import Tasks
 from failover.control.healing import may_set_aside
@@ -25,6 +27,7 @@ from failover.control.leadership_planner import (
     LeadershipPlanner,
     LeadershipTransfer,
 )
+from failover.control.replacement import Replacement
 from failover.partition_kinds import PLACED
 from failover.partitions.status import PartitionStatus
 from protocol.config import Configs
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from actors.cluster.spec import ClusterSpec
+    from actors.deployment.host_watch import HostControl
     from failover.control.leadership_planner import Order
 
 _log = logging.getLogger("rollcall.controller")
@@ -49,13 +53,23 @@ LOOK_S: Final = 2.0
 """How often the controller polls a healthy cluster; it notices a dead process at once."""
 
 PATIENCE_MS: Final = 5_000
-"""How long to wait for all coordinators at the start before the first order."""
+"""How long to wait for all coordinators at the start: before the first order, and before one that
+was never seen counts as down. A controller that restarts has seen none."""
 
 SETTLE_S: Final = 5.0
 """How long a starting cluster waits at most for its preferred leaders."""
 
 SETTLE_LOOK_S: Final = 0.1
 """How often the controller polls during that time."""
+
+CONNECT_S: Final = 2.0
+KEEP_ALIVE: Final = {
+    socket.TCP_KEEPIDLE: 1,
+    socket.TCP_KEEPINTVL: 1,
+    socket.TCP_KEEPCNT: 4,
+}
+"""When a host vanishes, nothing ends its connections: the kernel asks it each second (1), and gives
+up after so many questions without an answer."""
 
 SERVING: Final = frozenset({"Running", "Draining"})
 
@@ -88,9 +102,13 @@ class _WatchedNode:
 class Controller:
     """The controller of one cluster."""
 
-    def __init__(self, spec: ClusterSpec, actors: ActorCaller) -> None:
+    def __init__(
+        self, spec: ClusterSpec, actors: ActorCaller, hosts: HostControl | None = None
+    ) -> None:
+        """Without ``hosts``, no coordinator is moved to another one."""
         self.spec = spec
         self._actors = actors
+        self._host_watch = HostWatch(spec, hosts)
         self._nodes = [_WatchedNode(node_id) for node_id in range(spec.partitions)]
         self._console = Console(self.status)
         self._tasks = Tasks(_log)
@@ -104,7 +122,12 @@ class Controller:
 
     async def start(self) -> None:
         """Open the console and start to watch."""
-        await self._console.open(self.spec.console.host, self.spec.console.port)
+        console = self.spec.console
+        try:
+            port = await self._console.open(console.host, console.port)
+        except OSError:
+            port = await self._console.open(console.host, 0)  # on this host it may be taken
+        self.spec = replace(self.spec, console=replace(console, port=port))
         for node in self._nodes:
             self._tasks.spawn(self._watch(node))
         self._tasks.spawn(self._look())
@@ -147,18 +170,21 @@ class Controller:
 
     async def _watch(self, node: _WatchedNode) -> None:
         """Keep a connection to the coordinator's listener, to notice at once when it ends."""
-        address = self.spec.listeners[node.node_id]
-        failures = 0
+        address = self.spec.places[node.node_id].internal
+        failures, silent_from_ms = 0, boot_ms()
         while True:
             try:
-                reader, writer = await asyncio.open_connection(address.host, address.port)
+                async with asyncio.timeout(CONNECT_S):
+                    reader, writer = await asyncio.open_connection(address.host, address.port)
             except OSError:
                 failures += 1
-                if failures > 1 and node.is_up and node.pid:
+                is_known = node.pid or boot_ms() - silent_from_ms > PATIENCE_MS
+                if failures > 1 and node.is_up and is_known:
                     self._went_down(node)
                 await asyncio.sleep(min(RETRY_S * failures, RETRY_S_MAX))
                 continue
             failures = 0
+            _keep_alive(writer.get_extra_info("socket"))
             if not node.is_up or not node.pid:
                 self._tasks.spawn(self._learn_process(node))
             try:
@@ -167,9 +193,11 @@ class Controller:
                 pass
             finally:
                 writer.close()
+                silent_from_ms = boot_ms()
 
     def _went_down(self, node: _WatchedNode) -> None:
-        _log.warning("coordinator %d (process %d) is gone", node.node_id, node.pid)
+        process = f"process {node.pid}" if node.pid else "not seen yet"
+        _log.warning("coordinator %d (%s) is gone", node.node_id, process)
         node.is_up = False
         self._advice.down(node.node_id)
         self._wake.set()
@@ -230,9 +258,12 @@ class Controller:
                 self._advice.report(node_id, rows, now)
                 if status["is_damaged"]:
                     await self._heal(node_id, statuses)
-            for problem in {*problems(self.spec, statuses)} - self._told:
+            self._learn_places(statuses)
+            await self._replace_lost(statuses, now)
+            said = {*problems(self.spec, statuses), *self._host_watch.problems}
+            for problem in said - self._told:
                 _log.critical("%s", problem)
-                self._told.add(problem)
+            self._told |= said
             if len(statuses) == len(self._nodes) or now - began_ms > PATIENCE_MS:
                 for order in self._advice.orders(now):
                     await self._give(order)
@@ -262,14 +293,38 @@ class Controller:
 
     async def _heal(self, node_id: int, statuses: Mapping[int, Mapping[str, Any]]) -> None:
         """Let a node with a damaged log start empty, if the others have all its records."""
-        reports = {
-            other: [PartitionStatus(**row) for row in status["partitions"]]
-            for other, status in statuses.items()
-            if status["state"] in SERVING
-        }
-        if may_set_aside(node_id, self.spec.placement(), reports):
+        if may_set_aside(node_id, self.spec.placement(), _reports(statuses)):
             _log.warning("coordinator %d has a damaged log and starts with an empty one", node_id)
             await self._tell(node_id, "start_empty")
+
+    # --- hosts
+
+    def _learn_places(self, statuses: Mapping[int, Mapping[str, Any]]) -> None:
+        """Learn where coordinators were moved before this process started."""
+        for node_id, status in statuses.items():
+            place = status.get("place", self.spec.places[node_id])
+            if place != self.spec.places[node_id] and not self._host_watch.is_relocating:
+                self.spec = self.spec.with_place(node_id, place)
+
+    async def replace(self, node_id: int, host: str | None) -> str:
+        """Move a coordinator to a host, or to a spare one, at once; return the host.
+
+        Raises CommandError if the other replicas may lack records, or if there is no such host.
+        """
+        reports = _reports(await self._statuses(STATUS_S))
+        to = await self._host_watch.choose(self.spec, reports, node_id, host)
+        await self._relocate(Replacement(node_id, to))
+        return to
+
+    async def _replace_lost(self, statuses: Mapping[int, Mapping[str, Any]], now: int) -> None:
+        """Start a coordinator elsewhere if its host has been away for long."""
+        lost = await self._host_watch.look(self.spec, _reports(statuses), now)
+        if lost is not None:
+            self._tasks.spawn(self._relocate(lost))
+
+    async def _relocate(self, replacement: Replacement) -> None:
+        self.spec = await self._host_watch.relocate(self.spec, replacement)
+        self._wake.set()
 
     # --- for operators
 
@@ -326,6 +381,24 @@ class Controller:
             coordinator_name(node_id), "status", wait_s=wait_s
         )
         return status
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """Let the kernel end a silent connection when its other end's host no longer answers."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEP_ALIVE.items():
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _reports(
+    statuses: Mapping[int, Mapping[str, Any]],
+) -> dict[int, list[PartitionStatus]]:
+    """Return what the serving coordinators say of their replicas."""
+    return {
+        node_id: [PartitionStatus(**row) for row in status["partitions"]]
+        for node_id, status in statuses.items()
+        if status["state"] in SERVING
+    }
 
 
 def _rebalance_ms(configs: Configs) -> int | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from actors.cluster.ray_calls import (
     ACTOR_FAILED,
-    SPREAD,
     CallError,
     LateError,
     actor,
@@ -21,7 +20,8 @@ from actors.cluster.ray_calls import (
     near,
 )
 from actors.cluster.ray_peers import CONTROLLER, assignor_name, cause, coordinator_name
-from actors.deployment.actors import ControllerActor, CoordinatorActor
+from actors.deployment.actors import ControllerActor
+from actors.deployment.relocation import RayHosts, create_coordinator
 from actors.errors import BadInputError, FailureError
 from actors.waiting import poll
 from actors.workers.assignor import AssignorWorker
@@ -29,7 +29,7 @@ from protocol.config import Configs
 from protocol.groups.modern.target import TIME_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from actors.cluster.spec import ClusterSpec
     from actors.deployment.actors import LogOpenResult
@@ -63,14 +63,13 @@ def refuse_second_cluster() -> None:
         )
 
 
-def create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
-    """Create all actors of a cluster and wait until clients can use it.
+def create(spec: ClusterSpec, operator: Operator) -> str:
+    """Create all actors of a cluster, wait until clients can use it; return the console's URL.
 
-    ``environment`` is added to the coordinators' environment. Raises CommandError; then
-    :func:`destroy` must stop the actors that were created.
+    Raises CommandError; then :func:`destroy` must stop the actors that were created.
     """
     try:
-        _create(spec, environment, operator)
+        return _create(spec, operator)
     except LateError:
         raise FailureError(
             f"The coordinators were not ready within {READY_S:g} s. See {spec.data_dir}/logs."
@@ -79,29 +78,41 @@ def create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator
         raise FailureError(f"An actor could not start: {cause(error)}") from error
 
 
-def _create(spec: ClusterSpec, environment: Mapping[str, str], operator: Operator) -> None:
-    runtime: Any = {"runtime_env": {"env_vars": dict(environment)}} if environment else {}
-    # Spread: a machine that is lost takes as few coordinators with it as possible.
-    coordinators = [
-        actor(CoordinatorActor, coordinator_name(node_id), spec, node_id, **SPREAD, **runtime)
-        for node_id in range(spec.partitions)
-    ]
-    controller = actor(ControllerActor, CONTROLLER, spec)
-    opened = answer([each.opened.remote() for each in coordinators], READY_S)
-    damaged: list[int] = []
+def _create(spec: ClusterSpec, operator: Operator) -> str:
+    coordinators = [create_coordinator(spec, node_id) for node_id in range(spec.partitions)]
+    controller = actor(ControllerActor, CONTROLLER, spec, RayHosts())
+    opened = _await_opened(spec, coordinators)
+    left_out: list[int] = []
     if not spec.directories and (known := _formed_before(spec, opened)):
         operator.formed(known)
         spec = replace(spec, directories=known)
     if spec.directories:
-        damaged = _restart_formed(spec, opened, operator)
+        left_out = _restart_formed(spec, opened, operator)
     else:
         _form(coordinators, opened, operator)
     if failure := answer(controller.ready.remote(), READY_S):
         raise FailureError(failure)
-    if _await_ready(spec, coordinators, damaged, operator):
+    if _await_ready(spec, coordinators, left_out, operator):
         with contextlib.suppress(CallError):  # it only balances leaderships
             answer(controller.settle.remote(), READY_S)
     _start_workers(spec)
+    console: str = answer(controller.console.remote(), READY_S)
+    return console
+
+
+def _await_opened(spec: ClusterSpec, coordinators: Sequence[Any]) -> list[LogOpenResult | None]:
+    """Wait until the coordinators have opened their logs; None for one that has not in time.
+
+    If others can do without it, its host may be away: it starts when the host is back.
+    """
+    calls = [each.opened.remote() for each in coordinators]
+    left: list[Any] = []
+    for wait_s in (READY_MOST_S, READY_S - READY_MOST_S):
+        _, left = answered(calls, wait_s)
+        missing = [node_id for node_id, call in enumerate(calls) if call in left]
+        if not missing or (spec.directories and spec.can_lose(missing)):
+            return [None if call in left else answer(call, READY_S) for call in calls]
+    raise LateError
 
 
 def scale_workers(spec: ClusterSpec) -> ClusterSpec:
@@ -121,21 +132,24 @@ def _start_workers(spec: ClusterSpec) -> None:
         worker.warm_up.remote()
 
 
-def _form(coordinators: Sequence[Any], opened: Sequence[LogOpenResult], operator: Operator) -> None:
+def _form(
+    coordinators: Sequence[Any], opened: Sequence[LogOpenResult | None], operator: Operator
+) -> None:
     """Form the cluster from the coordinators' directories: record them, then distribute them."""
-    for failure in filter(None, (row.failure for row in opened)):
+    rows = [row for row in opened if row is not None]
+    for failure in filter(None, (row.failure for row in rows)):
         raise FailureError(failure)
-    directories = tuple(row.directory_id for row in opened)
+    directories = tuple(row.directory_id for row in rows)
     operator.formed(directories)
     answer([each.form.remote(directories) for each in coordinators], READY_S)
 
 
-def _formed_before(spec: ClusterSpec, opened: Sequence[LogOpenResult]) -> tuple[str, ...]:
+def _formed_before(spec: ClusterSpec, opened: Sequence[LogOpenResult | None]) -> tuple[str, ...]:
     """Return the directories that the nodes have recorded, if the cluster's own file has none.
 
     That file is then an old copy; forming the cluster again would split it.
     """
-    known = {row.formed for row in opened if row.formed}
+    known = {row.formed for row in opened if row is not None and row.formed}
     if len(known) > 1 or any(len(one) != spec.partitions for one in known):
         raise FailureError(
             f"{spec.data_dir}: its nodes belong to different clusters. "
@@ -145,32 +159,37 @@ def _formed_before(spec: ClusterSpec, opened: Sequence[LogOpenResult]) -> tuple[
 
 
 def _restart_formed(
-    spec: ClusterSpec, opened: Sequence[LogOpenResult], operator: Operator
+    spec: ClusterSpec, opened: Sequence[LogOpenResult | None], operator: Operator
 ) -> list[int]:
-    """Continue without missing or damaged logs if the others suffice; return the damaged nodes.
+    """Continue without missing or damaged logs if the others suffice; return the nodes left out.
 
-    Nothing is replaced here: the controller does that when the remaining voters lead and have all
-    records.
+    These are the nodes with damaged logs, and those of hosts that are away. Nothing is replaced
+    here: the controller does that when the remaining voters lead and have all records.
     """
-    for failure in (row.failure for row in opened if row.failure and not row.is_damaged):
+    rows = {node_id: row for node_id, row in enumerate(opened) if row is not None}
+    for failure in (row.failure for row in rows.values() if row.failure and not row.is_damaged):
         raise FailureError(failure)
-    damaged = [node_id for node_id, row in enumerate(opened) if row.is_damaged]
+    damaged = [node_id for node_id, row in rows.items() if row.is_damaged]
+    away = [node_id for node_id, row in enumerate(opened) if row is None]
     empty = [
         node_id
-        for node_id, row in enumerate(opened)
+        for node_id, row in rows.items()
         if row.is_new and row.directory_id != spec.directories[node_id]
     ]
-    if not spec.can_lose({*damaged, *empty}):
+    if not spec.can_lose({*damaged, *empty, *away}):
         for node_id in damaged:
-            raise FailureError(opened[node_id].failure)
-        nodes = ", ".join(f"node-{node_id}" for node_id in empty)
+            raise FailureError(rows[node_id].failure)
+        nodes = ", ".join(f"node-{node_id}" for node_id in sorted([*empty, *away]))
         raise FailureError(
             f"{spec.data_dir}: too many logs are missing ({nodes}): the others may lack records. "
             "Put them back, or start empty in another directory."
         )
     for node_id in damaged:
-        operator.say(_to_be_healed(opened[node_id].failure))
-    return damaged
+        operator.say(_to_be_healed(rows[node_id].failure))
+    if away:
+        names = ", ".join(f"coordinator {one} ({spec.places[one].ray_host})" for one in away)
+        operator.say(f"Not there yet, each starts when its host is: {names}.")
+    return sorted([*damaged, *away])
 
 
 def _to_be_healed(failure: str) -> str:
@@ -178,16 +197,16 @@ def _to_be_healed(failure: str) -> str:
 
 
 def _await_ready(
-    spec: ClusterSpec, coordinators: Sequence[Any], damaged: Collection[int], operator: Operator
+    spec: ClusterSpec, coordinators: Sequence[Any], left_out: Collection[int], operator: Operator
 ) -> bool:
     """Wait until clients can use the cluster; after a time, a majority of each partition suffices.
 
-    Does not wait for nodes that are to be restored. Returns whether all nodes are ready.
+    Does not wait for the nodes that are left out. Returns whether all nodes are ready.
     """
     waiting = {
         each.ready.remote(): node_id
         for node_id, each in enumerate(coordinators)
-        if node_id not in damaged
+        if node_id not in left_out
     }
     left = list(waiting)
     for wait_s in (READY_MOST_S, READY_S - READY_MOST_S):
@@ -197,11 +216,11 @@ def _await_ready(
                 continue
             node_id = waiting[one]
             late: LogOpenResult = answer(coordinators[node_id].opened.remote(), READY_S)
-            if not (late.is_damaged and spec.can_lose({*damaged, node_id})):
+            if not (late.is_damaged and spec.can_lose({*left_out, node_id})):
                 raise FailureError(failure)
             operator.say(_to_be_healed(failure))  # the damage was found when the log was loaded
-            damaged = [*damaged, node_id]
-        missing = [*damaged, *(waiting[one] for one in left)]
+            left_out = [*left_out, node_id]
+        missing = [*left_out, *(waiting[one] for one in left)]
         if not left:
             return not missing
         if spec.can_lose(missing):

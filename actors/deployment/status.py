@@ -66,12 +66,14 @@ def problems(spec: ClusterSpec, statuses: Mapping[int, Mapping[str, Any]]) -> li
 def _coordinator(
     spec: ClusterSpec, node_id: int, pid: int, status: Mapping[str, Any] | None
 ) -> Row:
-    address = spec.listeners[node_id]
+    place = spec.places[node_id]
+    address = place.advertised
     row: Row = {
         "node_id": node_id,
         "pid": pid or None,
         "host": address.host,
         "port": address.port,
+        "ray_host": place.ray_host or None,
         "leads": [],
         "stands_by": [],
         "state": "Restarting" if pid else "Starting",
@@ -146,7 +148,7 @@ def as_text(status: Mapping[str, Any]) -> str:
     for row in status["coordinators"]:
         lines.append(
             f"coordinator {row['node_id']}: {row['state']}, process {row['pid'] or '-'}, "
-            f"{row['host']}:{row['port']}, leads {_listed(row['leads'])}, "
+            f"{row['host']}:{row['port']}{_host_of(row)}, leads {_listed(row['leads'])}, "
             f"stands by {_listed(row['stands_by'])}"
             + _sync_of(row)
             + (f", {row['failure']}" if "failure" in row else "")
@@ -174,6 +176,12 @@ def as_text(status: Mapping[str, Any]) -> str:
 def _sync_of(row: Mapping[str, Any]) -> str:
     times = row.get("sync_ms")
     return f", syncs take {times['p50']:g} ms, at most {times['max']:g}" if times else ""
+
+
+def _host_of(row: Mapping[str, Any]) -> str:
+    """Return the host, if clients do not get its address anyway."""
+    host = row["ray_host"]
+    return f" on {host}" if host and host != row["host"] else ""
 
 
 def _lease_of(row: Mapping[str, Any]) -> str:

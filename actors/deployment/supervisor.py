@@ -119,17 +119,18 @@ def begin(
     Leaves nothing behind then, nor if the start fails, which raises CommandError.
     """
     processes.adopt_orphans()  # Ray's processes, when the child that started them ends
+    before = registry.load(cluster.data_dir)
     registry.save(cluster)
     child = Child(work)
     while (outcome := child.poll()) is None:
         if signals.within(processes.POLL_S):
             child.kill()
-            stop(registry.load(cluster.cluster_id) or cluster)
+            _undo(cluster, before)
             return None
     if not outcome.code:
-        return registry.load(cluster.cluster_id)
+        return registry.load(cluster.data_dir)
     is_stopped = signals.within(LATE_SIGNAL_S)
-    stop(registry.load(cluster.cluster_id) or cluster)
+    _undo(cluster, before)
     if is_stopped:
         return None
     sentence = outcome.sentence or "The cluster could not be started: its process was killed."
@@ -138,6 +139,17 @@ def begin(
         if outcome.code == BadInputError.exit_code
         else FailureError(sentence)
     )
+
+
+def _undo(cluster: RegisteredCluster, before: RegisteredCluster | None) -> None:
+    """Stop what was started; if that is nothing, register again what was ``before``.
+
+    A cluster that already ran on this directory and another Ray refused this one.
+    """
+    begun = registry.load(cluster.data_dir) or cluster
+    stop(begun)
+    if before is not None and not begun.address:
+        registry.save(before)
 
 
 def stay(signals: Signals, cluster: RegisteredCluster) -> None:

@@ -107,13 +107,13 @@ class Peers:
 
     # --- life
 
-    async def open(self, host: str) -> None:
-        """Listen at a free port (:attr:`port`) and start to call; does nothing on a single node."""
+    async def open(self, host: str, port: int = 0) -> None:
+        """Listen (0: at a free :attr:`port`) and start to call; does nothing on a single node."""
         if not self._others:
             return
         loop = asyncio.get_running_loop()
         self._acceptor = Acceptor(self, lambda _: Link(self))
-        self.port = await self._acceptor.open(host, 0, BACKLOG)
+        self.port = await self._acceptor.open(host, port, BACKLOG)
         wait_s = max(self._vouching.until_ms - boot_ms(), 0) / 1000
         self._silence = loop.call_later(wait_s, self._tell_all)
         for node_id in sorted(self._others):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvloop
 
-from actors.cluster.spec import Address, ClusterSpec
+from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.coordinator.coordinator import Coordinator
 from actors.telemetry.observer import Telemetry
 from bench.client.blocking_client import BlockingClient
@@ -59,6 +59,8 @@ class OneNode:
 class NoPeers:
     """The other processes of a cluster of one: none but the catalogue, which is here."""
 
+    secret = b"secret"
+
     def __init__(self) -> None:
         self.coordinator: Coordinator | None = None
 
@@ -88,12 +90,11 @@ async def serve(port: int, directory: str) -> None:
     """Serve for ever."""
     spec = ClusterSpec(
         cluster_id="one-node-of-the-tests0",
-        listeners=(Address(host="127.0.0.1", port=port),),
+        places=on_one_host("127.0.0.1", (port,)),
         console=Address(host="127.0.0.1", port=0),
         data_dir=directory,
         overrides=CONFIGS,
         workers=0,
-        secret=b"secret",
     )
     peers = NoPeers()
     peers.coordinator = Coordinator(spec, 0, peers, Telemetry({}))

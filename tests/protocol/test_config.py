@@ -56,6 +56,7 @@ OURS = {
     *OFFLOAD,
     *NEWER,
     "consumer.static.takeover.enable",
+    "replica.replace.after.ms",
     "consumer.assignor.rack.aware.enable",
     "group.consumer.assignor.rack.aware.enable",
     "group.consumer.unsettled.heartbeat.interval.ms",

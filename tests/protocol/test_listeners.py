@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from protocol.config import ConfigError, Configs, read_server_configs
 from protocol.listeners import (
-    Listener,
+    ConfiguredListener,
     ListenerAddress,
     check_cluster,
     listener_addresses,
@@ -47,7 +47,7 @@ def addresses(
     ],
 )
 def test_a_listener_is_a_name_a_host_and_a_port(text: str, host: str, port: str) -> None:
-    listener = Listener(config=L, text=text, name="PLAINTEXT", host=host, port=port)
+    listener = ConfiguredListener(config=L, text=text, name="PLAINTEXT", host=host, port=port)
     assert parse_listener(L, text) == listener
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from actors.cluster.data_dir import (
     ClusterFile,
     accept_copies,
     check_unlocked,
-    choose_ports,
     hold_lock,
     new_cluster_id,
     new_secret,
@@ -26,7 +24,6 @@ from storage.disk.identity import LogIdentity
 from storage.disk.rocks import RocksLog
 from storage.log import ForeignLogError, StaleLogError
 
-HOST = "127.0.0.1"
 NODE = LogIdentity(cluster_id="cluster", node_id=0, partitions=1)
 
 
@@ -57,7 +54,7 @@ def test_the_secret_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_directory_of_one_replica_per_partition_is_refused_untouched(tmp_path: Path) -> None:
     text = json.dumps({"cluster_id": "x", "partitions": 1, "ports": [1, 2], "format": 1})
     (tmp_path / "cluster.json").write_text(text)
-    with pytest.raises(BadInputError, match="has format 1, but this version reads format 2"):
+    with pytest.raises(BadInputError, match="has format 1, but this version reads format 3"):
         open_data_dir(tmp_path)
     assert (tmp_path / "cluster.json").read_text() == text
 
@@ -94,42 +91,6 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     ):
         check_unlocked(tmp_path)
     check_unlocked(tmp_path)
-
-
-def test_listeners_are_in_a_row_from_the_port_on() -> None:
-    first = choose_ports(HOST, 0, 1, ())[0]
-    ports = choose_ports(HOST, first, 1, ())
-    assert ports[0] == first
-    assert len(set(ports)) == 2
-
-
-def test_free_ports_are_those_of_the_last_start() -> None:
-    ports = choose_ports(HOST, 0, 3, ())
-    assert len(set(ports)) == 4
-    assert choose_ports(HOST, 0, 3, ports) == ports
-
-
-def test_a_kept_port_that_is_taken_by_now_is_replaced() -> None:
-    ports = choose_ports(HOST, 0, 3, ())
-    with socket.create_server((HOST, ports[1])):
-        assert ports[1] not in choose_ports(HOST, 0, 3, ports)
-
-
-def test_a_port_in_use_is_refused_by_name() -> None:
-    with socket.create_server((HOST, 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(BadInputError, match=rf"127\.0\.0\.1:{port}: Address already in use"):
-            choose_ports(HOST, port, 1, ())
-
-
-def test_a_foreign_host_is_refused() -> None:
-    with pytest.raises(BadInputError, match=r"Cannot listen on 192\.0\.2\.77"):
-        choose_ports("192.0.2.77", 0, 1, ())
-
-
-def test_ports_must_fit() -> None:
-    with pytest.raises(BadInputError, match="no room for 3 listeners"):
-        choose_ports(HOST, 65_534, 3, ())
 
 
 def test_copies_are_accepted_where_an_operator_says_so(tmp_path: Path) -> None:

@@ -5,16 +5,15 @@ from dataclasses import replace
 import pytest
 
 from actors.cluster.node_rack import LABEL, RACK, VARIABLE, with_node_rack
-from actors.cluster.spec import Address, ClusterSpec
+from actors.cluster.spec import Address, ClusterSpec, on_one_host
 
 SPEC = ClusterSpec(
     cluster_id="c",
-    listeners=(Address(host="h", port=1),),
+    places=on_one_host("h", (1,)),
     console=Address(host="h", port=2),
     data_dir="d",
     overrides={},
     workers=0,
-    secret=b"s",
 )
 
 

@@ -151,7 +151,7 @@ def test_processes_that_do_not_end_are_named(
     registry.save(cluster)
     with pytest.raises(FailureError, match="processes 12, 13 are still running"):
         registry.kill_cluster(cluster)
-    assert registry.load(cluster.cluster_id) == cluster
+    assert registry.load(cluster.data_dir) == cluster
 
 
 # --- children

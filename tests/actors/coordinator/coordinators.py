@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kio.static.protocol import Entity
 
-from actors.cluster.spec import Address, ClusterSpec
+from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.coordinator.coordinator import Coordinator
 from actors.telemetry.observer import Telemetry
 from bench.servers.processes import free_port
@@ -23,6 +23,8 @@ START_S = 30.0
 
 class Neighbours:
     """The other coordinators of the same event loop, as a coordinator's ``Peers``."""
+
+    secret = b"secret"
 
     def __init__(self, cluster: "Cluster", node_id: int) -> None:
         self._cluster = cluster
@@ -56,12 +58,11 @@ class Cluster:
     def __init__(self, directory: Path, count: int) -> None:
         self.spec = ClusterSpec(
             cluster_id="in-this-process",
-            listeners=tuple(Address(host="127.0.0.1", port=free_port()) for _ in range(count)),
+            places=on_one_host("127.0.0.1", (free_port() for _ in range(count))),
             console=Address(host="127.0.0.1", port=0),
             data_dir=str(directory),
             overrides={**COMMON, "offsets.topic.num.partitions": str(count)},
             workers=0,
-            secret=b"secret",
         )
         self.coordinators: list[Coordinator] = []
         self._loop = asyncio.new_event_loop()

@@ -15,7 +15,7 @@ import uvloop
 from kio.static.protocol import Entity
 
 from actors.clock import Clock
-from actors.cluster.spec import Address, ClusterSpec
+from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.coordinator import log_opening
 from actors.coordinator.coordinator import Coordinator
 from actors.coordinator.pump import serve_s
@@ -30,7 +30,7 @@ from protocol.wire.messages import HeartbeatRequest, MetadataRequest
 from storage.disk.identity import LogIdentity
 from storage.disk.rocks import RocksLog
 from storage.log import LogError
-from tests.actors.cluster.test_data_dir import HOST
+from tests.actors.cluster.test_listening_ports import HOST
 from tests.failover.apis import asks
 from tests.waiting import WITHIN_S, until_async
 
@@ -40,6 +40,8 @@ JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
 
 class Nobody:
     """No other process: the coordinator is alone."""
+
+    secret = b"secret"
 
     def __init__(self) -> None:
         self.coordinator: Coordinator | None = None
@@ -91,7 +93,7 @@ class Machine:
 def spec_in(path: Path, port: int, **overrides: str) -> ClusterSpec:
     return ClusterSpec(
         cluster_id="AAAAAAAAAAAAAAAAAAAAAA",
-        listeners=(Address(host=HOST, port=port),),
+        places=on_one_host(HOST, (port,)),
         console=Address(host=HOST, port=0),
         data_dir=str(path),
         overrides={
@@ -100,7 +102,6 @@ def spec_in(path: Path, port: int, **overrides: str) -> ClusterSpec:
             **{name.replace("_", "."): value for name, value in overrides.items()},
         },
         workers=0,
-        secret=b"secret",
     )
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from actors.cluster.spec import Address
+from actors.cluster.spec import on_one_host
 from actors.coordinator.coordinator import Coordinator
 from bench.servers.processes import free_port
 from protocol.wire.errors import ErrorCode
-from tests.actors.cluster.test_data_dir import HOST
+from tests.actors.cluster.test_listening_ports import HOST
 from tests.actors.coordinator.coordinators import COMMON, Neighbours
 from tests.actors.coordinator.test_coordinator import (
     OFFSET_COMMIT,
@@ -37,7 +37,7 @@ class Trio:
         directory.mkdir(exist_ok=True)
         self.spec = replace(
             spec_in(directory, 0),
-            listeners=tuple(Address(host=HOST, port=free_port()) for _ in range(3)),
+            places=on_one_host(HOST, (free_port() for _ in range(3))),
             overrides={**COMMON, "offsets.topic.num.partitions": "3"},
             replicas_wanted=3,
         )
@@ -47,7 +47,12 @@ class Trio:
         return self.spec.log_path(node_id)
 
     def create(self, node_id: int) -> Coordinator:
-        return Coordinator(self.spec, node_id, Neighbours(self, node_id), MemberEventLog())  # type: ignore[arg-type]
+        return Coordinator(
+            self.spec,
+            node_id,
+            Neighbours(self, node_id),  # type: ignore[arg-type]
+            MemberEventLog(),
+        )
 
     async def start(self) -> None:
         self.coordinators = [self.create(node_id) for node_id in range(3)]
@@ -106,7 +111,7 @@ async def commit_somewhere(cluster: Trio, group: str, offset: int) -> None:
     """Commit as a client does that asks around until it finds the coordinator."""
 
     async def is_committed() -> bool:
-        for address in cluster.spec.listeners:
+        for address in (place.listener for place in cluster.spec.places):
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 caller = await Caller.to(address.port)
                 try:
@@ -121,7 +126,7 @@ async def commit_somewhere(cluster: Trio, group: str, offset: int) -> None:
 
 
 async def write_some(cluster: Trio) -> None:
-    caller = await Caller.to(cluster.spec.listeners[max(cluster.leader(-1), 0)].port)
+    caller = await Caller.to(cluster.spec.places[max(cluster.leader(-1), 0)].listener.port)
     await make_topic(caller)
     caller.close()
     for number in range(30):

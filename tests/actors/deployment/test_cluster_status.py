@@ -3,19 +3,18 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from actors.cluster.spec import Address, ClusterSpec
+from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.deployment.status import as_text, cluster_status, problems
 from failover.partition_kinds import SHARE_STATE
 from failover.partitions.status import PartitionStatus
 
 SPEC = ClusterSpec(
     cluster_id="cluster",
-    listeners=tuple(Address(host="h", port=9092 + number) for number in range(3)),
+    places=on_one_host("h", (9092 + number for number in range(3))),
     console=Address(host="h", port=80),
     data_dir="data",
     overrides={},
     workers=0,
-    secret=b"secret",
     replicas_wanted=3,
 )
 
@@ -102,7 +101,7 @@ def test_without_a_leader_a_partition_has_none() -> None:
 
 
 def test_too_few_coordinators_for_the_replicas_asked_for_are_said_in_a_sentence() -> None:
-    small = replace(SPEC, listeners=SPEC.listeners[:1])
+    small = replace(SPEC, places=SPEC.places[:1])
     assert small.replicas == 1
     wanted = (
         "offsets.topic.replication.factor is 3, but there is 1 coordinator: "
@@ -123,7 +122,7 @@ def test_a_minority_of_each_partitions_replicas_may_be_lost() -> None:
     assert SPEC.can_lose({1})
     assert not SPEC.can_lose({1, 2})
     assert not replace(SPEC, replicas_wanted=1).can_lose({1})
-    five = replace(SPEC, listeners=SPEC.listeners + SPEC.listeners[:2], replicas_wanted=5)
+    five = replace(SPEC, places=SPEC.places + SPEC.places[:2], replicas_wanted=5)
     assert five.can_lose({0, 4})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.cluster.spec import Address, ClusterSpec
+from actors.cluster.spec import Address, ClusterSpec, on_one_host
 from actors.deployment.controller import Controller
 from failover.partition_kinds import CATALOG, PLACED
 from failover.partitions.status import PartitionStatus
@@ -16,12 +16,11 @@ from tests.waiting import WITHIN_S, until_async
 
 SPEC = ClusterSpec(
     cluster_id="controlled",
-    listeners=tuple(Address(host="127.0.0.1", port=1) for _ in range(3)),
+    places=on_one_host("127.0.0.1", (1 for _ in range(3))),
     console=Address(host="127.0.0.1", port=0),
     data_dir="/nonexistent",
     overrides={},
     workers=0,
-    secret=b"",
     replicas_wanted=3,
 )
 AT_HOME = {CATALOG.first: 0, **{kind.number(n): n for kind in PLACED for n in range(3)}}

@@ -36,7 +36,7 @@ Loss = Callable[[Trio, Path], None]
 
 async def committed(cluster: Trio) -> dict[tuple[str, int], int] | None:
     """Ask around once; None: nobody answers."""
-    for address in cluster.spec.listeners:
+    for address in (place.listener for place in cluster.spec.places):
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
             caller = await Caller.to(address.port)
             try:

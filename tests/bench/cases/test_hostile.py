@@ -41,7 +41,7 @@ def test_a_pool_comes_again_from_its_seed_and_holds_what_it_should() -> None:
 def test_a_storm_of_bytes_harms_no_innocent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostile_connections, "SILENT", 100)
     with running() as cluster:
-        bootstrap = [(each.host, each.port) for each in cluster.spec.listeners]
+        bootstrap = [(each.listener.host, each.listener.port) for each in cluster.spec.places]
         epochs = [_epochs(each.status()) for each in cluster.coordinators]
         group_ids = [next(groups_on(number, 3, "innocent")) for number in range(3)]
         with well_behaved_clients(bootstrap, group_ids) as innocents:

@@ -1,0 +1,123 @@
+"""Watches the hosts of a cluster for the controller, and moves coordinators between them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from actors.cluster.ray_peers import UNREACHED, first_line
+from actors.errors import CommandError, FailureError
+from failover.control.healing import may_set_aside
+from failover.control.replacement import HostsView, Replacement, ReplacementPlanner, spare_host
+from protocol.config import Configs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from actors.cluster.spec import ClusterSpec
+    from failover.partitions.status import PartitionStatus
+
+    Reports = Mapping[int, Sequence[PartitionStatus]]
+
+_log = logging.getLogger("rollcall.controller")
+
+REPLACE_AFTER: Final = "replica.replace.after.ms"
+LIVING_S: Final = 2.0
+
+
+class HostControl(Protocol):
+    """What can be done to the cluster's hosts; every call blocks."""
+
+    def living(self) -> Mapping[str, str | None]:
+        """Return the hosts that can run coordinators, with their racks if these are known."""
+
+    def relocate(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
+        """Start a coordinator, empty, on another host; raises CommandError."""
+
+
+class HostWatch:
+    """Decides which coordinators leave their hosts, and moves them one at a time.
+
+    ``problems`` are sentences about hosts that are away for long.
+    """
+
+    def __init__(self, spec: ClusterSpec, hosts: HostControl | None) -> None:
+        """Without ``hosts``, or on one host that has no address, nothing is moved."""
+        self._hosts = hosts if any(place.ray_host for place in spec.places) else None
+        after_ms = Configs(spec.overrides).integer(REPLACE_AFTER)
+        self._planner = ReplacementPlanner(spec.placement(), after_ms)
+        self._relocating = asyncio.Lock()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Sentences about coordinators that have no host."""
+        return self._planner.problems
+
+    @property
+    def is_relocating(self) -> bool:
+        """Whether a coordinator is being moved."""
+        return self._relocating.locked()
+
+    async def look(self, spec: ClusterSpec, reports: Reports, now: int) -> Replacement | None:
+        """Return the coordinator whose host has been away for too long, if it can be replaced."""
+        if self.is_relocating or (view := await self._view(spec, reports)) is None:
+            return None
+        lost = self._planner.look(view, now)
+        if lost is not None:
+            home = spec.places[lost.node_id].ray_host
+            _log.warning("coordinator %d: its host %s is lost", lost.node_id, home)
+        return lost
+
+    async def choose(
+        self, spec: ClusterSpec, reports: Reports, node_id: int, host: str | None
+    ) -> str:
+        """Return the host to which an operator moves a coordinator; None: a spare one.
+
+        Raises CommandError if the other replicas may lack records, or if no host is spare.
+        """
+        view = await self._view(spec, reports)
+        if view is None:
+            raise FailureError(
+                "Coordinators can be moved only between the hosts of a Ray cluster, "
+                "and only while Ray answers."
+            )
+        if not may_set_aside(node_id, spec.placement(), reports):
+            raise FailureError(
+                f"Coordinator {node_id} cannot be replaced now: the other replicas of its "
+                "partitions may lack records. Try again when `rollcall status` shows them in sync."
+            )
+        to = host or spare_host(node_id, spec.placement(), view.homes, view.living)
+        if to is None:
+            raise FailureError(
+                f"No host is spare for coordinator {node_id}: each of the others has a replica of "
+                "its partitions. Add a host to the Ray cluster, or name one with --to."
+            )
+        return to
+
+    async def relocate(self, spec: ClusterSpec, replacement: Replacement) -> ClusterSpec:
+        """Start a coordinator, empty, on another host; raises CommandError."""
+        assert self._hosts is not None
+        node_id, host = replacement.node_id, replacement.host
+        async with self._relocating:
+            _log.warning("coordinator %d starts empty on %s", node_id, host)
+            loop = asyncio.get_running_loop()
+            try:
+                return await loop.run_in_executor(None, self._hosts.relocate, spec, node_id, host)
+            except CommandError as error:
+                _log.warning("coordinator %d could not be moved to %s: %s", node_id, host, error)
+                raise
+
+    async def _view(self, spec: ClusterSpec, reports: Reports) -> HostsView | None:
+        """Return what is decided from; None on one host, or if Ray does not answer."""
+        if self._hosts is None:
+            return None
+        loop = asyncio.get_running_loop()
+        try:
+            asked = loop.run_in_executor(None, self._hosts.living)
+            living = await asyncio.wait_for(asked, LIVING_S)
+        except (*UNREACHED, OSError) as error:
+            _log.warning("Ray does not say which hosts live: %s", first_line(error))
+            return None
+        homes = [place.ray_host for place in spec.places]
+        return HostsView(homes=homes, living=living, reports=reports)
