@@ -1,0 +1,34 @@
+"""Hosts for tests. Where they are not possible, tests are skipped with one sentence."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.hosts import Hosts
+from tests.hosts.namespaces import what_is_missing
+
+NewHosts = Callable[[int], Hosts]
+
+
+@pytest.fixture(scope="session")
+def hosts_are_possible() -> None:
+    """Skip where they are not."""
+    if missing := what_is_missing():
+        pytest.skip(missing)
+
+
+@pytest.fixture
+def new_hosts(hosts_are_possible: None, tmp_path: Path) -> Iterator[NewHosts]:
+    """Make hosts of a test's own: ``one, two = new_hosts(2)``."""
+    with ExitStack() as stack:
+        made: list[Hosts] = []
+
+        def make(count: int) -> Hosts:
+            directory = tmp_path / f"hosts{len(made)}"
+            directory.mkdir()
+            made.append(stack.enter_context(Hosts(count, directory)))
+            return made[-1]
+
+        yield make
