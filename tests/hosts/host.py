@@ -23,8 +23,8 @@ HOME = TMP / "home"
 CLOCK = TMP / ".clock"
 CLOCK_MODULE = Path(__file__).parent / "clock"
 
-SECONDS_BETWEEN_BOOTS = 100_000
-"""Each host's steady clock is so far behind the next one.s: they booted on different days."""
+BETWEEN_HOSTS_S, BETWEEN_BOOTS_S = 100_000, 500
+"""How far each host's steady clock is behind the next one's, and set back when it boots again."""
 
 SCRIPT = """
 echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad
@@ -118,7 +118,7 @@ class Host:
             if path.is_relative_to(TMP)
         ]
         script = SCRIPT.format(name=self.name, disk=self.disk, shared="\n".join(shared))
-        booted_s = self.link.number * SECONDS_BETWEEN_BOOTS
+        booted_s = self.link.number * BETWEEN_HOSTS_S - self.link.boots * BETWEEN_BOOTS_S
         clocks = [f"--monotonic={booted_s}", f"--boottime={booted_s}"]
         self._namespaces = Namespaces(HOST_KINDS, script, clocks)
 

@@ -125,11 +125,12 @@ class Hosts:
 
     def heal(self, host: Host | None = None) -> None:
         """Mend all links, or those of one host: cuts, delay, loss and bandwidth."""
-        for each in self if host is None else (host,):
+        healed = list(self) if host is None else [host]
+        for each in healed:
             self.bandwidth(each, 0)
             each.link.heal()
-        for each in self._others(host) if host else ():
-            each.link.deaf_to.discard(host.link.number)
+        for each in self:
+            each.link.deaf_to.difference_update(one.link.number for one in healed)
         self._apply()
 
     def vanish(self, host: Host) -> None:

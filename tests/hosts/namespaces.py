@@ -85,7 +85,7 @@ class Namespaces:
     ) -> "subprocess.Popen[bytes]":
         """Start a process: a child of this one, and killed with the namespaces."""
         with _children_in(self.pid):
-            child = subprocess.Popen(  # type: ignore[call-overload]
+            child: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
                 self.enter(*command, directory=directory), env=env, **streams
             )
         self._children.append(child)

@@ -8,7 +8,7 @@ import json
 import sys
 
 from ray._raylet import GcsClient  # type: ignore[attr-defined]  # Ray's own commands use it
-from ray.core.generated.gcs_pb2 import GcsNodeInfo
+from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]  # generated
 
 from actors.waiting import poll
 

@@ -114,4 +114,4 @@ def family_of(address: str) -> int:
 
 
 if __name__ == "__main__":
-    {each.__name__: each for each in (listen, send, ping, push, hold)}[sys.argv[1]](*sys.argv[2:])  # type: ignore[operator]
+    {each.__name__: each for each in (listen, send, ping, push, hold)}[sys.argv[1]](*sys.argv[2:])

@@ -54,6 +54,11 @@ def pings(sender: Host, receiver: Host, count: int = 3) -> list[float]:
     return [float(line) for line in talked(sender, "ping", receiver.ip, str(count))]
 
 
+def uptime_s(host: Host) -> float:
+    """Return how long a host has been up, by its steady clock."""
+    return float(host.run("cat", "/proc/uptime").stdout.split()[0])
+
+
 def inhabitants(namespace: str) -> list[int]:
     """Return the processes in a PID namespace that have a program: none that waits to be reaped."""
     found = []
@@ -271,6 +276,7 @@ def test_each_host_has_its_own_clocks(trio: Trio) -> None:
 def test_a_host_that_vanishes_says_nothing_more_to_anybody(new_hosts: NewHosts) -> None:
     one, two = hosts = new_hosts(2)
     listen(one)
+    up_s = uptime_s(one)
     daemon = one.run("sh", "-c", "setsid sleep 1000 & exec touch /tmp/data/kept /dev/shm/gone")
     assert daemon.returncode == 0
     peer = two.popen(*TALK, "hold", one.ip, stdin=subprocess.PIPE)
@@ -289,6 +295,7 @@ def test_a_host_that_vanishes_says_nothing_more_to_anybody(new_hosts: NewHosts) 
     peer.process.stdin.close()
     peer.says("ConnectionResetError")  # the host is another one since it has booted
     peer.process.wait(WITHIN_S)
+    assert uptime_s(one) < up_s
     assert one.run("ls", DATA).stdout == "kept\n"
     assert one.run("ls", "/dev/shm").stdout == ""
 

@@ -11,6 +11,9 @@ import struct
 import time
 
 
+NUMBER = struct.Struct("=q")
+
+
 def _move_clock(path: str) -> None:
     with open(path, "rb") as file:
         offset = mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)
@@ -18,7 +21,8 @@ def _move_clock(path: str) -> None:
 
     def time_ns() -> int:
         """Return the host's Unix time in nanoseconds."""
-        return clock_gettime_ns(real) + struct.unpack("=q", offset[:8])[0]
+        (ahead_ns,) = NUMBER.unpack(offset[:8])
+        return clock_gettime_ns(real) + int(ahead_ns)
 
     def seconds() -> float:
         """Return the host's Unix time in seconds."""
