@@ -332,7 +332,7 @@ def test_hosts_of_two_tests_do_not_hear_each_other(new_hosts: NewHosts) -> None:
 
 
 KILLED = """
-import signal, sys
+import sys
 from pathlib import Path
 from tests.hosts.hosts import Hosts
 
@@ -342,16 +342,17 @@ with Hosts(2, Path(sys.argv[1])) as hosts:
     hosts[1].popen("sleep", "1000")
     pids = [hosts._bridge.pid, *(host.namespaces.pid for host in hosts)]
     print(*pids, flush=True)
-    signal.pause()
+    sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_of_a_test_however_it_ends(
     hosts_are_possible: None, tmp_path: Path, how: signal.Signals
 ) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as test:

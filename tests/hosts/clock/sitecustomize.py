@@ -10,7 +10,6 @@ import os
 import struct
 import time
 
-
 NUMBER = struct.Struct("=q")
 
 
