@@ -170,13 +170,15 @@ class Controller:
 
     async def _watch(self, node: _WatchedNode) -> None:
         """Keep a connection to the coordinator's listener, to notice at once when it ends."""
-        address = self.spec.places[node.node_id].internal
         failures, silent_from_ms = 0, boot_ms()
         while True:
+            address = self.spec.places[node.node_id].internal
             try:
                 async with asyncio.timeout(CONNECT_S):
                     reader, writer = await asyncio.open_connection(address.host, address.port)
             except OSError:
+                if address != self.spec.places[node.node_id].internal:
+                    continue  # it was moved meanwhile
                 failures += 1
                 is_known = node.pid or boot_ms() - silent_from_ms > PATIENCE_MS
                 if failures > 1 and node.is_up and is_known:
@@ -339,7 +341,8 @@ class Controller:
             node_id: {**status, "metrics": metrics.get(node_id, {})}
             for node_id, status in statuses.items()
         }
-        return cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
+        status = cluster_status(self.spec, [node.pid for node in self._nodes], found, workers)
+        return {**status, "host_problems": list(self._host_watch.problems)}
 
     async def _statuses(self, wait_s: float) -> dict[int, dict[str, Any]]:
         """Return the status of every coordinator that answers in time."""

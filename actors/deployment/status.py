@@ -168,6 +168,7 @@ def as_text(status: Mapping[str, Any]) -> str:
     if status["under_replicated"]:
         names = map(title_of, status["under_replicated"])
         lines.append(f"under-replicated: {', '.join(names)}")
+    lines += status.get("host_problems", ())
     if status["shortage"]:
         lines.append(f"{status['shortage']}.")
     return "\n".join(lines)

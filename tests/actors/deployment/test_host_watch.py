@@ -1,0 +1,95 @@
+"""The controller moves a coordinator from a lost host, or says why it does not."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actors.cluster.spec import Address, ClusterSpec, CoordinatorPlace
+from actors.deployment.host_watch import HostWatch
+from actors.errors import BadInputError, FailureError
+from failover.control.replacement import Replacement
+from tests.actors.deployment.test_controller import SPEC
+from tests.failover.control.test_replacement import AFTER_MS, reports_of
+
+
+def place(host: str) -> CoordinatorPlace:
+    address = Address(host=host, port=9092)
+    return CoordinatorPlace(ray_host=host, listener=address, advertised=address, peer=address)
+
+
+ON_HOSTS = replace(SPEC, places=tuple(map(place, "abc")))
+
+
+class Control:
+    """Hosts that live, and moves that are recorded; or a Ray that does not answer."""
+
+    def __init__(self, living: str, *, is_silent: bool = False, why: str = "") -> None:
+        self._living = dict.fromkeys(living)
+        self._is_silent = is_silent
+        self._why = why
+
+    def living(self) -> Mapping[str, str | None]:
+        if self._is_silent:
+            raise TimeoutError
+        return self._living
+
+    def relocate(self, spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
+        if self._why:
+            raise BadInputError(self._why)
+        return spec.with_place(node_id, place(host))
+
+
+def run(what: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(what)
+
+
+def test_a_lost_host_is_left_for_a_spare_one() -> None:
+    async def test() -> ClusterSpec:
+        watch = HostWatch(ON_HOSTS, Control("acd"))
+        assert await watch.look(ON_HOSTS, reports_of(), 0) is None
+        lost = await watch.look(ON_HOSTS, reports_of(), AFTER_MS)
+        assert lost == Replacement(1, "d")
+        return await watch.relocate(ON_HOSTS, lost)
+
+    moved = run(test())
+    assert [one.ray_host for one in moved.places] == ["a", "d", "c"]
+
+
+def test_an_operator_need_not_wait() -> None:
+    async def test() -> str:
+        return await HostWatch(ON_HOSTS, Control("acd")).choose(ON_HOSTS, reports_of(), 1, None)
+
+    assert run(test()) == "d"
+
+
+@pytest.mark.parametrize(
+    ("spec", "control", "reports", "said"),
+    [
+        (SPEC, Control("acd"), reports_of(), "only between the hosts of a Ray cluster"),
+        (ON_HOSTS, Control("", is_silent=True), reports_of(), "only while Ray answers"),
+        (ON_HOSTS, Control("acd"), {2: reports_of()[2]}, "may lack records"),
+        (ON_HOSTS, Control("ac"), reports_of(), "No host is spare for coordinator 1"),
+    ],
+)
+def test_why_a_coordinator_stays_is_said(
+    spec: ClusterSpec, control: Control, reports: Any, said: str
+) -> None:
+    with pytest.raises(FailureError, match=said):
+        run(HostWatch(spec, control).choose(spec, reports, 1, None))
+
+
+def test_while_ray_is_silent_nothing_is_moved() -> None:
+    watch = HostWatch(ON_HOSTS, Control("", is_silent=True))
+    for now in (0, AFTER_MS):
+        assert run(watch.look(ON_HOSTS, reports_of(), now)) is None
+
+
+def test_a_failed_move_is_told_and_can_be_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    watch = HostWatch(ON_HOSTS, Control("acd", why="There is no host d."))
+    with pytest.raises(BadInputError):
+        run(watch.relocate(ON_HOSTS, Replacement(1, "d")))
+    assert "could not be moved to d: There is no host d." in caplog.text
+    assert not watch.is_relocating

@@ -1,0 +1,77 @@
+"""A cluster on three hosts: clients on another one, hosts that vanish, return and are replaced."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.clusters import TOPIC, HostCluster, Riders
+from tests.hosts.conftest import NewHosts
+from tests.hosts.host import DATA, Host
+from tests.hosts.ray_hosts import QUICK_HEALTH_CHECKS, RayHosts
+
+READ = "import urllib.request as u; print(u.urlopen('{}').read().decode())"
+NODE_2 = f"{DATA.name}/node-2"
+
+
+def directory_id(host: Host) -> str:
+    """Return the id of node 2's directory on a host."""
+    lines = (host.disk / NODE_2 / "meta.properties").read_text().splitlines()
+    return next(line for line in lines if line.startswith("directory.id="))
+
+
+@pytest.mark.timeout(600)
+def test_hosts_vanish_return_and_are_replaced_and_no_member_is_rebalanced(
+    new_hosts: NewHosts,
+) -> None:
+    hosts = new_hosts(5)
+    one, two, three, spare, client = hosts
+    ray = RayHosts(one, QUICK_HEALTH_CHECKS)
+    ray.start([one, two, three])
+    cluster = HostCluster(ray, ("replica.port=9192", "group.initial.rebalance.delay.ms=0")).up()
+    assert cluster.bootstrap == ",".join(f"{host.ip}:9092" for host in (one, two, three))
+    riders = Riders(client, cluster.bootstrap)
+    riders.wait_for_commits()
+    began = riders.events("REVOKED", "LOST")
+
+    read = client.run("python", "-c", READ.format(f"{cluster.ready['console']}/status.json"))
+    assert cluster.bootstrap in read.stdout, read.stderr
+    assert cluster.bootstrap in cluster.rollcall("status", on=two).stdout
+
+    before = directory_id(three)
+    hosts.vanish(three)
+    riders.wait_for_commits()
+    cluster.wait(
+        lambda status: all(row["leader"] in (0, 1) for row in status["partitions"]),
+        "the others lead everything",
+    )
+    hosts.come_back(three, empty=False)
+    ray.start([three])
+    cluster.wait_on([one, two, three])
+    assert directory_id(three) == before, "it went on with its own data"
+
+    hosts.vanish(three)
+    refused = cluster.rollcall("replace", "2", "--to", three.ip)
+    assert refused.returncode != 0
+    ray.start([spare])
+    moved = cluster.rollcall("replace", "2", wait_s=120)
+    assert moved.returncode == 0, moved.stderr
+    assert moved.stdout == f"coordinator 2 starts on {spare.ip}\n"
+    cluster.wait_on([one, two, spare])
+    assert directory_id(spare) != before
+
+    hosts.come_back(three, empty=False)
+    ray.start([three])
+    riders.wait_for_commits()
+    assert cluster.hosts() == [one.ip, two.ip, spare.ip], "the replaced one stays out"
+    listed = client.run(
+        "rollcall", "topics", "--bootstrap-server", cluster.bootstrap, "--describe", wait_s=60
+    )
+    assert TOPIC in listed.stdout, listed.stderr
+    assert riders.events("REVOKED", "LOST") == began, "nobody was rebalanced"
+    riders.end()
+    cluster.down()
+
+    again = HostCluster(ray).up()
+    assert again.bootstrap == f"{one.ip}:9092,{two.ip}:9092,{spare.ip}:9092"
+    again.down()
+    assert not (Path.home() / ".ray").exists()
