@@ -24,6 +24,15 @@ STEP_RECORDS = 1_000
 STEP_BYTES = 4 << 20
 """Bytes of records to gather at most before the state is written."""
 
+STEP_SMALL_BYTES = 256 << 10
+"""Bytes of records that are not large to gather before the state is written, each key counted once.
+
+That is how much is written at once, while clients wait: about a millisecond.
+"""
+
+LARGE_BYTES = 64 << 10
+"""A larger record is often rewritten: it does not count for :data:`STEP_SMALL_BYTES`."""
+
 KEPT_BATCHES = 1_000
 """Number of applied batches kept in the log, for a standby that is a little behind."""
 
@@ -46,6 +55,7 @@ class Compactor:
         self._partition = partition
         self._latest: dict[bytes, bytes | None] = {}
         self._bytes = 0
+        self._small_bytes = 0
         self._offset = stored.applied_offset
         self._epoch = stored.applied_epoch
         self._kept: deque[tuple[int, int]] = deque()  # base offset and bytes
@@ -69,9 +79,13 @@ class Compactor:
         self._epoch = batch.leader_epoch
         self._batches += 1
         if not batch.control:
+            latest = self._latest
             for key, value in batch.records:
-                self._latest[key] = value
-                self._bytes += len(key) + (len(value) if value else 0)
+                size = len(key) + (len(value) if value else 0)
+                self._bytes += size
+                if size < LARGE_BYTES and key not in latest:
+                    self._small_bytes += size
+                latest[key] = value
 
     def gathered(self) -> Iterable[RawRecord]:
         """Return the records gathered since the last step: the last value of each key."""
@@ -81,6 +95,7 @@ class Compactor:
         """Return whether enough has been gathered for a write."""
         return (
             len(self._latest) >= STEP_RECORDS
+            or self._small_bytes >= STEP_SMALL_BYTES
             or self._bytes >= STEP_BYTES
             or self._batches >= 2 * STEP_RECORDS
         )
@@ -91,7 +106,7 @@ class Compactor:
             return []
         records = tuple(self._latest.items())
         self._latest.clear()
-        self._bytes = self._batches = 0
+        self._bytes = self._small_bytes = self._batches = 0
         self.applied_offset = self._offset
         return [ApplyState(self._partition, self._offset, self._epoch, records), *self._drop()]
 

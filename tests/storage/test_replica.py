@@ -11,7 +11,15 @@ from storage.log import AppendBatch, ApplyState, DropBefore, MemoryLog, SaveVote
 from storage.messages import ReplicaKey
 from storage.quorum import committed_offset, majority
 from storage.replica import LEADER_CHANGE_KEY, Replica, ReplicaOptions, Role
-from storage.snapshot import KEPT_BATCHES, KEPT_BYTES, STEP_BYTES, STEP_RECORDS, Compactor
+from storage.snapshot import (
+    KEPT_BATCHES,
+    KEPT_BYTES,
+    LARGE_BYTES,
+    STEP_BYTES,
+    STEP_RECORDS,
+    STEP_SMALL_BYTES,
+    Compactor,
+)
 from storage.timing import Timing
 
 NOW = 1_700_000_000_000
@@ -198,6 +206,17 @@ def test_the_state_is_written_when_enough_keys_or_bytes_or_batches_have_come() -
     assert gathered(batch(0, *(b"%d" % n for n in range(STEP_RECORDS)))).due()
     assert gathered(batch(0, b"a", value=bytes(STEP_BYTES))).due()
     assert gathered(*(batch(n, b"same") for n in range(2 * STEP_RECORDS))).due()
+
+
+def test_little_of_the_state_is_written_at_a_time_unless_large_records_are_rewritten() -> None:
+    kib = bytes(1 << 10)
+    many = STEP_SMALL_BYTES // len(kib)
+    assert gathered(*(batch(n, b"%d" % n, value=kib) for n in range(many))).due()
+    assert not gathered(*(batch(n, b"%d" % n, value=kib) for n in range(many // 2))).due()
+    assert not gathered(*(batch(n, b"same", value=kib) for n in range(2 * many))).due()
+    large = [batch(n, b"group", value=bytes(LARGE_BYTES)) for n in range(10)]
+    assert not gathered(*large).due()
+    assert gathered(*large * (STEP_BYTES // LARGE_BYTES // 10 + 1)).due()
 
 
 def test_the_log_keeps_a_bounded_number_of_batches_behind_the_snapshot() -> None:
