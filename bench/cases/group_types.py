@@ -21,10 +21,16 @@ PEER_TYPE_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
         "share.coordinator.state.topic.num.partitions": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
+        "message.max.bytes": "16777216",
     },
     "streams": {},
 }
-"""For Kafka alone: its share state has as many partitions and replicas as its offsets, as ours."""
+"""For Kafka alone: its share state has as many partitions and replicas as its offsets, as ours.
+
+The target of a share group of a thousand members that read a hundred topics each has more than two
+megabytes. Kafka writes all of it in one batch, and with its default, one megabyte, it answers such
+heartbeats with UNKNOWN_SERVER_ERROR.
+"""
 
 
 def long_sessions(group_type: str) -> dict[str, str]:
