@@ -69,7 +69,7 @@ TERM_PLANTED: tuple[tuple[Callable[[], list[Patch]], int, str], ...] = (
     (requests_left_unanswered, 7, "OffsetDelete is never answered"),
     (offset_deletion_forgotten, 27, "OffsetDelete deletes in memory only"),
     (heard_before_judged, 79, "replicas speak before their directory is judged"),
-    (set_aside_without_a_majority, 8, "a damaged log is set aside that others still need"),
+    (set_aside_without_a_majority, 50, "a damaged log is set aside that others still need"),
     (memo_outlives_its_lease, 4, "an answer is repeated after the lease"),
 )
 TERM_MUTATIONS: Mapping[str, Mutation] = {

@@ -88,7 +88,7 @@ def _missing(
     """
     since_ms = now - ctx.configs.integer(RETRY_INTERVAL)
     wanted: dict[UUID, StateTopic] = {}
-    names = list(group.topics)
+    names = sorted(group.topics)
     first = names.index(soft.last_asked) + 1 if soft.last_asked in group.topics else 0
     for name in names[first:] + names[:first]:
         topic = ctx.topics.by_name(name)
