@@ -334,7 +334,7 @@ class Controller:
         """Return the cluster as ``rollcall status --json`` shows it."""
         statuses, metrics, workers = await asyncio.gather(
             self._statuses(STATUS_S),
-            self._metrics(),
+            self._ask_all("metrics", STATUS_S),
             asyncio.gather(*(self._worker(number) for number in range(self.spec.workers))),
         )
         found = {
@@ -346,13 +346,18 @@ class Controller:
 
     async def _statuses(self, wait_s: float) -> dict[int, dict[str, Any]]:
         """Return the status of every coordinator that answers in time."""
-        up = [node.node_id for node in self._nodes if node.is_up]
-        answers = await asyncio.gather(
-            *(self._ask_status(node_id, wait_s) for node_id in up), return_exceptions=True
+        return await self._ask_all("status", wait_s)
+
+    async def _ask_all(self, method: str, wait_s: float) -> dict[int, dict[str, Any]]:
+        """Call a method of every coordinator that is up, or was never seen: it may be damaged."""
+        asked = [node.node_id for node in self._nodes if node.is_up or not node.pid]
+        calls = (
+            self._actors.ask(coordinator_name(node_id), method, wait_s=wait_s) for node_id in asked
         )
+        answers = await asyncio.gather(*calls, return_exceptions=True)
         return {
             node_id: answer
-            for node_id, answer in zip(up, answers, strict=True)
+            for node_id, answer in zip(asked, answers, strict=True)
             if isinstance(answer, dict)
         }
 
@@ -362,22 +367,6 @@ class Controller:
         except UNREACHED:
             return {"pid": None, "state": "Restarting", "runs": 0, "waiting": 0}
         return dict(row)
-
-    async def _metrics(self) -> dict[int, dict[str, Any]]:
-        """Return the metrics of every coordinator that answers in time."""
-        up = [node.node_id for node in self._nodes if node.is_up]
-        answers = await asyncio.gather(
-            *(
-                self._actors.ask(coordinator_name(node_id), "metrics", wait_s=STATUS_S)
-                for node_id in up
-            ),
-            return_exceptions=True,
-        )
-        return {
-            node_id: answer
-            for node_id, answer in zip(up, answers, strict=True)
-            if isinstance(answer, dict)
-        }
 
     async def _ask_status(self, node_id: int, wait_s: float = STATUS_S) -> dict[str, Any]:
         status: dict[str, Any] = await self._actors.ask(

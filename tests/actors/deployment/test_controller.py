@@ -50,9 +50,10 @@ class Cluster:
         return None
 
 
+@pytest.mark.parametrize("is_up", [True, False], ids=["just started", "its port is closed"])
 @pytest.mark.parametrize("is_voter", [False, True], ids=["empty learner", "voter in sync"])
 def test_a_damaged_node_begins_empty_only_when_a_majority_without_it_is_sound(
-    is_voter: bool,
+    is_voter: bool, is_up: bool
 ) -> None:
     """S7: node 0 runs, but as an empty learner; node 1 is damaged; node 2 has everything."""
     statuses = {
@@ -63,7 +64,9 @@ def test_a_damaged_node_begins_empty_only_when_a_majority_without_it_is_sound(
 
     async def test() -> None:
         cluster = Cluster(statuses)
-        looking = asyncio.create_task(Controller(SPEC, cluster)._look())
+        controller = Controller(SPEC, cluster)
+        controller._nodes[1].is_up = is_up
+        looking = asyncio.create_task(controller._look())
 
         async def has_looked() -> bool:
             return cluster.asked >= 6
