@@ -82,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_which(status)
     status.set_defaults(run=_status)
     drain = commands.add_parser("drain", help="move all leaderships away from a coordinator")
-    drain.add_argument("node_id", type=int, metavar="NODE", help="the coordinator's node id")
+    drain.add_argument(
+        "which", metavar="NODE|HOST", help="the coordinator's node id, or the address of a host"
+    )
     drain.add_argument(
         "--end", action="store_true", help="end the drain: the coordinator may lead again"
     )
@@ -232,4 +234,4 @@ def _drain(args: argparse.Namespace) -> int:
     from actors.cli.discovery import find_cluster
     from actors.cli.up import drain
 
-    return drain(find_cluster(args.data_dir, args.address), args.node_id, end=args.end)
+    return drain(find_cluster(args.data_dir, args.address), args.which, end=args.end)

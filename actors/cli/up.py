@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 
 FAILURE: Final = 1
 LOCAL: Final = "local"
+NO_TOKEN: Final = (
+    "This Ray asks for no token: whoever reaches its ports can run programs on its hosts. "
+    "Start it with RAY_AUTH_MODE=token."
+)
+STABLE_S: Final = 10.0
+"""A cluster whose Ray dies sooner after READY is not started again."""
+
 STOP_S: Final = 40.0
 """Longer than a cluster ever takes to stop."""
 
@@ -74,7 +82,7 @@ def up(options: UpOptions) -> int:
         is_ready=False,
     )
     begun = begun if plan is None else _registered(begun, plan.spec)
-    cluster = supervisor.begin(signals, begun, partial(_start, options, request, plan, begun))
+    cluster = _begin(signals, options, request, plan, begun)
     if cluster is None:
         return FAILURE if options.detach else 0
     try:
@@ -83,9 +91,30 @@ def up(options: UpOptions) -> int:
     except OSError:
         supervisor.stop(cluster)
         raise
-    if not options.detach:
-        supervisor.stay(signals, cluster)
+    if options.detach:
+        return 0
+    ready_s = time.monotonic()
+    while not supervisor.stay(signals, cluster):
+        if time.monotonic() - ready_s < STABLE_S:
+            raise FailureError("The cluster's Ray has died. Start the cluster again.")
+        supervisor.say("The cluster's Ray has died. Starting the cluster again.")
+        begun = replace(begun, node=ray_node.new())
+        again = _begin(signals, options, request, plan, begun)
+        if again is None:
+            return 0
+        cluster, ready_s = again, time.monotonic()
     return 0
+
+
+def _begin(
+    signals: supervisor.Signals,
+    options: UpOptions,
+    request: PlanRequest,
+    plan: ClusterPlan | None,
+    begun: RegisteredCluster,
+) -> RegisteredCluster | None:
+    """Start the cluster; return None if a signal came first."""
+    return supervisor.begin(signals, begun, partial(_start, options, request, plan, begun))
 
 
 def down(data_dir: Path | None, address: str | None) -> int:
@@ -122,13 +151,13 @@ def _stop(cluster: RegisteredCluster) -> None:
     supervisor.stop(cluster)
 
 
-def drain(cluster: RegisteredCluster, node_id: int, *, end: bool) -> int:
-    """Move leaderships away from a coordinator and print where to; fail if some stay."""
+def drain(cluster: RegisteredCluster, which: str, *, end: bool) -> int:
+    """Move leaderships away from a coordinator or host, print where to; fail if some stay."""
 
     def question() -> list[MovedLeadership]:
         from actors.deployment import actors
 
-        return actors.drain(node_id, end=end)
+        return actors.drain(which, end=end)
 
     moved = call_cluster(cluster, question)
     for row in moved:
@@ -236,6 +265,8 @@ def _start(
     ):
         refuse_second_cluster()
         if plan is None:
+            if os.environ.get("RAY_AUTH_MODE") != "token":
+                supervisor.say(NO_TOKEN)
             hosts = stack.enter_context(contextlib.closing(Hosts(str(request.data_dir))))
             plan = plan_on_hosts(request, hosts)
             hosts.save(plan.file)
@@ -276,7 +307,7 @@ class _Operator:
 
     def say(self, sentence: str) -> None:
         """Print it to standard error: standard output is for READY."""
-        print(f"rollcall: {sentence}", file=sys.stderr, flush=True)
+        supervisor.say(sentence)
 
 
 def _environment(node: RayNode | None) -> dict[str, str]:

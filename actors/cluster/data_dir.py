@@ -44,11 +44,13 @@ class ClusterFile:
 
     ``replicas`` is ``offsets.topic.replication.factor``; it and ``partitions`` are fixed at the
     first start. ``secret`` is known only to the cluster's coordinators. ``directories`` are the
-    ids of the nodes' directories that the cluster was formed from; empty before that. ``hosts``
-    are the addresses of the Ray nodes on which the coordinators ran last, by node id; empty on
-    the cluster's own Ray. ``replica_nodes`` are the nodes of each partition
-    (:class:`actors.cluster.spec.ClusterSpec`). On several hosts, each has a copy of the file;
-    the one with the highest ``revision`` is the newest.
+    ids of the nodes' directories that the cluster was formed from; empty before that.
+    ``replica_nodes`` are the nodes of each partition (:class:`actors.cluster.spec.ClusterSpec`).
+
+    ``hosts`` are the addresses of the Ray nodes on which the coordinators ran last, by node id;
+    empty on the cluster's own Ray. ``moved`` are the nodes that were started again, empty, on
+    another host: only the directory there is theirs. Each host has a copy of the file; the one
+    with the highest ``revision`` is the newest.
     """
 
     cluster_id: str
@@ -59,6 +61,7 @@ class ClusterFile:
     directories: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     replica_nodes: tuple[tuple[int, ...], ...] = ()
+    moved: tuple[int, ...] = ()
     revision: int = 0
     format: int = FORMAT
 
@@ -113,6 +116,7 @@ def parse(text: str, where: str) -> ClusterFile:
                 "replica_nodes": tuple(
                     tuple(map(int, nodes)) for nodes in row.get("replica_nodes", ())
                 ),
+                "moved": tuple(map(int, row.get("moved", ()))),
                 "format": FORMAT,
             }
         )

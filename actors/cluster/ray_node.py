@@ -17,6 +17,7 @@ import logging
 import os
 import secrets
 import shutil
+import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from actors.cluster.processes import (
     Process,
     descendants,
     end,
+    identified,
+    is_alive,
     living,
     with_environment,
     with_output_in,
@@ -64,6 +67,8 @@ _QUIET: Final[Mapping[str, str]] = {
     "RAY_raylet_check_gc_period_milliseconds": "10000",
     "RAY_raylet_liveness_self_check_interval_ms": "10000",
     "RAY_raylet_report_resources_period_milliseconds": "2000",
+    "RAY_gcs_storage": "rocksdb",  # so that the control store can start again
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",  # until then actors do without it
     "RAY_gcs_pull_resource_loads_period_milliseconds": "10000",
     "RAY_core_worker_internal_heartbeat_ms": "200",  # how soon calls to a dead actor fail
     "RAY_object_manager_timer_freq_ms": "10000",
@@ -82,17 +87,23 @@ _QUIET: Final[Mapping[str, str]] = {
 }
 """Ray's settings; most reduce polling for features that we do not use."""
 
+STORE_PATH: Final = "RAY_gcs_storage_path"
+STORE_PORT: Final = "--gcs_server_port="
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayNode:
     """A Ray cluster of ours: its address, its directory and the processes that it needs.
 
-    ``address`` and ``processes`` are empty until it runs.
+    ``store`` is the one of these that is the global control store, and ``store_command`` starts it
+    again. All but the directory is empty until it runs.
     """
 
     address: str
     directory: str
     processes: tuple[Process, ...]
+    store: Process | None = None
+    store_command: tuple[str, ...] = ()
 
 
 def new() -> RayNode:
@@ -113,11 +124,10 @@ def start(planned: RayNode) -> RayNode:
     token = directory / TOKEN_FILE
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32))
-    os.environ.update(_QUIET)
-    os.environ[MARK] = str(directory)
-    prepare_to_connect(str(directory))
+    os.environ.update(_environment(directory))
     from ray._private.node import Node
     from ray._private.parameter import RayParams
+    from ray._private.ray_constants import PROCESS_TYPE_GCS_SERVER
 
     class BareNode(Node):
         """A head node without the dashboard server."""
@@ -138,13 +148,52 @@ def start(planned: RayNode) -> RayNode:
     )
     node = BareNode(parameters, head=True, shutdown_at_exit=False, spawn_reaper=False)
     pids = [row.process.pid for rows in node.all_processes.values() for row in rows]
-    return replace(planned, address=node.gcs_address, processes=tuple(sorted(living(pids))))
+    (store,) = node.all_processes[PROCESS_TYPE_GCS_SERVER]
+    port = f"{STORE_PORT}{node.gcs_address.rpartition(':')[2]}"
+    command = (port if word.startswith(STORE_PORT) else word for word in store.process.args)
+    return replace(
+        planned,
+        address=node.gcs_address,
+        processes=tuple(sorted(living(pids))),
+        store=identified(store.process.pid),
+        store_command=tuple(command),
+    )
+
+
+def revive(node: RayNode) -> RayNode:
+    """Start the control store again if it, and nothing else, has died; return what runs then.
+
+    Actors go on without it, but none of them is restarted. It reads what it knew from its disk.
+    """
+    others = [process for process in node.processes if process != node.store]
+    if node.store is None or is_alive(node.store) or not all(map(is_alive, others)):
+        return node
+    process = subprocess.Popen(
+        node.store_command,
+        env={**os.environ, **_environment(Path(node.directory))},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    store = identified(process.pid)
+    return replace(node, processes=tuple(sorted([*others, store])), store=store)
+
+
+def _environment(directory: Path) -> Mapping[str, str]:
+    """Return the environment of the processes of our Ray cluster in a directory."""
+    store = {STORE_PATH: str(directory / "store")}
+    return {**_QUIET, **store, MARK: str(directory), **_authentication(str(directory))}
+
+
+def _authentication(directory: str) -> Mapping[str, str]:
+    token = str(Path(directory) / TOKEN_FILE)
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": token}
 
 
 def prepare_to_connect(directory: str) -> None:
     """Set the environment that authenticates this process to the Ray cluster in ``directory``."""
-    os.environ["RAY_AUTH_MODE"] = "token"
-    os.environ["RAY_AUTH_TOKEN_PATH"] = str(Path(directory) / TOKEN_FILE)
+    os.environ.update(_authentication(directory))
 
 
 def stop(node: RayNode) -> set[Process]:

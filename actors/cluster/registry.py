@@ -6,15 +6,16 @@ The file is written before anything is started and removed after everything has 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import operator
 import os
 import socket
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.cluster import ray_node
 from actors.cluster.data_dir import write_whole
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 KNOCK_S: Final = 2.0
 GONE_S: Final = 5.0
+LOCK_FILE: Final = "lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,19 +185,44 @@ def _named(processes: Collection[Process]) -> str:
 def _known() -> Iterator[RegisteredCluster]:
     for file in sorted(_directory().glob("[!.]*.json")):
         if (found := _read(file)) is not None:
-            yield found
+            yield revived(found)
+
+
+def revived(cluster: RegisteredCluster) -> RegisteredCluster:
+    """Return a cluster whose own Ray has its control store again, if that alone had died."""
+    if cluster.node is None or not cluster.is_ready or cluster.is_whole:
+        return cluster
+    try:
+        lock = (Path(cluster.node.directory) / LOCK_FILE).open("a")
+    except OSError:  # it is gone
+        return cluster
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several commands, one starts it
+        cluster = load(cluster.data_dir) or cluster
+        if cluster.node is None or (node := ray_node.revive(cluster.node)) == cluster.node:
+            return cluster
+        cluster = replace(cluster, node=node)
+        save(cluster)
+        return cluster
 
 
 def _read(file: Path) -> RegisteredCluster | None:
     try:
         row = json.loads(file.read_text())
-        node = row["node"] and RayNode(
-            **{**row["node"], "processes": tuple(map(tuple, row["node"]["processes"]))}
-        )
+        node = row["node"] and _ray_node(row["node"])
         owner = row["owner"] and tuple(row["owner"])
         return RegisteredCluster(**{**row, "node": node, "owner": owner})
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def _ray_node(row: dict[str, Any]) -> RayNode:
+    lists = {
+        "processes": tuple(map(tuple, row["processes"])),
+        "store": row["store"] and tuple(row["store"]),
+        "store_command": tuple(row["store_command"]),
+    }
+    return RayNode(**{**row, **lists})
 
 
 def _file(data_dir: str) -> Path:

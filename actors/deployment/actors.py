@@ -326,14 +326,25 @@ def _ask_controller(method: str, *arguments: object, wait_s: float = STOP_S) -> 
         raise FailureError(f"The controller does not answer: {first_line(error)}") from error
 
 
-def drain(node_id: int, *, end: bool = False) -> list[MovedLeadership]:
-    """Move all leaderships away from a node; ``end``: allow it to lead again."""
-    if not 0 <= node_id < running_spec().partitions:
-        raise BadInputError(f"There is no coordinator {node_id}.")
-    if end:
-        _ask_controller("end_drain", node_id)
-        return []
-    return _ask_controller("drain", node_id)  # type: ignore[no-any-return]
+def drain(which: str, *, end: bool = False) -> list[MovedLeadership]:
+    """Move all leaderships away from a node, or from a host; ``end``: allow them to lead again."""
+    moved: dict[int, MovedLeadership] = {}
+    for node_id in _nodes_meant(which, running_spec()):
+        rows = _ask_controller("end_drain" if end else "drain", node_id)
+        moved |= {row.partition: row for row in rows or ()}
+    return list(moved.values())
+
+
+def _nodes_meant(which: str, spec: ClusterSpec) -> list[int]:
+    """Return the coordinator with this number, or those on the host with this address."""
+    if which.isdecimal():
+        if not int(which) < spec.partitions:
+            raise BadInputError(f"There is no coordinator {which}.")
+        return [int(which)]
+    found = [node_id for node_id, place in enumerate(spec.places) if place.ray_host == which]
+    if not found:
+        raise BadInputError(f"No coordinator is on a host {which}.")
+    return found
 
 
 def replace_coordinator(node_id: int, host: str | None) -> str:

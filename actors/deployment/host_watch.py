@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.cluster.ray_peers import UNREACHED, first_line
 from actors.errors import CommandError, FailureError
+from actors.telemetry.rate_limited_log import RateLimitedLog
 from failover.control.healing import may_set_aside
 from failover.control.replacement import HostsView, Replacement, ReplacementPlanner, spare_host
 from protocol.config import Configs
@@ -48,6 +49,8 @@ class HostWatch:
         after_ms = Configs(spec.overrides).integer(REPLACE_AFTER)
         self._planner = ReplacementPlanner(spec.placement(), after_ms)
         self._relocating = asyncio.Lock()
+        self._asking: asyncio.Future[Mapping[str, str | None]] | None = None
+        self._warnings = RateLimitedLog(_log)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -112,12 +115,13 @@ class HostWatch:
         """Return what is decided from; None on one host, or if Ray does not answer."""
         if self._hosts is None:
             return None
-        loop = asyncio.get_running_loop()
+        if self._asking is None or self._asking.done():  # a silent Ray holds one thread, not many
+            loop = asyncio.get_running_loop()
+            self._asking = loop.run_in_executor(None, self._hosts.living)
         try:
-            asked = loop.run_in_executor(None, self._hosts.living)
-            living = await asyncio.wait_for(asked, LIVING_S)
+            living = await asyncio.wait_for(asyncio.shield(self._asking), LIVING_S)
         except (*UNREACHED, OSError) as error:
-            _log.warning("Ray does not say which hosts live: %s", first_line(error))
+            self._warnings.warn(f"Ray does not say which hosts live: {first_line(error)}")
             return None
         homes = [place.ray_host for place in spec.places]
         return HostsView(homes=homes, living=living, reports=reports)

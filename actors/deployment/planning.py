@@ -144,14 +144,18 @@ def agreed_file(reports: Sequence[HostReport], directory: Path) -> ClusterFile |
 def homes_of(file: ClusterFile, reports: Sequence[HostReport]) -> tuple[str, ...]:
     """Return the host of each coordinator: the one with its directory, else its last one, else any.
 
-    Raises :class:`actors.errors.BadInputError` if several hosts have the directory of a node that
-    last ran on none of them.
+    A directory of a node that was moved counts only where the node ran last. Raises
+    :class:`actors.errors.BadInputError` if several hosts have the directory of a node that last
+    ran on none of them.
     """
     homes: dict[int, str] = {}
     there = {report.address for report in reports}
     for node_id in range(file.partitions):
         last = file.hosts[node_id] if file.hosts else ""
         found = [report.address for report in reports if node_id in report.directories]
+        if node_id in file.moved:
+            homes[node_id] = last
+            continue
         if len(found) > 1 and last not in found:
             raise BadInputError(
                 f"node-{node_id} is on the hosts {' and '.join(found)}. Move the older one away."

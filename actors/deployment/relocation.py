@@ -59,6 +59,7 @@ def relocate(spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
                 file,
                 ports=(*(one.listener.port for one in moved.places), file.ports[-1]),
                 hosts=tuple(one.ray_host for one in moved.places),
+                moved=tuple(sorted({*file.moved, node_id})),
                 revision=file.revision + 1,
             )
         )

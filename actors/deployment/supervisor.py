@@ -152,14 +152,31 @@ def _undo(cluster: RegisteredCluster, before: RegisteredCluster | None) -> None:
         registry.save(before)
 
 
-def stay(signals: Signals, cluster: RegisteredCluster) -> None:
-    """Wait for a signal, then stop the cluster; raise FailureError if the cluster ends first."""
+def stay(signals: Signals, cluster: RegisteredCluster) -> bool:
+    """Wait for a signal, then stop the cluster; return False if its own Ray died before that.
+
+    If only Ray's control store dies, it is started again. A Ray of others may come back.
+    """
+    is_missed = False
     while not signals.within(LOOK_S):
         processes.reap()
-        if not cluster.is_whole and not signals.within(LATE_SIGNAL_S):
+        cluster = registry.revived(cluster)
+        if cluster.is_whole:
+            is_missed = False
+        elif cluster.node is not None and not signals.within(LATE_SIGNAL_S):
             stop(cluster)
-            raise FailureError("The cluster's Ray has died. Start the cluster again.")
+            return False
+        elif cluster.node is None and not is_missed:
+            is_missed = True
+            say(f"No Ray answers at {cluster.address}. The coordinators go on without it.")
     stop(cluster)
+    return True
+
+
+def say(sentence: str) -> None:
+    """Print a sentence to standard error: standard output is for READY."""
+    sys.stderr.write(f"rollcall: {sentence}\n")
+    sys.stderr.flush()
 
 
 def stop(cluster: RegisteredCluster) -> None:

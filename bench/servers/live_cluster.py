@@ -206,7 +206,7 @@ class LiveCluster:
 
     def roll(self, node_id: int, within_ms: int) -> None:
         """Drain one node, end its process and wait until everything is in sync again."""
-        actors.drain(node_id)
+        actors.drain(str(node_id))
         self.status()
         pid = self._pids[node_id]
         _signal(pid, signal.SIGTERM)

@@ -6,12 +6,15 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from actors.cluster.ray_node import _QUIET, OBJECT_STORE_BYTES
+from actors.cluster.ray_node import _QUIET, OBJECT_STORE_BYTES, STORE_PATH
 from tests.hosts import ray_nodes
 from tests.hosts.host import TMP, Host, Running
 
 PORT = 6379
 TOKEN = TMP / "ray-token"
+STORE = TMP / "ray-store"
+"""Where the head keeps what it must know when it starts again: on its disk."""
+
 START_S = 90.0
 
 QUICK_HEALTH_CHECKS = {
@@ -32,7 +35,7 @@ class RayHosts:
 
     def __init__(self, head: Host, settings: Mapping[str, str] | None = None) -> None:
         self.head = head
-        self._settings = {**_QUIET, **(settings or {})}
+        self._settings = {**_QUIET, STORE_PATH: str(STORE), **(settings or {})}
         self._token = secrets.token_hex(32)
 
     @property

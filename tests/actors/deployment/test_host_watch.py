@@ -1,6 +1,7 @@
 """The controller moves a coordinator from a lost host, or says why it does not."""
 
 import asyncio
+import threading
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,11 +9,13 @@ from typing import Any
 import pytest
 
 from actors.cluster.spec import Address, ClusterSpec, CoordinatorPlace
+from actors.deployment import host_watch
 from actors.deployment.host_watch import HostWatch
 from actors.errors import BadInputError, FailureError
 from failover.control.replacement import Replacement
 from tests.actors.deployment.test_controller import SPEC
 from tests.failover.control.test_replacement import AFTER_MS, reports_of
+from tests.waiting import WITHIN_S
 
 
 def place(host: str) -> CoordinatorPlace:
@@ -40,6 +43,20 @@ class Control:
         if self._why:
             raise BadInputError(self._why)
         return spec.with_place(node_id, place(host))
+
+
+class Silent(Control):
+    """A Ray that does not answer for a while."""
+
+    def __init__(self) -> None:
+        super().__init__("abc")
+        self.asked = 0
+        self.answers = threading.Event()
+
+    def living(self) -> Mapping[str, str | None]:
+        self.asked += 1
+        self.answers.wait(WITHIN_S)
+        return super().living()
 
 
 def run(what: Coroutine[Any, Any, Any]) -> Any:
@@ -85,6 +102,20 @@ def test_while_ray_is_silent_nothing_is_moved() -> None:
     watch = HostWatch(ON_HOSTS, Control("", is_silent=True))
     for now in (0, AFTER_MS):
         assert run(watch.look(ON_HOSTS, reports_of(), now)) is None
+
+
+def test_a_ray_that_does_not_answer_holds_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_watch, "LIVING_S", 0.01)
+    silent = Silent()
+
+    async def test() -> None:
+        watch = HostWatch(ON_HOSTS, silent)
+        for _ in range(5):
+            assert await watch.look(ON_HOSTS, reports_of(), 0) is None
+        silent.answers.set()
+
+    run(test())
+    assert silent.asked == 1
 
 
 def test_a_failed_move_is_told_and_can_be_tried_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -176,6 +176,15 @@ def test_of_two_directories_of_a_node_the_one_where_it_last_ran_counts() -> None
         homes_of(replace(FILE, hosts=("a", "c", "c")), reports)
 
 
+def test_of_a_moved_node_only_the_directory_on_its_last_host_counts() -> None:
+    formed = replace(
+        FILE, hosts=("a", "b", "d"), directories=("d0", "d1", "d2"), moved=(2,), revision=3
+    )
+    reports = [reported("a", formed, 0), reported("b", formed, 1), reported("c", None, 2)]
+    assert homes_of(formed, reports) == ("a", "b", "d"), "it waits for d, where its data is"
+    assert agreed_file(reports, DATA) == formed
+
+
 def test_replicas_are_placed_once() -> None:
     four = replace(FILE, partitions=4)
     homes = homes_of(four, EMPTY)

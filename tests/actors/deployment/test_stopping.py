@@ -213,15 +213,29 @@ def test_a_drill_that_is_stopped_stops_its_cluster(place: Place, how: signal.Sig
         assert place.files() == []
 
 
+def kill_process_of_ray(place: Place, name: str) -> None:
+    """Kill one process of a cluster's Ray, and wait for its end."""
+    (pid,) = (pid for pid, _ in place.processes() if command(pid).endswith(f"/{name}"))
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: pid not in dict(place.processes()), WITHIN_S, f"{name} is dead")
+
+
+def test_down_stops_a_cluster_whose_control_store_is_dead(place: Place) -> None:
+    process = place.up("--detach")
+    out, err = process.communicate(timeout=READY_S)
+    assert out.startswith("READY "), err
+    kill_process_of_ray(place, "gcs_server")
+    down = place.run("down", "--data-dir", place.data_dir)
+    assert (down.returncode, down.stderr) == (0, "")
+    assert place.processes() == set()
+    assert place.files() == []
+
+
 def test_down_removes_a_cluster_of_which_one_process_is_dead(place: Place) -> None:
     process = place.up("--detach")
     out, err = process.communicate(timeout=READY_S)
     assert out.startswith("READY "), err
-    (control_store,) = (pid for pid, _ in place.processes() if "gcs_server" in command(pid))
-    os.kill(control_store, signal.SIGKILL)
-    until(
-        lambda: control_store not in dict(place.processes()), WITHIN_S, "its control store is dead"
-    )
+    kill_process_of_ray(place, "raylet")
     down = place.run("down", "--data-dir", place.data_dir)
     assert down.returncode == 0, down.stderr
     assert down.stderr.count("\n") == 1
@@ -231,6 +245,8 @@ def test_down_removes_a_cluster_of_which_one_process_is_dead(place: Place) -> No
 
 
 def command(pid: int) -> str:
+    """Return the program of a process."""
     with suppress(OSError):
-        return (processes.PROC / str(pid) / "cmdline").read_text(errors="replace")
+        words = (processes.PROC / str(pid) / "cmdline").read_text(errors="replace")
+        return words.split("\0", 1)[0]
     return ""

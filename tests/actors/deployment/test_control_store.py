@@ -1,0 +1,72 @@
+"""A process of Ray dies under a cluster: the coordinators go on, or start again by themselves."""
+
+import json
+import os
+import signal
+import time
+from typing import Any
+
+import psutil
+
+from actors.cli import up
+from tests.actors.deployment.test_cluster import answers
+from tests.conftest import NewCluster, RunningCluster, rollcall
+from tests.waiting import until
+
+BACK_S = 60.0
+CONTROL_STORE, RAYLET = "gcs_server", "raylet"
+
+
+def process(cluster: RunningCluster, name: str) -> int:
+    """Return the process id of a part of a cluster's Ray; 0 if there is none."""
+    children = psutil.Process(cluster.process.pid).children(recursive=True)
+    found = [
+        one.pid for one in children if one.name() == name and one.status() != psutil.STATUS_ZOMBIE
+    ]
+    return found[0] if found else 0
+
+
+def kill_until_it_is_back(cluster: RunningCluster, name: str) -> None:
+    first = process(cluster, name)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: process(cluster, name) not in (0, first), BACK_S, f"{name} is started again")
+
+
+def coordinators(cluster: RunningCluster) -> list[dict[str, Any]]:
+    done = rollcall("status", "--json", "--data-dir", cluster.data_dir)
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["coordinators"] if done.stdout else []
+    return rows
+
+
+def test_a_control_store_that_dies_starts_again_and_restarts_what_dies_then(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster().start()
+    before = [row["pid"] for row in coordinators(cluster)]
+    kill_until_it_is_back(cluster, CONTROL_STORE)
+    assert answers(cluster.bootstrap)
+    assert [row["pid"] for row in coordinators(cluster)] == before, "no coordinator noticed"
+    os.kill(before[1], signal.SIGKILL)
+
+    def is_back() -> bool:
+        rows = coordinators(cluster)
+        return bool(rows) and rows[1]["pid"] != before[1] and rows[1]["state"] == "Running"
+
+    until(is_back, BACK_S, "the coordinator runs again")
+    assert cluster.stop() == 0
+
+
+def test_a_raylet_that_dies_takes_the_cluster_down_and_it_starts_again(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster(settings={"offsets.topic.num.partitions": "1"}).start()
+    ready_s = time.monotonic()
+    until(
+        lambda: time.monotonic() > ready_s + up.STABLE_S,
+        2 * up.STABLE_S,
+        "the cluster has run for long enough",
+    )
+    kill_until_it_is_back(cluster, RAYLET)
+    until(lambda: coordinators(cluster), BACK_S, "the cluster runs again")
+    assert answers(cluster.bootstrap), "at the address that it had"
+    assert cluster.stop() == 0
