@@ -1,8 +1,9 @@
 """A classic consumer-group member, dynamic or static, without sockets and without a clock.
 
 The member finds its coordinator and joins (KIP-394: again, once it knows its member id). As leader
-it computes the assignment, unless KIP-814 tells it to skip that. It heartbeats, commits, rejoins
-when told to, and leaves with a reason (KIP-800). A static member never leaves: it just stops, and
+it computes the assignment, unless KIP-814 tells it to skip that, and rejoins when a topic of the
+group has changed: the coordinator does not look at topics. It heartbeats, commits, rejoins when
+told to, and leaves with a reason (KIP-800). A static member never leaves: it just stops, and
 the next member with its instance id takes its place (KIP-345). A JoinGroup may stay unanswered for
 the whole rebalance timeout.
 """
@@ -28,7 +29,7 @@ from protocol.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from protocol.members.requests import ClassicMessages
     from protocol.wire.messages import (
@@ -81,6 +82,7 @@ class ClassicMember(MemberClient):
         self._joins_because: ErrorAction | None = None
         self._protocol_name = ""
         self._assignments: Any = ()
+        self._led_topics: dict[str, int | None] = {}
         self._leave_reason: str | None = None
 
     def leave(self, reason: str, *, for_good: bool = False) -> None:  # noqa: ARG002 - it just stops
@@ -106,7 +108,10 @@ class ClassicMember(MemberClient):
         state = self.state
         is_due = now >= self._heartbeat_at and state is State.STABLE
         if is_due and self._leave_reason is None:
-            return self.requests.heartbeat(self)  # first: commits must not starve it
+            if self._counts(self._led_topics) == self._led_topics:
+                return self.requests.heartbeat(self)  # first: commits must not starve it
+            self.rejoin()
+            state = self.state
         if self._uncommitted and self._take_owned():
             return self.requests.commit(self, self._committing)
         if self._leave_reason is not None:
@@ -119,6 +124,10 @@ class ClassicMember(MemberClient):
         if state is State.COMPLETING_REBALANCE:
             return self.requests.sync(self, self._protocol_name, self._assignments)
         return None
+
+    def _counts(self, topics: Iterable[str]) -> dict[str, int | None]:
+        """Return how many partitions topics have now; None: there is no such topic."""
+        return {topic: self.partitions_of.get(topic) for topic in topics}
 
     def _has_work(self) -> bool:
         return self.state is not State.STABLE or self._leave_reason is not None
@@ -140,8 +149,11 @@ class ClassicMember(MemberClient):
             self._failures = 0
             self._protocol_name = response.protocol_name or ""
             self._assignments = ()
-            if response.leader == response.member_id and not response.skip_assignment:
-                self._assignments = self.requests.assignments(self, response)
+            self._led_topics = {}
+            if response.leader == response.member_id:
+                self._led_topics = self._counts(self.requests.subscribed(response))
+                if not response.skip_assignment:
+                    self._assignments = self.requests.assignments(self, response)
             self._note(now, MemberHistoryKind.JOINED)
 
     def _synced(self, response: SyncGroupResponse, now: int) -> None:

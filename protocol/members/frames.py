@@ -157,6 +157,10 @@ class ClassicFrames(ClassicMessages):
         """Leave with a reason."""
         return framed(super().leave(member, reason), self._group.client_id)
 
+    def subscribed(self, joined: JoinAnswer) -> frozenset[str]:  # noqa: ARG002
+        """Return nothing: the topics of the load do not change."""
+        return frozenset()
+
     def assignments(self, member: AnyClassicMember, joined: JoinAnswer) -> bytes:  # noqa: ARG002 - the group's shares are ready
         """Return every member's share, in range order; the last members may have none."""
         answer = codec.decode(JOIN_GROUP, VERSIONS[JOIN_GROUP], joined.frame)

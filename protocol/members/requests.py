@@ -232,6 +232,11 @@ class ClassicMessages(MemberMessages):
             members=(MemberIdentity(member_id=member.member_id, reason=reason),),
         )
 
+    def subscribed(self, joined: Any) -> frozenset[str]:
+        """Return the topics of all members of the group that the member leads."""
+        found = (decode_subscription(each.metadata) for each in joined.members)
+        return frozenset(topic for each in found if each for topic in each.topics)
+
     def assignments(self, member: AnyClassicMember, joined: Any) -> Any:
         """Compute the leader's assignments, which :meth:`sync` sends."""
         subscribers = []

@@ -14,7 +14,7 @@ import pytest
 from failover.simulation.__main__ import COLLECT_AFTER
 from failover.simulation.faults.table import FAULTS
 from failover.simulation.one_seed import Report, run_seed
-from failover.simulation.settings import CALM
+from failover.simulation.settings import CALM, GroupMix
 from tests.simulation.hash_seeds import said
 
 SEEDS = int(os.environ.get("ROLLCALL_SIMULATION_SEEDS", "100"))
@@ -53,6 +53,12 @@ def test_no_fault_breaks_what_clients_and_replicas_rely_on() -> None:
     if SEEDS >= ENOUGH:
         assert missing == set()
     assert set(injected) <= faults, "add a row to the table of faults"
+
+
+def test_seed_180050_a_classic_leader_sees_that_a_topic_was_deleted() -> None:
+    """A streams group became a classic one, whose leader kept a deleted topic for good."""
+    report = run_seed(180050, groups=GroupMix.ANY)
+    assert report.violation is None, report.violation
 
 
 def test_a_quiet_cluster_stays_quiet() -> None:

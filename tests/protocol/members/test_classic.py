@@ -179,6 +179,77 @@ def test_a_member_with_unreadable_metadata_is_given_nothing():
     assert decode_assignment(share.assignment) == ()
 
 
+def lead(**fields):
+    """Return a conversation with the leader of a group whose other member reads another topic."""
+    talk = Conversation()
+    talk.member.partitions_of = {"t": 4, "u": 1, "strange": 1}
+    talk.find_coordinator()
+    talk.says(JoinGroupRequest)
+    members = tuple(
+        JoinGroupResponseMember(
+            member_id=name, group_instance_id=None, metadata=encode_subscription(topics)
+        )
+        for name, topics in (("m1", ("t", "new")), ("m2", ("u",)))
+    )
+    talk.hear(joined("m1", leader="m1", members=members, **fields))
+    talk.says(SyncGroupRequest)
+    talk.hear(synced((("t", 0),)))
+    return talk
+
+
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize(
+    "after",
+    [
+        {"t": 4, "strange": 1},
+        {"t": 5, "u": 1, "strange": 1},
+        {"t": 4, "u": 1, "new": 2, "strange": 1},
+    ],
+    ids=["deleted", "grown", "created"],
+)
+def test_a_leader_joins_again_when_a_topic_of_its_group_has_changed(after, skips):
+    talk = lead(skip_assignment=skips)
+    talk.member.partitions_of = after
+    talk.says_nothing()  # it looks at its topics when it heartbeats
+    talk.wait()
+    assert talk.says(JoinGroupRequest).member_id == "m1"
+
+
+def test_a_leader_notes_the_topics_by_which_it_assigned_though_they_change_in_place():
+    talk = lead()
+    del talk.member.partitions_of["u"]
+    talk.wait()
+    talk.says(JoinGroupRequest)
+
+
+def test_a_leader_heartbeats_while_only_topics_of_others_change():
+    talk = lead()
+    talk.member.partitions_of = {"t": 4, "u": 1, "stranger": 2}
+    talk.wait()
+    talk.says(HeartbeatRequest)
+
+
+def test_a_follower_leaves_changes_of_topics_to_the_leader():
+    talk = Conversation().become_stable()
+    talk.member.partitions_of = {}
+    talk.wait()
+    talk.says(HeartbeatRequest)
+
+
+def test_a_leader_that_became_a_follower_no_longer_looks_at_topics():
+    talk = lead()
+    talk.wait()
+    talk.says(HeartbeatRequest)
+    talk.hear(alive(E.rebalance_in_progress))
+    talk.says(JoinGroupRequest)
+    talk.hear(joined("m1", 2, leader="m2"))
+    talk.says(SyncGroupRequest)
+    talk.hear(synced())
+    talk.member.partitions_of = {}
+    talk.wait()
+    talk.says(HeartbeatRequest)
+
+
 def test_a_returning_leader_that_is_told_to_skip_assigns_nothing():
     """KIP-814."""
     talk = Conversation(instance_id="i")
