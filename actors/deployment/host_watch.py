@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.cluster.ray_peers import UNREACHED, first_line
-from actors.errors import CommandError, FailureError
+from actors.errors import BadInputError, CommandError, FailureError
 from actors.telemetry.rate_limited_log import RateLimitedLog
 from failover.control.healing import may_set_aside
 from failover.control.replacement import HostsView, Replacement, ReplacementPlanner, spare_host
@@ -25,6 +25,8 @@ _log = logging.getLogger("rollcall.controller")
 
 REPLACE_AFTER: Final = "replica.replace.after.ms"
 LIVING_S: Final = 2.0
+AGAIN_MS: Final = 60_000
+"""Pause between two moves that nobody asked for."""
 
 
 class HostControl(Protocol):
@@ -49,6 +51,7 @@ class HostWatch:
         after_ms = Configs(spec.overrides).integer(REPLACE_AFTER)
         self._planner = ReplacementPlanner(spec.placement(), after_ms)
         self._relocating = asyncio.Lock()
+        self._next_ms = 0
         self._asking: asyncio.Future[Mapping[str, str | None]] | None = None
         self._warnings = RateLimitedLog(_log)
 
@@ -63,11 +66,17 @@ class HostWatch:
         return self._relocating.locked()
 
     async def look(self, spec: ClusterSpec, reports: Reports, now: int) -> Replacement | None:
-        """Return the coordinator whose host has been away for too long, if it can be replaced."""
+        """Return the coordinator whose host has been away for too long, if it can be replaced.
+
+        After one was returned, the next one comes a while later: the move may have failed.
+        """
         if self.is_relocating or (view := await self._view(spec, reports)) is None:
             return None
         lost = self._planner.look(view, now)
+        if lost is not None and now < self._next_ms:
+            return None
         if lost is not None:
+            self._next_ms = now + AGAIN_MS
             home = spec.places[lost.node_id].ray_host
             _log.warning("coordinator %d: its host %s is lost", lost.node_id, home)
         return lost
@@ -85,6 +94,8 @@ class HostWatch:
                 "Coordinators can be moved only between the hosts of a Ray cluster, "
                 "and only while Ray answers."
             )
+        if host == view.homes[node_id]:
+            raise BadInputError(f"Coordinator {node_id} is on {host} already.")
         if not may_set_aside(node_id, spec.placement(), reports):
             raise FailureError(
                 f"Coordinator {node_id} cannot be replaced now: the other replicas of its "

@@ -41,7 +41,7 @@ def relocate(spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
     """Move a coordinator to a host and return the new definition; blocks for seconds.
 
     If it still runs, it is stopped first. A directory that it once had on the new host is moved
-    aside. Raises CommandError; then the coordinator stays where it was.
+    aside. Raises CommandError.
     """
     with contextlib.closing(Hosts(spec.data_dir)) as hosts:
         reports = hosts.reports()
@@ -53,7 +53,6 @@ def relocate(spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
         request = PlanRequest(data_dir=Path(spec.data_dir), overrides=spec.overrides)
         place = plan_place(request, spec, node_id, host, hosts.choose_ports)
         moved = spec.with_place(node_id, place)
-        hosts.set_aside(host, node_id)
         hosts.save(
             replace(
                 file,
@@ -64,6 +63,7 @@ def relocate(spec: ClusterSpec, node_id: int, host: str) -> ClusterSpec:
             )
         )
         _stop(node_id)
+        hosts.set_aside(host, node_id)
         create_coordinator(moved, node_id)
     return moved
 

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,13 @@ class HostCluster:
 
         until(look, CHANGE_S, what)
         return found
+
+    def wait_for_leaders(self, node_ids: Set[int]) -> None:
+        """Wait until these coordinators lead all groups."""
+        self.wait(
+            lambda status: {row["leader"] for row in status["partitions"]} <= node_ids,
+            f"coordinators {sorted(node_ids)} lead all groups",
+        )
 
     def wait_on(self, hosts: Sequence[Host]) -> None:
         """Wait until the coordinators run on these hosts, and all replicas are in sync."""

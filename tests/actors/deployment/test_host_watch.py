@@ -75,6 +75,23 @@ def test_a_lost_host_is_left_for_a_spare_one() -> None:
     assert [one.ray_host for one in moved.places] == ["a", "d", "c"]
 
 
+def test_a_move_that_failed_is_tried_again_a_minute_later() -> None:
+    async def test() -> None:
+        watch = HostWatch(ON_HOSTS, Control("acd"))
+        await watch.look(ON_HOSTS, reports_of(), 0)
+        lost = Replacement(1, "d")
+        assert await watch.look(ON_HOSTS, reports_of(), AFTER_MS) == lost
+        assert await watch.look(ON_HOSTS, reports_of(), AFTER_MS + 2_000) is None
+        assert await watch.look(ON_HOSTS, reports_of(), AFTER_MS + host_watch.AGAIN_MS) == lost
+
+    run(test())
+
+
+def test_a_coordinator_is_not_moved_to_where_it_is() -> None:
+    with pytest.raises(BadInputError, match="Coordinator 1 is on b already"):
+        run(HostWatch(ON_HOSTS, Control("abcd")).choose(ON_HOSTS, reports_of(), 1, "b"))
+
+
 def test_an_operator_need_not_wait() -> None:
     async def test() -> str:
         return await HostWatch(ON_HOSTS, Control("acd")).choose(ON_HOSTS, reports_of(), 1, None)
