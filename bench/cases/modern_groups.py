@@ -2,8 +2,8 @@
 
 Joins: all members join at the same moment, each over its own connection, and heartbeat at the
 coordinator's interval. The time ends when each group's members are at one epoch, own as many
-partitions as there are, and have confirmed that; then nobody may own another's. The batching of
-assignments is each server's default.
+partitions as there are, in equal shares unless the assignor is sticky, and have confirmed that;
+then nobody may own another's. The batching of assignments is each server's default.
 
 Heartbeats: as in :mod:`bench.cases.heartbeats`, for members of consumer, share or streams groups.
 """

@@ -35,14 +35,16 @@ class LoadKind:
 
     ``make`` creates a member of a group, that reads topics: it writes frames. ``owned`` are the
     partitions or active tasks in what the coordinator assigned. ``is_exclusive``: only one member
-    owns each of them. ``changes_topics``: a member may subscribe to other topics; another one
-    leaves, and a new one takes its place. ``topics_for``: which topics must exist where a member
-    reads this one. ``version``: that of its heartbeats, where Kafka 4.3.1 lacks the newest one.
+    owns each of them. ``is_even``: in the end, members with the same subscription own equally many.
+    ``changes_topics``: a member may subscribe to other topics; another one leaves, and a new one
+    takes its place. ``topics_for``: which topics must exist where a member reads this one.
+    ``version``: that of its heartbeats, where Kafka 4.3.1 lacks the newest one.
     """
 
     make: Callable[[str, Topics], Kernel]
     owned: Callable[[bytes], Iterable[tuple[Any, int]]]
     is_exclusive: bool
+    is_even: bool
     changes_topics: bool
     topics_for: Callable[[str], Topics] = lambda topic: (topic,)
     version: int | None = None
@@ -90,13 +92,24 @@ def changelog_topic(topic: str) -> str:
 
 LOAD_KINDS: Final[Mapping[str, LoadKind]] = {
     "consumer": LoadKind(
-        make=_consumer, owned=partitions_in, is_exclusive=True, changes_topics=True
+        make=_consumer,
+        owned=partitions_in,
+        is_exclusive=True,
+        is_even=True,
+        changes_topics=True,
     ),
-    "share": LoadKind(make=_share, owned=partitions_in, is_exclusive=False, changes_topics=True),
+    "share": LoadKind(
+        make=_share,
+        owned=partitions_in,
+        is_exclusive=False,
+        is_even=True,
+        changes_topics=True,
+    ),
     "streams": LoadKind(
         make=_streams,
         owned=lambda told: tasks_in(told).active,
         is_exclusive=True,
+        is_even=False,  # a sticky assignor need not be
         changes_topics=False,
         topics_for=lambda topic: (topic, changelog_topic(topic)),
         version=0,

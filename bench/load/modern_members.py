@@ -206,13 +206,15 @@ class MemberLoad:
 def is_settled(members: Sequence[LoadMember], partitions: int) -> bool:
     """Return whether one group's members are at one epoch and have confirmed all partitions.
 
-    How many each owns does not matter: a sticky assignor need not be even. Check with
-    :func:`is_exclusive` that no partition is owned twice.
+    If their kind is even, all own equally many. Check with :func:`is_exclusive` that no partition
+    is owned twice.
     """
     epoch = members[0].epoch
+    counts = [member.count for member in members]
     return (
         epoch > 1
-        and sum(member.count for member in members) == partitions
+        and sum(counts) == partitions
+        and (not members[0].kind.is_even or max(counts) - min(counts) <= 1)
         and all(member.epoch == epoch and member.is_settled for member in members)
     )
 
