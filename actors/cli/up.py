@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -131,8 +130,9 @@ def down(data_dir: Path | None, address: str | None) -> int:
         if not meant:
             raise
         for one in meant:
-            note = f"The cluster of {one.data_dir} had been killed. Its remains are removed."
-            print(f"rollcall: {note}", file=sys.stderr)
+            supervisor.say(
+                f"The cluster of {one.data_dir} had been killed. Its remains are removed."
+            )
         return 0
     _stop(cluster)
     return 0
@@ -204,7 +204,7 @@ def _overrides(options: UpOptions) -> Mapping[str, str]:
     except ConfigError as error:
         raise BadInputError(str(error)) from None
     if found.unused:
-        print(f"rollcall: Ignored configs: {', '.join(sorted(found.unused))}.", file=sys.stderr)
+        supervisor.say(f"Ignored configs: {', '.join(sorted(found.unused))}.")
     return dict(found.configs.overrides)
 
 
@@ -221,11 +221,9 @@ def _clear_directory(directory: Path) -> None:
         )
     if not found.is_orphan:
         return
-    print(
-        f"rollcall: The `rollcall up` of the cluster of {directory} was killed. "
-        "Stopping the processes that it left.",
-        file=sys.stderr,
-        flush=True,
+    supervisor.say(
+        f"The `rollcall up` of the cluster of {directory} was killed. "
+        "Stopping the processes that it left."
     )
     supervisor.stop(found)
 

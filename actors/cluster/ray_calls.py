@@ -77,21 +77,22 @@ def own_node_labels() -> Any:
 
 def living_nodes() -> list[str]:
     """Return the ids of all Ray nodes that are alive, sorted."""
-    rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
-    return sorted(row["NodeID"] for row in rows if row["Alive"])
+    return sorted(row["NodeID"] for row in _living())
 
 
 def living_hosts() -> dict[str, str]:
     """Return the addresses of all living Ray nodes, sorted, each with the id of one node there."""
-    rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
-    found = {row["NodeManagerAddress"]: row["NodeID"] for row in rows if row["Alive"]}
-    return dict(sorted(found.items()))
+    return dict(sorted((row["NodeManagerAddress"], row["NodeID"]) for row in _living()))
 
 
 def host_labels() -> dict[str, Mapping[str, str]]:
     """Return the addresses of all living Ray nodes, each with the labels of one node there."""
+    return {row["NodeManagerAddress"]: row.get("Labels", {}) for row in _living()}
+
+
+def _living() -> list[dict[str, Any]]:
     rows = ray.nodes()  # type: ignore[no-untyped-call]  # as Ray has it
-    return {row["NodeManagerAddress"]: row.get("Labels", {}) for row in rows if row["Alive"]}
+    return [row for row in rows if row["Alive"]]
 
 
 def on_host(address: str) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from actors.cluster.spec import (
     CoordinatorPlace,
 )
 from actors.errors import BadInputError
-from failover.control.host_placement import CoordinatorHost, host_placement
+from failover.control.host_placement import CoordinatorHost, host_placement, positions
 from failover.control.replica_placement import replica_placement
 from protocol.config import ConfigError, Configs
 from protocol.listeners import (
@@ -198,11 +198,12 @@ def plan_cluster(
         check_cluster(request.configs, [host or LOCAL_HOST for host in homes])
     except ConfigError as error:
         raise BadInputError(f"{error}.") from None
+    index = positions(homes)
     places: dict[int, CoordinatorPlace] = {}
     console = Address(host="", port=file.ports[-1] if file.ports else 0)
     for host in sorted(set(homes)):
         node_ids = [node_id for node_id, home in enumerate(homes) if home == host]
-        wanted = [_place(request, node_id, host, i) for i, node_id in enumerate(node_ids)]
+        wanted = [_place(request, node_id, host, index[node_id]) for node_id in node_ids]
         before = [file.ports[node_id] for node_id in node_ids] if file.ports else []
         addresses = [place.listener for place in wanted]
         if not host:  # the console listens on the same host

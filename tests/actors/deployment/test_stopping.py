@@ -213,18 +213,18 @@ def test_a_drill_that_is_stopped_stops_its_cluster(place: Place, how: signal.Sig
         assert place.files() == []
 
 
-def kill_process_of_ray(place: Place, name: str) -> None:
-    """Kill one process of a cluster's Ray, and wait for its end."""
+def begin_and_kill(place: Place, name: str) -> None:
+    """Start a detached cluster, kill one process of its Ray, and wait for its end."""
+    process = place.up("--detach")
+    out, err = process.communicate(timeout=READY_S)
+    assert out.startswith("READY "), err
     (pid,) = (pid for pid, _ in place.processes() if command(pid).endswith(f"/{name}"))
     os.kill(pid, signal.SIGKILL)
     until(lambda: pid not in dict(place.processes()), WITHIN_S, f"{name} is dead")
 
 
 def test_down_stops_a_cluster_whose_control_store_is_dead(place: Place) -> None:
-    process = place.up("--detach")
-    out, err = process.communicate(timeout=READY_S)
-    assert out.startswith("READY "), err
-    kill_process_of_ray(place, "gcs_server")
+    begin_and_kill(place, "gcs_server")
     down = place.run("down", "--data-dir", place.data_dir)
     assert (down.returncode, down.stderr) == (0, "")
     assert place.processes() == set()
@@ -232,10 +232,7 @@ def test_down_stops_a_cluster_whose_control_store_is_dead(place: Place) -> None:
 
 
 def test_down_removes_a_cluster_of_which_one_process_is_dead(place: Place) -> None:
-    process = place.up("--detach")
-    out, err = process.communicate(timeout=READY_S)
-    assert out.startswith("READY "), err
-    kill_process_of_ray(place, "raylet")
+    begin_and_kill(place, "raylet")
     down = place.run("down", "--data-dir", place.data_dir)
     assert down.returncode == 0, down.stderr
     assert down.stderr.count("\n") == 1
