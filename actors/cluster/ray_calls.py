@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
+from ray._private import worker
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -38,7 +39,11 @@ HOST_SHARE: Final = 0.0001
 
 
 def connect(address: str) -> None:
-    """Become a driver of the Ray at ``address``; raises one of :data:`NOT_CONNECTED`."""
+    """Become a driver of the Ray at ``address``; raises one of :data:`NOT_CONNECTED`.
+
+    From now on Ray prints nothing: it would tell of lost nodes on our standard output.
+    """
+    worker.print_to_stdstream = _say_nothing
     ray.init(
         address=address,
         namespace=NAMESPACE,
@@ -46,6 +51,10 @@ def connect(address: str) -> None:
         configure_logging=False,
         logging_level=logging.CRITICAL,
     )
+
+
+def _say_nothing(*_: object, **__: object) -> None:
+    """Take what Ray would print to a driver's output."""
 
 
 def disconnect() -> None:
