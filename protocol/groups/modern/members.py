@@ -157,8 +157,8 @@ def replace_member(
     emit_assignment(ctx, group_id, member_id, assignment)
     runtime.feed.member_gone(old_id, member_id)
     runtime.feed.member_changed(member_id)
-    if runtime.run is not None:
-        runtime.run.replaced(old_id, member_id)
+    for run in runtime.runs():
+        run.replaced(old_id, member_id)
     event = modern.event(runtime, group.members[member_id], MemberEventKind.REPLACED, now)
     runtime.event_log.note(ctx, replace(event, previous_member_id=old_id))
 

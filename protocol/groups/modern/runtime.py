@@ -13,6 +13,8 @@ from protocol.groups.modern.target_feed import TargetFeed
 from protocol.groups.modern.unsettled_period import UnsettledPeriod
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kio.static.protocol import Entity
 
     from protocol.groups.effects import AssignmentComputed, HeartbeatLease
@@ -129,6 +131,13 @@ class ModernGroupRuntime:
     def __post_init__(self) -> None:
         self.group_id = self.group.group_id
         self.own = self.group.kind.soft_state()
+
+    def runs(self) -> Iterator[AssignorRun]:
+        """Return the runs whose result is still to come, or to be written."""
+        if self.run is not None:
+            yield self.run
+        if self.target_write is not None:
+            yield self.target_write.run
 
     def end_leases(self) -> None:
         """End the repetition of answers: the target has changed, or leadership is over."""

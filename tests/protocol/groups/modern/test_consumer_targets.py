@@ -434,3 +434,29 @@ def test_a_standby_has_the_leaders_targets_whatever_a_turn_writes_as_one_batch(
             assert told.targets.items() <= known.targets.items()
             # A member that rejoins in one turn keeps its old target until the pending one is whole.
             assert told.targets == known.targets or told.pending_target is not None
+
+
+def test_a_static_member_that_returns_while_two_targets_are_written_has_its_part_of_the_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rest of the first target is written at once, and the next run begins and ends there."""
+    monkeypatch.setattr(target, "SLICE_MEMBERS", 2)
+    talk = ConsumerTalk(topics={"a": 12})
+    for name in ("S=s", "M0"):
+        talk.join(name)
+    talk.converge("S", "M0")
+    talk.join("M1")
+    assert talk.group.pending_target is not None
+    talk.join("M2")
+    talk.leave("S", epoch=-2)
+    before = talk.client("S").member_id
+    talk.join("S", member_id="again")
+    assert talk.client("S").member_id != before
+    assert talk.group.pending_target is not None
+    while talk.group.pending_target is not None:
+        talk.handle(TimersDue())
+    members = talk.group.members.values()
+    assigned = [each for one in members for each in target.of_member(talk.context, talk.group, one)]
+    assert len(assigned) == len(set(assigned)) == 12
+    talk.converge("S", "M0", "M1", "M2")
+    assert talk.owned("S", "M0", "M1", "M2") == [3, 3, 3, 3]
