@@ -65,3 +65,13 @@ def test_where_offsets_only_grow_a_lost_commit_is_what_it_is_to_drills(
     answers = [(PLACE, offset) for offset in range(answered)]
     lost = list(lost_commits(answers, {} if there < 0 else {PLACE: there}))
     assert bool(values.explain(PLACE, there, began=1_000)) is bool(lost)
+
+
+def test_a_request_to_delete_a_group_erases_what_is_committed_until_it_is_over() -> None:
+    values = Values()
+    erasures = values.erases_group("group", now=5)
+    for place, start in ((PLACE, 10), (("group", "topic", 1), 30)):
+        values.asked(place, start, now=start)
+        values.acknowledged(place, start, now=start + 2)
+        assert ("is lost" in values.explain(place, -1, began=40)) is erasures.is_over
+        erasures.is_over = True

@@ -16,11 +16,11 @@ from protocol.wire.errors import ErrorCode
 from protocol.wire.streams_messages import StreamsGroupHeartbeatRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kio.static.protocol import Entity
 
-    from failover.simulation.checkers.values import Place, Values, Write
+    from failover.simulation.checkers.values import Erasures, Place, Values
     from failover.simulation.nodes.process import Process
     from failover.simulation.nodes.requests import SentAnswer
     from failover.simulation.world import World
@@ -57,7 +57,7 @@ class AnyAnswer:
     def __init__(self, world: World, values: Values) -> None:
         self._world = world
         self._values = values
-        self._erasing: dict[int, tuple[Entity, list[tuple[Place, Write]]]] = {}
+        self._erasing: dict[int, tuple[Entity, list[Erasures]]] = {}
         self._leaving: dict[str, list[Leaving]] = {}
         self._generations: dict[str, int] = {}
         self.gone: dict[str, dict[str, int]] = {}
@@ -65,15 +65,9 @@ class AnyAnswer:
 
     def asked(self, message: Any) -> None:
         """Note a request that reached a node."""
-        places = ERASED.get(type(message))
-        if places is not None:
-            now = self._world.now
-            found = []
-            for place in places(self._values, message):
-                erasure = self._values.erases(place, now)
-                if erasure is not None:
-                    found.append((place, erasure))
-            self._erasing[id(message)] = message, found
+        erases = ERASED.get(type(message))
+        if erases is not None:
+            self._erasing[id(message)] = message, erases(self._values, message, self._world.now)
         elif _is_heartbeat(message) and message.member_epoch == 0:
             self.gone.get(message.group_id, {}).pop(message.member_id, None)  # it returns
 
@@ -117,12 +111,14 @@ class AnyAnswer:
         if known is None:
             return
         refused = REFUSED[type(message)](response)
-        for place, erasure in known[1]:
-            why = refused(place)
-            if why is OK:
-                self._values.erased(place, erasure, self._world.now)
-            elif why in CERTAIN:
-                erasure.is_refused = True
+        for erasures in known[1]:
+            erasures.is_over = refused((erasures.group_id, "", 0)) in DEFINITE
+            for place, erasure in erasures.by_place:
+                why = refused(place)
+                if why is OK:
+                    self._values.erased(place, erasure, self._world.now)
+                elif why in DEFINITE:
+                    erasure.is_refused = True
 
     def _left(self, process: Process, message: Any, response: Any) -> None:
         if response.error_code is not OK:
@@ -242,15 +238,17 @@ def _paths(cls: Any) -> tuple[tuple[str, bool, bool], ...]:
 # --- requests that delete offsets: what they delete, and the error for each place
 
 
-def _of_offset_delete(_values: Values, message: Any) -> Iterable[Place]:
-    for topic in message.topics:
-        for row in topic.partitions:
-            yield message.group_id, topic.name, row.partition_index
+def _by_offset_delete(values: Values, message: Any, now: int) -> list[Erasures]:
+    places = [
+        (message.group_id, topic.name, row.partition_index)
+        for topic in message.topics
+        for row in topic.partitions
+    ]
+    return [values.erases(message.group_id, places, now)]
 
 
-def _of_delete_groups(values: Values, message: Any) -> Iterable[Place]:
-    for group_id in message.groups_names:
-        yield from values.of_group(group_id)
+def _by_delete_groups(values: Values, message: Any, now: int) -> list[Erasures]:
+    return [values.erases_group(group_id, now) for group_id in message.groups_names]
 
 
 def _told_by_offset_delete(response: Any) -> Callable[[Place], ErrorCode]:
@@ -267,20 +265,21 @@ def _told_by_delete_groups(response: Any) -> Callable[[Place], ErrorCode]:
     return lambda place: codes.get(place[0], ErrorCode.not_coordinator)
 
 
-ERASED: Final[Mapping[type, Callable[[Values, Any], Iterable[Place]]]] = {
-    m.OffsetDeleteRequest: _of_offset_delete,
-    m.DeleteGroupsRequest: _of_delete_groups,
+ERASED: Final[Mapping[type, Callable[[Values, Any, int], list[Erasures]]]] = {
+    m.OffsetDeleteRequest: _by_offset_delete,
+    m.DeleteGroupsRequest: _by_delete_groups,
 }
 REFUSED: Final[Mapping[type, Callable[[Any], Callable[[Place], ErrorCode]]]] = {
     m.OffsetDeleteRequest: _told_by_offset_delete,
     m.DeleteGroupsRequest: _told_by_delete_groups,
 }
-CERTAIN: Final = frozenset(
+DEFINITE: Final = frozenset(
     {
+        OK,
         ErrorCode.group_subscribed_to_topic,
         ErrorCode.non_empty_group,
         ErrorCode.unknown_topic_or_partition,
         ErrorCode.group_id_not_found,
     }
 )
-"""Errors of a node that knows the group: nothing was deleted."""
+"""Codes of a node that knows the group: with an error, nothing was deleted."""

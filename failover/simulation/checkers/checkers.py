@@ -39,6 +39,7 @@ class Checkers:
         self.evidence = Evidence(world, self.replicated)
         self.replicated.upon_leader = self.evidence.is_bound
         self.client_history.committed_epoch = self.replicated.committed_epoch
+        self.client_history.deletions = self.replicated.deletions
         self.ownership = OwnershipChecker(world, self.client_history, values)
         self.client_history.modern = self.ownership
         self.states = States(self.replicated, self._topic, self.ownership.owners.gave_up)

@@ -12,6 +12,7 @@ from failover.routing import partition_for
 from failover.simulation.event_log import Violation
 from failover.simulation.kinds import is_modern
 from protocol.members.promises import Owners
+from protocol.records import GroupMetadataKey, encode_key
 from protocol.wire import messages as m
 from protocol.wire.embedded import TopicPartition, decode_assignment
 from protocol.wire.errors import ErrorCode
@@ -67,7 +68,7 @@ class GroupHistory:
     ``settled`` is the highest generation with an assignment that was sent; ``completed`` when the
     leader of each generation sent it; ``owners`` the owners of partitions in each; ``holders`` the
     last confirmed member id of each instance id; ``challenged`` when another JoinGroup with that
-    instance id came.
+    instance id came. ``deletions``: how often the group had been deleted before.
     """
 
     settled: int = -1
@@ -77,6 +78,7 @@ class GroupHistory:
     holders: dict[str, str] = field(default_factory=dict)
     challenged: dict[str, int] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
+    deletions: int = 0
 
 
 class ModernChecker(Protocol):
@@ -96,7 +98,7 @@ class ClientHistoryChecker:
 
     ``leader_since``, updated by the replicas' checker, has the true times at which each partition's
     leaders were elected; ``committed_epoch`` returns the epoch of a partition's last committed
-    record.
+    record; ``deletions`` how often the record of a key was deleted.
     """
 
     def __init__(self, world: World, values: Values) -> None:
@@ -107,6 +109,7 @@ class ClientHistoryChecker:
         self.modern: ModernChecker | None = None
         self.leader_since: dict[int, list[int]] = {}
         self.committed_epoch: Callable[[Process, int], int] = lambda _process, _number: 0
+        self.deletions: Callable[[Process, int, bytes], int] = lambda _process, _number, _key: 0
 
     def asked(self, process: Process, message: Entity) -> None:
         """Note a request that reached a node (see :class:`Watcher`)."""
@@ -144,6 +147,17 @@ class ClientHistoryChecker:
         group = self._groups.get(group_id)
         if group is None:
             group = self._groups[group_id] = GroupHistory()
+        return group
+
+    def _group_now(self, process: Process, group_id: str) -> GroupHistory:
+        """Return what is known of a group, whose generations start again when it was deleted."""
+        number = partition_for(group_id, self._world.settings.partitions)
+        deletions = self.deletions(process, number, encode_key(GroupMetadataKey(group=group_id)))
+        group = self._group(group_id)
+        if group.deletions != deletions:
+            group.deletions, group.settled = deletions, -1
+            group.completed.clear()
+            group.owners = Owners()
         return group
 
     def forget(self) -> None:
@@ -262,7 +276,7 @@ class ClientHistoryChecker:
         message, response = answer.message, answer.response
         code = response.error_code
         self.speaks(process, message.group_id, code)
-        group = self._group(message.group_id)
+        group = self._group_now(process, message.group_id)
         if code is OK:
             self._not_behind(group, message, response.generation_id)
         elif code is ErrorCode.unknown_member_id:
@@ -273,7 +287,7 @@ class ClientHistoryChecker:
     def _sync(self, process: Process, answer: SentAnswer) -> None:
         message, response = answer.message, answer.response
         code = response.error_code
-        group = self._group(message.group_id)
+        group = self._group_now(process, message.group_id)
         instance_id, generation = message.group_instance_id, message.generation_id
         if code is not OK:
             self._speaks_to(process, answer, code)

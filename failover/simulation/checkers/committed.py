@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from storage.control import voters_in
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 class CommittedLog:
     """The single log of a partition's committed batches, by base offset.
 
-    ``voters`` are from its last change of voters, ``epochs`` from its batches.
+    ``voters`` are from its last change of voters, ``epochs`` from its batches. ``tombstones``
+    counts the deletions of each key.
     """
 
     def __init__(self) -> None:
@@ -23,6 +25,7 @@ class CommittedLog:
         self.voters: tuple[ReplicaKey, ...] | None = None
         self.voters_so_far: list[tuple[ReplicaKey, ...]] = []
         self.epochs: set[int] = set()
+        self.tombstones: Counter[bytes] = Counter()
         self._committed_in: dict[int, int] = {}
 
     def add(self, batch: Batch, epoch: int) -> bool:
@@ -36,7 +39,9 @@ class CommittedLog:
         self.end_offset = batch.end_offset
         self.epochs.add(batch.leader_epoch)
         self._committed_in[batch.base_offset] = epoch
-        if batch.control and (voters := voters_in(batch)) is not None:
+        if not batch.control:
+            self.tombstones.update(key for key, value in batch.records if value is None)
+        elif (voters := voters_in(batch)) is not None:
             self.voters = voters
             self.voters_so_far.append(voters)
         return True

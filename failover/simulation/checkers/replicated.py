@@ -446,6 +446,11 @@ class Replicated:
         last = self._log(number).last
         return -1 if last is None else last.leader_epoch
 
+    def deletions(self, process: Process, number: int, key: bytes) -> int:
+        """Return how often the record of a key was deleted, as far as a leader knows now."""
+        self.note_commits(process)
+        return self._log(number).tombstones[key]
+
     def _is_on_majority(
         self, process: Process, partition: Partition, seen: SeenReplica, end: int
     ) -> None:

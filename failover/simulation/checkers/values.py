@@ -6,9 +6,12 @@ Every commit in a simulation writes a unique value, so a read identifies the wri
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from failover.common_time import AGREE_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Place: TypeAlias = tuple[str, str, int]
 """Group id, topic, partition."""
@@ -52,6 +55,19 @@ class Register:
             self.acknowledged.append((now, max(latest, write.start)))
 
 
+@dataclass(slots=True)
+class Erasures:
+    """What a request to delete offsets of a group erases, place by place.
+
+    A request to delete the whole group erases new places as well, until it is over.
+    """
+
+    group_id: str
+    start: int
+    by_place: list[tuple[Place, Write]] = field(default_factory=list)
+    is_over: bool = False
+
+
 class Values:
     """All places, and what may be read from them.
 
@@ -66,6 +82,7 @@ class Values:
         self._last = 0
         self._places: dict[Place, Register] = {}
         self._deleted: set[str] = set()
+        self._group_erasures: dict[str, list[Erasures]] = {}
         self.late: set[str] = set()
 
     def draw(self) -> int:
@@ -80,7 +97,17 @@ class Values:
     def asked(self, place: Place, value: int, now: int) -> None:
         """Note that a commit reached a coordinator."""
         if place[1] not in self._deleted:
-            self._places.setdefault(place, Register()).writes.setdefault(value, Write(now))
+            self._register(place).writes.setdefault(value, Write(now))
+
+    def _register(self, place: Place) -> Register:
+        """Return a place's register; requests to delete its group may erase it."""
+        register = self._places.get(place)
+        if register is None:
+            register = self._places[place] = Register()
+            erasures = self._group_erasures.get(place[0], ())
+            for each in (one for one in erasures if not one.is_over):
+                self._erase(place, each)
+        return register
 
     def acknowledged(self, place: Place, value: int, now: int) -> None:
         """Note that a commit was acknowledged."""
@@ -119,14 +146,26 @@ class Values:
             if end > committed
         )
 
-    def erases(self, place: Place, now: int) -> Write | None:
-        """Note that a request to delete an offset reached a coordinator; None: none is known."""
-        register = self._places.get(place)
-        if register is None:
-            return None
-        erasure = Write(now)
-        register.erasures.append(erasure)
-        return erasure
+    def erases(self, group_id: str, places: Iterable[Place], now: int) -> Erasures:
+        """Note that a request to delete offsets of a group reached a coordinator."""
+        erasures = Erasures(group_id, now)
+        for place in places:
+            if place[1] not in self._deleted:
+                self._register(place)
+                self._erase(place, erasures)
+        return erasures
+
+    def erases_group(self, group_id: str, now: int) -> Erasures:
+        """Note that a request to delete a group reached a coordinator."""
+        places = [place for place in self._places if place[0] == group_id]
+        erasures = self.erases(group_id, places, now)
+        self._group_erasures.setdefault(group_id, []).append(erasures)
+        return erasures
+
+    def _erase(self, place: Place, erasures: Erasures) -> None:
+        erasure = Write(erasures.start)
+        self._places[place].erasures.append(erasure)
+        erasures.by_place.append((place, erasure))
 
     def erased(self, place: Place, erasure: Write, now: int) -> None:
         """Note that a deletion was acknowledged."""
@@ -134,14 +173,11 @@ class Values:
         if register is not None:
             register.acknowledge(erasure, now)
 
-    def of_group(self, group_id: str) -> list[Place]:
-        """Return every place of a group."""
-        return [place for place in self._places if place[0] == group_id]
-
     def forget(self) -> None:
         """Note that everything has expired."""
         self.late.clear()
         self._places.clear()
+        self._group_erasures.clear()
 
     def topic_deleted(self, topic: str) -> None:
         """Note that a topic is being deleted: any read under its name is valid now."""
