@@ -314,11 +314,21 @@ def _prepare(ctx: Context, runtime: ModernGroupRuntime) -> TopicsCause | None:
 def bump_if_topics_changed(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     """Begin a new group epoch if the subscribed topics, or what the type derives, have changed."""
     cause = _prepare(ctx, runtime)
-    if cause is None and metadata_hash(ctx, runtime) != runtime.group.metadata_hash:
-        cause = TopicsCause.TOPICS_CHANGED
-    if cause is not None:
+    if cause is None:
+        bump_if_hash_differs(ctx, runtime, now)
+    else:
         bump_for_topics(ctx, runtime, cause, now)
     runtime.is_stale = False
+
+
+def bump_if_hash_differs(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
+    """Begin a new group epoch if the present one's record has the hash of other topics.
+
+    A new leader may know fewer topics or partitions than the one before. A target computed from
+    those must not count as the target of all of them once this node knows more.
+    """
+    if metadata_hash(ctx, runtime) != runtime.group.metadata_hash:
+        bump_for_topics(ctx, runtime, TopicsCause.TOPICS_CHANGED, now)
 
 
 def is_rack_aware(ctx: Context, runtime: ModernGroupRuntime) -> bool:

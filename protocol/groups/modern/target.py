@@ -139,7 +139,7 @@ def _run_deadline_ms(ctx: Context, run: AssignorRun) -> int:
 
 def _start(ctx: Context, runtime: ModernGroupRuntime, now: int) -> None:
     group = runtime.group
-    modern.metadata_hash(ctx, runtime)  # after this all new topics are in the feed
+    modern.bump_if_hash_differs(ctx, runtime, now)  # after this all new topics are in the feed
     assignor = preferred_assignor(ctx, group)
     offloads = group_settings.boolean(ctx, runtime.group_id, group.kind.configs.offload)
     in_place = not offloads and may_run_here(assignor)

@@ -333,3 +333,21 @@ def test_which_topics_have_share_state_survives_its_record() -> None:
     removing = state.removing({one: "a"})
     assert (removing.initialized, removing.deleting) == ({}, {one: "a", two: "b"})
     assert not state.without([one, two])
+
+
+def test_a_leader_that_does_not_know_new_partitions_yet_assigns_them_when_it_does() -> None:
+    talk = ShareTalk(interval_ms=1_000)
+    for count in (4, 6):
+        talk.set_topics(a=count)
+        talk.join("A")
+    talk.beat("A")
+    assert talk.group.assignment_epoch < talk.group.epoch
+    talk.topics = {"a": 4}
+    talk.failover()
+    talk.advance(1_000)
+    assert talk.group.assignment_epoch == talk.group.epoch
+    talk.set_topics(a=6)
+    talk.beat("A")
+    talk.advance(1_000)
+    talk.beat("A")
+    assert talk.owned("A") == [6]
