@@ -50,6 +50,10 @@ class Liveness:
         self._began = self._world.now
         self._ask()
 
+    def silent(self) -> str:
+        """Return which partitions are still to answer; empty: none."""
+        return f"partitions {sorted(self._silent)} are silent" if self._silent else ""
+
     def _ask(self) -> None:
         waited_ms = self._world.now - self._began
         for number in sorted(self._silent):

@@ -183,9 +183,10 @@ def settle(cluster: SimulatedCluster) -> None:
     """Let everything converge, in bounded time, and check the final state."""
     world = cluster.world
     cluster.clients.commits = False
-    Liveness(cluster).begin()
+    liveness = Liveness(cluster)
+    liveness.begin()
     deadline = world.now + world.settings.settle_ms
-    while why := cluster.unconverged():
+    while why := cluster.unconverged() or liveness.silent():
         if world.now >= deadline:
             raise Violation(f"no rest {world.settings.settle_ms} ms after the faults: {why}", "")
         world.run(world.now + LOOK_EVERY_MS)
