@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.hosts import Hosts
-from tests.hosts.namespaces import what_is_missing
+from bench.hosts.hosts import NamespaceHosts
+from bench.hosts.namespaces import what_is_missing
 
-NewHosts = Callable[[int], Hosts]
+NewHosts = Callable[[int], NamespaceHosts]
 
 
 @pytest.fixture(scope="session")
@@ -23,12 +23,12 @@ def hosts_are_possible() -> None:
 def new_hosts(hosts_are_possible: None, tmp_path: Path) -> Iterator[NewHosts]:
     """Make hosts of a test's own: ``one, two = new_hosts(2)``."""
     with ExitStack() as stack:
-        made: list[Hosts] = []
+        made: list[NamespaceHosts] = []
 
-        def make(count: int) -> Hosts:
+        def make(count: int) -> NamespaceHosts:
             directory = tmp_path / f"hosts{len(made)}"
             directory.mkdir()
-            made.append(stack.enter_context(Hosts(count, directory)))
+            made.append(stack.enter_context(NamespaceHosts(count, directory)))
             return made[-1]
 
         yield make

@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.clusters import TOPIC, HostCluster, Riders
+from bench.hosts.clusters import HostCluster
+from bench.hosts.host import DATA, NamespaceHost
+from bench.hosts.ray_hosts import QUICK_HEALTH_CHECKS, RayOnHosts
 from tests.hosts.conftest import NewHosts
-from tests.hosts.host import DATA, Host
-from tests.hosts.ray_hosts import QUICK_HEALTH_CHECKS, RayHosts
+from tests.hosts.riders import TOPIC, Riders
 
 READ = "import urllib.request as u; print(u.urlopen('{}').read().decode())"
 NODE_2 = f"{DATA.name}/node-2"
 
 
-def directory_id(host: Host) -> str:
+def directory_id(host: NamespaceHost) -> str:
     """Return the id of node 2's directory on a host."""
     lines = (host.disk / NODE_2 / "meta.properties").read_text().splitlines()
     return next(line for line in lines if line.startswith("directory.id="))
@@ -25,7 +26,7 @@ def test_hosts_vanish_return_and_are_replaced_and_no_member_is_rebalanced(
 ) -> None:
     hosts = new_hosts(5)
     one, two, three, spare, client = hosts
-    ray = RayHosts(one, QUICK_HEALTH_CHECKS)
+    ray = RayOnHosts(one, QUICK_HEALTH_CHECKS)
     ray.start([one, two, three])
     cluster = HostCluster(ray, ("replica.port=9192", "group.initial.rebalance.delay.ms=0")).up()
     assert cluster.bootstrap == ",".join(f"{host.ip}:9092" for host in (one, two, three))

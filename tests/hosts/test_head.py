@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.hosts.clusters import HostCluster, Riders
+from bench.hosts.clusters import HostCluster
+from bench.hosts.ray_hosts import QUICK_HEALTH_CHECKS, RayOnHosts
 from tests.hosts.conftest import NewHosts
-from tests.hosts.ray_hosts import QUICK_HEALTH_CHECKS, RayHosts
+from tests.hosts.riders import Riders
 
 
 @pytest.mark.timeout(600)
@@ -13,7 +14,7 @@ def test_without_the_head_of_ray_members_go_on_and_it_finds_the_cluster_when_it_
 ) -> None:
     hosts = new_hosts(4)
     head, two, three, client = hosts
-    ray = RayHosts(head, QUICK_HEALTH_CHECKS)
+    ray = RayOnHosts(head, QUICK_HEALTH_CHECKS)
     ray.start([head, two, three])
     cluster = HostCluster(ray, ("group.initial.rebalance.delay.ms=0",)).up()
     riders = Riders(client, cluster.bootstrap)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts import namespaces, talk
+from bench.hosts import namespaces
+from bench.hosts.host import DATA, ROOT, NamespaceHost, Running
+from bench.hosts.hosts import NamespaceHosts
+from tests.hosts import talk
 from tests.hosts.conftest import NewHosts
-from tests.hosts.host import DATA, ROOT, Host, Running
-from tests.hosts.hosts import Hosts
 from tests.waiting import WITHIN_S, until
 
 TALK = ("python", "-I", "-S", Path(talk.__file__))
@@ -21,40 +22,40 @@ TALK = ("python", "-I", "-S", Path(talk.__file__))
 class Trio:
     """Three hosts, and on each a program that listens."""
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: NamespaceHosts) -> None:
         self.hosts = hosts
         self.ears = {host: listen(host) for host in hosts}
 
-    def tell(self, sender: Host, receiver: Host, *texts: str) -> None:
+    def tell(self, sender: NamespaceHost, receiver: NamespaceHost, *texts: str) -> None:
         """Send datagrams; it must never fail."""
         talked(sender, "send", receiver.ip, *texts)
 
-    def heard(self, host: Host, last: str) -> list[str]:
+    def heard(self, host: NamespaceHost, last: str) -> list[str]:
         """Return all that a host has heard up to a text, which must come."""
         lines = self.ears[host].says(f"{last}\n").splitlines()
         return lines[: lines.index(last)]
 
 
-def listen(host: Host) -> Running:
+def listen(host: NamespaceHost) -> Running:
     """Start a program that listens."""
     running = host.popen(*TALK, "listen")
     running.says("listening")
     return running
 
 
-def talked(host: Host, *words: str) -> list[str]:
+def talked(host: NamespaceHost, *words: str) -> list[str]:
     """Return the lines of a program that talks."""
     done = host.run(*TALK, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def pings(sender: Host, receiver: Host, count: int = 3) -> list[float]:
+def pings(sender: NamespaceHost, receiver: NamespaceHost, count: int = 3) -> list[float]:
     """Return the milliseconds of some round trips."""
     return [float(line) for line in talked(sender, "ping", receiver.ip, str(count))]
 
 
-def uptime_s(host: Host) -> float:
+def uptime_s(host: NamespaceHost) -> float:
     """Return how long a host has been up, by its steady clock."""
     return float(host.run("cat", "/proc/uptime").stdout.split()[0])
 
@@ -78,7 +79,7 @@ def namespace_of(pid: int) -> str:
 
 @pytest.fixture(scope="module")
 def all_three(hosts_are_possible: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
-    with Hosts(3, tmp_path_factory.mktemp("hosts")) as hosts:
+    with NamespaceHosts(3, tmp_path_factory.mktemp("hosts")) as hosts:
         yield Trio(hosts)
 
 
@@ -341,9 +342,9 @@ def test_hosts_of_two_tests_do_not_hear_each_other(new_hosts: NewHosts) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from tests.hosts.hosts import Hosts
+from bench.hosts.hosts import NamespaceHosts
 
-with Hosts(2, Path(sys.argv[1])) as hosts:
+with NamespaceHosts(2, Path(sys.argv[1])) as hosts:
     hosts.delay(hosts[0], 10)
     hosts[0].run("sh", "-c", "setsid sleep 1000 &")
     hosts[1].popen("sleep", "1000")
@@ -380,7 +381,7 @@ def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch
     assert say() == "Hosts are Linux namespaces, and this is no Linux."
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert say() == "Hosts are made by root: run the tests as root."
+    assert say() == "Hosts are made by root: run this as root."
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", "")
     assert say().endswith("ip, tc, bridge: install iproute2 and util-linux.")

@@ -6,24 +6,21 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.hosts.host import DATA, Host, Running
-from tests.hosts.ray_hosts import RayHosts
-from tests.waiting import until
+from bench.hosts.host import DATA, NamespaceHost
+from bench.hosts.ray_hosts import RayOnHosts
+from bench.hosts.waiting import HostError, until
 
 UP_S = 180.0
 COMMAND_S = 60.0
 CHANGE_S = 90.0
 """How long a change of hosts may take: Ray needs some seconds to notice it."""
 
-TOPIC = "orders"
-PARTITIONS = 6
-
 
 @dataclass
 class HostCluster:
     """A cluster on the hosts of a Ray cluster; commands are given on ``ray.head``."""
 
-    ray: RayHosts
+    ray: RayOnHosts
     settings: tuple[str, ...] = ()
     ready: dict[str, str] = field(init=False, default_factory=dict)
 
@@ -31,9 +28,9 @@ class HostCluster:
         """Start it; READY gives its addresses."""
         sets = [word for setting in self.settings for word in ("--set", setting)]
         done = self.rollcall("up", "--data-dir", str(DATA), "--detach", *sets, wait_s=UP_S)
-        assert done.returncode == 0, done.stderr
         words = done.stdout.split()
-        assert words[0] == "READY", words
+        if done.returncode or words[:1] != ["READY"]:
+            raise HostError(f"`rollcall up` did not say READY: {done.stderr or done.stdout}")
         self.ready = dict(word.split("=", 1) for word in words[1:])
         return self
 
@@ -43,7 +40,7 @@ class HostCluster:
         return self.ready["bootstrap"]
 
     def rollcall(
-        self, *words: str, on: Host | None = None, wait_s: float = COMMAND_S
+        self, *words: str, on: NamespaceHost | None = None, wait_s: float = COMMAND_S
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command that uses Ray."""
         first, *others = words
@@ -79,7 +76,7 @@ class HostCluster:
             f"coordinators {sorted(node_ids)} lead all groups",
         )
 
-    def wait_on(self, hosts: Sequence[Host]) -> None:
+    def wait_on(self, hosts: Sequence[NamespaceHost]) -> None:
         """Wait until the coordinators run on these hosts, and all replicas are in sync."""
         addresses = [host.ip for host in hosts]
         self.wait(
@@ -90,55 +87,11 @@ class HostCluster:
     def down(self) -> None:
         """Stop it."""
         done = self.rollcall("down")
-        assert done.returncode == 0, done.stderr
+        if done.returncode:
+            raise HostError(f"`rollcall down` failed: {done.stderr}")
 
 
 def hosts_in(status: Mapping[str, Any]) -> list[str]:
     """Return the hosts of the coordinators that run, by node id; "" for one that does not."""
     rows = status.get("coordinators", [])
     return [row["ray_host"] if row["state"] == "Running" else "" for row in rows]
-
-
-class Riders:
-    """Two static members of a group in one process of librdkafka on a host, which commit."""
-
-    def __init__(self, client: Host, bootstrap: str) -> None:
-        made = client.run(
-            "rollcall", "topics", "--bootstrap-server", bootstrap, "--create", "--topic", TOPIC,
-            "--partitions", str(PARTITIONS), wait_s=COMMAND_S,
-        )  # fmt: skip
-        assert made.returncode == 0, made.stderr
-        self.running: Running = client.popen(
-            "python", "-m", "tests.clients.programs.confluent_kafka_riders",
-            f"bootstrap={bootstrap}", f"subscribe={TOPIC}", "protocol=classic",
-            "member=first,g,static-1", "member=second,g,static-2",
-            stdin=subprocess.PIPE,
-        )  # fmt: skip
-        until(lambda: self.owned() == PARTITIONS, COMMAND_S, "both members have their share")
-
-    def events(self, *names: str) -> list[str]:
-        """Return the lines about these events so far."""
-        assert self.running.process.poll() is None, self.running.stderr.read_text()
-        lines = [line for line in self.running.said().splitlines() if len(line.split()) > 2]
-        return [line for line in lines if line.split()[2] in names]
-
-    def owned(self) -> int:
-        """Return how many partitions the last assignments have."""
-        last = {line.split()[1]: line.split()[3] for line in self.events("ASSIGNED") if line}
-        return sum(len(partitions.split(",")) for partitions in last.values())
-
-    def wait_for_commits(self) -> None:
-        """Wait until both members have committed once more."""
-        before = len(self.events("COMMITTED"))
-
-        def have_committed() -> bool:
-            said = self.events("COMMITTED")[before:]
-            return {line.split()[1] for line in said} == {"first", "second"}
-
-        until(have_committed, CHANGE_S, "both members commit")
-
-    def end(self) -> None:
-        """Close them."""
-        assert self.running.process.stdin is not None
-        self.running.process.stdin.close()
-        assert self.running.process.wait(COMMAND_S) == 0

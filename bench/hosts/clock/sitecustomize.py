@@ -1,6 +1,7 @@
 """Moves the wall clock of this Python program by what the host's clock file says at each moment.
 
-Python imports this when it starts: :class:`tests.hosts.host.Host` puts this folder on its path.
+Python imports this when it starts: :class:`bench.hosts.host.NamespaceHost` puts this
+folder on its path.
 ``datetime.now()``, libraries in C, Java and the kernel keep the machine's wall clock. libfaketime
 could move it for libraries, too, but not the deadlines that they hand to the kernel.
 """

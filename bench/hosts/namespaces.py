@@ -1,4 +1,4 @@
-"""A set of Linux namespaces, kept by a process that ends with the test's process."""
+"""A set of Linux namespaces, kept by a process that ends with this one."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from tests.waiting import WITHIN_S
+from bench.hosts.waiting import WITHIN_S
 
 CLONE_NEWPID = 0x20000000
 COMMANDS = ("sh", "env", "mount", "unshare", "nsenter", "ip", "tc", "bridge")
@@ -22,7 +22,7 @@ HOST_KINDS = ("--net", "--mount", "--uts", "--ipc", "--time")
 READY = "ready"
 END = f"echo {READY}; exec env --ignore-signal=CHLD cat\n"
 """The end of the first process's script: children whose parents have died vanish when they end, and
-the namespaces end with the standard input, thus with the test's process however that is killed."""
+the namespaces end with the standard input, thus with this process however that is killed."""
 
 PROBE = """
 ip link add bridge type bridge
@@ -116,7 +116,7 @@ def what_is_missing() -> str:
     if sys.platform != "linux":
         return "Hosts are Linux namespaces, and this is no Linux."
     if os.geteuid():
-        return "Hosts are made by root: run the tests as root."
+        return "Hosts are made by root: run this as root."
     if absent := [name for name in COMMANDS if shutil.which(name) is None]:
         return f"Hosts need {', '.join(absent)}: install iproute2 and util-linux."
     try:

@@ -1,14 +1,12 @@
 """Ray on hosts, as an operator starts it: ``ray start --head`` on one, ``--address`` on others."""
 
-import json
 import secrets
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from actors.cluster.ray_node import _QUIET, OBJECT_STORE_BYTES, STORE_PATH
-from tests.hosts import ray_nodes
-from tests.hosts.host import TMP, Host, Running
+from bench.hosts.host import TMP, NamespaceHost, Running
+from bench.hosts.waiting import HostError
 
 PORT = 6379
 TOKEN = TMP / "ray-token"
@@ -26,14 +24,14 @@ QUICK_HEALTH_CHECKS = {
 """Let Ray notice in seconds that a host has vanished; by default that takes up to a minute."""
 
 
-class RayHosts:
+class RayOnHosts:
     """A Ray cluster whose head is on ``head``; ``settings`` are environment variables of Ray.
 
     Only who has its token may use it: Ray processes do, and programs that are started with
     :meth:`environment` on a host that :meth:`admit` knows.
     """
 
-    def __init__(self, head: Host, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, head: NamespaceHost, settings: Mapping[str, str] | None = None) -> None:
         self.head = head
         self._settings = {**_QUIET, STORE_PATH: str(STORE), **(settings or {})}
         self._token = secrets.token_hex(32)
@@ -49,13 +47,13 @@ class RayHosts:
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(TOKEN)}
         return {**self._settings, **token}
 
-    def admit(self, host: Host) -> None:
+    def admit(self, host: NamespaceHost) -> None:
         """Give a host the token: ``~/.ray`` stays as it is."""
         token = host.disk / TOKEN.name
         token.touch(mode=0o600)
         token.write_text(self._token)
 
-    def start(self, hosts: Sequence[Host], *options: str) -> None:
+    def start(self, hosts: Sequence[NamespaceHost], *options: str) -> None:
         """Start Ray on hosts, first on the head if it is one of them; ``options`` are Ray's."""
         if self.head in hosts:
             _ended(self.begin(self.head, *options))
@@ -63,7 +61,7 @@ class RayHosts:
         for running in others:
             _ended(running)
 
-    def begin(self, host: Host, *options: str) -> Running:
+    def begin(self, host: NamespaceHost, *options: str) -> Running:
         """Begin to start Ray on a host."""
         self.admit(host)
         where = ["--head", f"--port={PORT}", "--include-dashboard=false"]
@@ -73,19 +71,9 @@ class RayHosts:
         words = [*where, f"--node-ip-address={host.ip}", "--disable-usage-stats", *small, *options]
         return host.popen("ray", "start", *words, env=self.environment)
 
-    def stop(self, host: Host) -> None:
+    def stop(self, host: NamespaceHost) -> None:
         """Stop Ray on a host; it sees no processes of other hosts."""
         _ended(host.popen("ray", "stop", "--grace-period=5", env=self.environment))
-
-    def wait_for(self, hosts: Sequence[Host], *, seen_by: Host | None = None) -> None:
-        """Wait until Ray has nodes on these hosts alone."""
-        asked = seen_by or self.head
-        self.admit(asked)
-        addresses = sorted(host.ip for host in hosts)
-        words = ["python", Path(ray_nodes.__file__), self.address, json.dumps(addresses), START_S]
-        done = asked.run(*map(str, words), env=self.environment, wait_s=2 * START_S)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == addresses
 
 
 def _ended(running: Running) -> None:
@@ -94,4 +82,5 @@ def _ended(running: Running) -> None:
         code = running.process.wait(START_S)
     except subprocess.TimeoutExpired:
         code = None
-    assert code == 0, running.said() + running.stderr.read_text()
+    if code != 0:
+        raise HostError(f"a command of Ray failed: {running.said()}{running.stderr.read_text()}")

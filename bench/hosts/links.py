@@ -6,7 +6,7 @@ egress of its port: there those of hosts from which it is cut off are dropped. N
 
 Both filters are a few instructions for the kernel's packet filter, replaced as a whole. That is
 why neither ``netem`` nor any firewall is needed. The kernel can delay nothing without ``netem``;
-:mod:`tests.hosts.relay` does that.
+:mod:`bench.hosts.relay` does that.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ BURST_MS, BURST_BYTES_MIN, QUEUE_MS = 10, 16_000, 400
 
 
 @dataclass(slots=True)
-class Link:
+class HostLink:
     """One host's link. Delay, loss and bandwidth are those of what the host sends."""
 
     number: int
@@ -94,7 +94,7 @@ def bridge_lines() -> list[str]:
     ]
 
 
-def plug_in_lines(link: Link, pid: int) -> list[str]:
+def plug_in_lines(link: HostLink, pid: int) -> list[str]:
     """Return ``ip``'s lines that connect the network of a process with the bridge."""
     return [
         f"link add {link.port} type veth peer name eth0 address {link.mac} netns {pid}",
@@ -104,12 +104,12 @@ def plug_in_lines(link: Link, pid: int) -> list[str]:
     ]
 
 
-def known_lines(link: Link) -> list[str]:
+def known_lines(link: HostLink) -> list[str]:
     """Return ``bridge``'s lines by which a host is found without being asked for."""
     return [f"fdb replace {link.mac} dev {link.port} master static"]
 
 
-def host_lines(link: Link, others: Iterable[Link]) -> list[str]:
+def host_lines(link: HostLink, others: Iterable[HostLink]) -> list[str]:
     """Return ``ip``'s lines in the network of the host.
 
     It knows the hardware addresses of all others for good, as behind a router: without that, the
@@ -128,7 +128,7 @@ def host_lines(link: Link, others: Iterable[Link]) -> list[str]:
     return lines
 
 
-def filter_lines(link: Link) -> list[str]:
+def filter_lines(link: HostLink) -> list[str]:
     """Return ``tc``'s lines that make the port do what the link says."""
     deaf, lossy = deaf_program(sorted(link.deaf_to)), loss_program(link.loss_percent)
     late = _program([_answer(MATCHES if link.is_late else 0)])
@@ -140,7 +140,7 @@ def filter_lines(link: Link) -> list[str]:
     ]
 
 
-def bandwidth_lines(link: Link, was_kbit_per_s: int) -> list[str]:
+def bandwidth_lines(link: HostLink, was_kbit_per_s: int) -> list[str]:
     """Return ``tc``'s lines in the network of the host."""
     rate = link.kbit_per_s
     if rate == was_kbit_per_s:

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.hosts import relay
-from tests.hosts.host import ROOT, Host
-from tests.hosts.links import (
+from bench.hosts import relay
+from bench.hosts.host import ROOT, NamespaceHost
+from bench.hosts.links import (
     RELAY,
-    Link,
+    HostLink,
     bandwidth_lines,
     bridge_lines,
     filter_lines,
@@ -19,13 +19,13 @@ from tests.hosts.links import (
     known_lines,
     plug_in_lines,
 )
-from tests.hosts.namespaces import Namespaces
+from bench.hosts.namespaces import Namespaces
 
 BRIDGE_SCRIPT = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6\n"
 HOSTS_MAX = 200
 
 
-class Hosts:
+class NamespaceHosts:
     """So many hosts, numbered from 1: 10.77.0.1 and fd77::1 is ``host1``.
 
     They run while the ``with`` lasts. The bridge is in a namespace of its own, and no namespace
@@ -34,7 +34,7 @@ class Hosts:
     what their programs say; it stays.
 
     The machine's files are those of every host, except ``/tmp``, which has the host's data
-    directory (:data:`tests.hosts.host.DATA`), and ``/dev/shm``. ``shared`` names further paths
+    directory (:data:`bench.hosts.host.DATA`), and ``/dev/shm``. ``shared`` names further paths
     below ``/tmp`` that all hosts have; the checkout and its Python are among them.
 
     All that is wrong with a link stays so until :meth:`heal`, also while the host is away.
@@ -44,7 +44,7 @@ class Hosts:
         assert 0 < count <= HOSTS_MAX
         python = (Path(sys.prefix), Path(sys.base_prefix))
         self._hosts = [
-            Host(Link(number), directory.resolve(), [ROOT, *python, *shared])
+            NamespaceHost(HostLink(number), directory.resolve(), [ROOT, *python, *shared])
             for number in range(1, count + 1)
         ]
         self._bridge: Namespaces | None = None
@@ -53,13 +53,13 @@ class Hosts:
     def __len__(self) -> int:
         return len(self._hosts)
 
-    def __iter__(self) -> Iterator[Host]:
+    def __iter__(self) -> Iterator[NamespaceHost]:
         return iter(self._hosts)
 
-    def __getitem__(self, index: int) -> Host:
+    def __getitem__(self, index: int) -> NamespaceHost:
         return self._hosts[index]
 
-    def __enter__(self) -> "Hosts":
+    def __enter__(self) -> "NamespaceHosts":
         with ExitStack() as upon_failure:
             upon_failure.callback(self.close)
             self._bridge = Namespaces(["--net"], BRIDGE_SCRIPT)
@@ -82,20 +82,20 @@ class Hosts:
             self._bridge.end()
             self._bridge = self._relay = None
 
-    def cut(self, host: Host, other: Host | None = None) -> None:
+    def cut(self, host: NamespaceHost, other: NamespaceHost | None = None) -> None:
         """Lose everything between two hosts, or between one and all others. Nobody is told."""
         for each in self._others(host, other):
             host.link.deaf_to.add(each.link.number)
             each.link.deaf_to.add(host.link.number)
         self._apply()
 
-    def cut_one_way(self, sender: Host, receiver: Host | None = None) -> None:
+    def cut_one_way(self, sender: NamespaceHost, receiver: NamespaceHost | None = None) -> None:
         """Lose what one host sends to another one, or to all others, and nothing that they send."""
         for each in self._others(sender, receiver):
             each.link.deaf_to.add(sender.link.number)
         self._apply()
 
-    def split(self, *sides: Iterable[Host]) -> None:
+    def split(self, *sides: Iterable[NamespaceHost]) -> None:
         """Lose everything between hosts of different sides, and nothing within a side."""
         listed = [{host.link.number for host in side} for side in sides]
         for at, side in enumerate(listed):
@@ -104,7 +104,7 @@ class Hosts:
                 self[number - 1].link.deaf_to |= others
         self._apply()
 
-    def delay(self, host: Host, delay_ms: float, jitter_ms: float = 0.0) -> None:
+    def delay(self, host: NamespaceHost, delay_ms: float, jitter_ms: float = 0.0) -> None:
         """Have all that a host sends arrive later, so many milliseconds more or less, in order.
 
         A round trip between two delayed hosts takes longer by both delays.
@@ -112,18 +112,18 @@ class Hosts:
         host.link.delay_ms, host.link.jitter_ms = delay_ms, jitter_ms
         self._apply()
 
-    def loss(self, host: Host, percent: float) -> None:
+    def loss(self, host: NamespaceHost, percent: float) -> None:
         """Lose so many of a hundred packets that a host sends, each by chance."""
         host.link.loss_percent = percent
         self._apply()
 
-    def bandwidth(self, host: Host, kbit_per_s: int) -> None:
+    def bandwidth(self, host: NamespaceHost, kbit_per_s: int) -> None:
         """Let a host send so much a second; 0: as much as it can."""
         was, host.link.kbit_per_s = host.link.kbit_per_s, kbit_per_s
         if host.is_up:
             host.namespaces.configure("tc", bandwidth_lines(host.link, was))
 
-    def heal(self, host: Host | None = None) -> None:
+    def heal(self, host: NamespaceHost | None = None) -> None:
         """Mend all links, or those of one host: cuts, delay, loss and bandwidth."""
         healed = list(self) if host is None else [host]
         for each in healed:
@@ -133,12 +133,12 @@ class Hosts:
             each.link.deaf_to.difference_update(one.link.number for one in healed)
         self._apply()
 
-    def vanish(self, host: Host) -> None:
+    def vanish(self, host: NamespaceHost) -> None:
         """Take a host away as a power cut does: its processes say nothing more to anybody."""
         self._configure("tc", filter_lines(replace(host.link, loss_percent=100.0)))
         host.halt()
 
-    def come_back(self, host: Host, *, empty: bool) -> None:
+    def come_back(self, host: NamespaceHost, *, empty: bool) -> None:
         """Boot a host that has vanished, with its disk as it was, or ``empty``."""
         assert not host.is_up
         host.halt(empty=empty)
@@ -146,15 +146,15 @@ class Hosts:
         host.boot(self._names())
         self._plug_in([host])
 
-    def set_clock(self, host: Host, ahead_ms: int) -> None:
+    def set_clock(self, host: NamespaceHost, ahead_ms: int) -> None:
         """Set a host's wall clock so far ahead of the machine's, or behind it.
 
-        Only programs in Python notice (:mod:`tests.hosts.clock.sitecustomize`). The steady clocks
+        Only programs in Python notice (:mod:`bench.hosts.clock.sitecustomize`). The steady clocks
         of hosts differ always, for all programs.
         """
         host.set_clock(ahead_ms)
 
-    def _plug_in(self, hosts: Iterable[Host]) -> None:
+    def _plug_in(self, hosts: Iterable[NamespaceHost]) -> None:
         """Connect hosts with the bridge."""
         listed = list(hosts)
         for host in listed:
@@ -197,7 +197,9 @@ class Hosts:
         self._relay.stdin.flush()
         assert self._relay.stdout.readline(), "the relay has ended"
 
-    def _others(self, host: Host, other: Host | None = None) -> list[Host]:
+    def _others(
+        self, host: NamespaceHost, other: NamespaceHost | None = None
+    ) -> list[NamespaceHost]:
         return [other] if other is not None else [each for each in self if each is not host]
 
     def _names(self) -> str:

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.hosts.links import Link
-from tests.hosts.namespaces import HOST_KINDS, Namespaces
-from tests.waiting import WITHIN_S, until
+from bench.hosts.links import HostLink
+from bench.hosts.namespaces import HOST_KINDS, Namespaces
+from bench.hosts.waiting import WITHIN_S, HostError, until
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[__name__.count(".")]
+"""The directory from which Python imports this package."""
+
 TMP, DEV_SHM = Path("/tmp"), Path("/dev/shm")
 DATA = TMP / "data"
 """The data directory of each host, as its programs see it."""
@@ -61,20 +63,20 @@ class Running:
         def said() -> str:
             found = self.said()
             if text not in found and self.process.poll() is not None:
-                raise AssertionError(f"it ended without saying {text!r}: {self.stderr.read_text()}")
+                raise HostError(f"it ended without saying {text!r}: {self.stderr.read_text()}")
             return found if text in found else ""
 
         return until(said, within_s, f"it says {text!r}")
 
 
-class Host:
-    """A host of :class:`tests.hosts.hosts.Hosts`, which starts it and makes it fail."""
+class NamespaceHost:
+    """A host of :class:`bench.hosts.hosts.NamespaceHosts`, which starts it and makes it fail."""
 
-    def __init__(self, link: Link, directory: Path, shared: Sequence[Path]) -> None:
+    def __init__(self, link: HostLink, directory: Path, shared: Sequence[Path]) -> None:
         self.link = link
         self.name = f"host{link.number}"
         self.disk = directory / self.name
-        """Its ``/tmp`` with its data directory, as the test sees it."""
+        """Its ``/tmp`` with its data directory, as this process sees it."""
         self._directory = directory
         self._shared = [path.resolve() for path in shared]
         self._namespaces: Namespaces | None = None

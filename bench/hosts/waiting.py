@@ -1,0 +1,29 @@
+"""Wait for what hosts and their programs do, with a deadline."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from actors.waiting import poll
+
+T = TypeVar("T")
+
+WITHIN_S: Final = 30.0
+"""The deadline of what takes a moment, on a machine that has much else to do."""
+
+PAUSE_S: Final = 0.02
+
+
+class HostError(Exception):
+    """A host, or what runs on it, did not do what it must; the message says what."""
+
+
+def until(condition: Callable[[], T], within_s: float, what: str) -> T:
+    """Ask ``condition`` until it holds and return its result.
+
+    ``what`` completes the sentence "within 5 s: ...". Raises :class:`HostError` after ``within_s``
+    seconds.
+    """
+    found = poll(condition, within_s, every_s=PAUSE_S)
+    if not found:
+        raise HostError(f"not within {within_s:g} s: {what}; last seen: {found!r}")
+    return found
